@@ -1,0 +1,27 @@
+/* hash: the hashes that the format names, and one for our own tables. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/bytes.h"
+
+/* Murmur3-32 over whole little-endian words, seed 42: Paimon's bucket hash. `size` is a multiple of
+ * 4. Source: Paimon, MurmurHashUtils.hashBytesByWords. */
+int32_t tn_hash_murmur(struct tn_bytes words);
+
+/* CRC-32, zlib's polynomial: deletion vectors, avro's snappy blocks. */
+uint32_t tn_hash_crc32(struct tn_bytes bytes);
+
+/* 64 bits, fast, for tables in memory; the values are not stored anywhere. */
+uint64_t tn_hash_64(struct tn_bytes bytes, uint64_t seed);
+
+struct tn_hash_128 {
+    uint64_t high;
+    uint64_t low;
+};
+
+/* 128 bits: stands for a file's identity in a commit. Two 64-bit passes with different seeds. */
+struct tn_hash_128 tn_hash_128(struct tn_bytes bytes);
+
+/* SHA-256: what a file's identity and a script's name are made of. */
+void tn_hash_sha256(struct tn_bytes bytes, unsigned char digest[32]);

@@ -1,0 +1,34 @@
+/* heap: a bounded, coalescing allocator for libraries that want malloc.
+ *
+ * First fit over boundary tags in one block; neighbours that are free become one. `used` and `peak`
+ * count what was handed out with its tags. With `lock` set the heap may be used by several threads
+ * (cJSON's and avro-c's hooks are process-wide).
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct tn_heap {
+    unsigned char *base;
+    size_t size;
+    size_t used;
+    size_t peak;
+    size_t failed; /* requests that found no room */
+    bool lock;
+    pthread_mutex_t mutex;
+};
+
+void tn_heap_init(struct tn_heap *heap, void *base, size_t size, bool lock);
+void tn_heap_deinit(struct tn_heap *heap);
+
+/* 16-byte aligned, or NULL when there is no piece that large. */
+void *tn_heap_take(struct tn_heap *heap, size_t size);
+void *tn_heap_resize(struct tn_heap *heap, void *block, size_t size); /* realloc's rules */
+void tn_heap_give(struct tn_heap *heap, void *block);                 /* NULL is fine */
+
+/* Forgets every block at once: for a library that leaks on bad input. */
+void tn_heap_drop(struct tn_heap *heap);
+
+void tn_heap_check(struct tn_heap *heap); /* walks it; stops the process where it is broken */

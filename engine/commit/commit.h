@@ -1,0 +1,56 @@
+/* commit: a round's files become an APPEND snapshot and, where something was compacted, a COMPACT snapshot on top.
+ *
+ *     read newest L -> check -> base list (merged) -> delta manifest, delta list -> barrier -> publish L+1 -> hint
+ *          ^                                                                          |
+ *          '------------------- name taken: the next L, checked again ----------------'
+ *
+ * Data files are never touched. Manifests and lists of an attempt that lost are removed and written again. After an error of the
+ * disk whose outcome is unknown the name is looked for and its content compared. Source: behaviour spec, 6.
+ */
+#pragma once
+
+#include "commit/live.h"
+#include "schema/options.h"
+
+/* A file that a compaction took away: its identity and where to look. The full record is copied from the manifests. */
+struct tn_commit_removal {
+    struct tn_bytes partition;
+    int32_t bucket;
+    int32_t level;
+    const char *file_name;
+};
+
+struct tn_commit_spec {
+    const char *root; /* "db.db/t" */
+    const struct tn_schema *schema; /* the newest */
+    const struct tn_options *options;
+    const char *user;
+    int64_t identifier;
+    struct tn_json_map properties;
+    struct tn_json_i64 watermark;
+    const struct tn_entry *added; /* APPEND: ADD entries */
+    uint32_t added_count;
+    bool append_even_if_empty;
+    const struct tn_commit_removal *removed; /* COMPACT: written as DELETE, before the ADDs */
+    uint32_t removed_count;
+    const struct tn_entry *compacted; /* COMPACT: ADD entries */
+    uint32_t compacted_count;
+    const char *const *sync; /* files and folders ('/') of the round that are not synced yet */
+    uint32_t sync_count;
+    bool skip_if_done; /* user + identifier found in a snapshot: nothing is committed, EXISTS */
+    int64_t last_seen; /* newest snapshot id that the caller's state rests on; 0 none */
+};
+
+struct tn_commit_result {
+    int64_t append_id;  /* 0: none */
+    int64_t compact_id; /* 0: none, or refused */
+    int64_t latest_id;
+    bool compact_refused; /* a source was gone or a level would overlap: the rows stand, the compaction is void */
+    bool foreign; /* snapshots of others were found above last_seen */
+    uint32_t attempts;
+};
+
+/* Everything it needs comes from the worker's arena and is given back. CONFLICT: more than
+ * options->commit_max_retries names were taken. FULL and IO: nothing was published, or what was is in `result`. */
+TN_MUST_USE tn_rc tn_commit(const struct tn_commit_spec *spec, struct tn_worker *worker,
+                            struct tn_commit_result *result, struct tn_err *err);

@@ -1,0 +1,73 @@
+/* manifest: manifests and manifest lists as streams of records over a file.
+ *
+ * A reader holds one block at a time: its memory is two blocks and the plan, whatever the file's size. A record that
+ * `next` gave lives in the arena it was given; the caller marks and resets.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "file/meta.h"
+#include "file/worker.h"
+#include "schema/schema.h"
+
+struct tn_manifest_reader {
+    struct tn_worker *worker;
+    const char *path;
+    int file;
+    uint64_t file_size;
+    uint64_t offset; /* of the next block */
+    struct tn_avro_header header;
+    struct tn_meta_plan plan;
+    struct tn_buf packed;
+    struct tn_buf raw;
+    struct tn_avro_cursor cursor;
+    int64_t rows_left;
+    size_t mark; /* of the worker's arena, restored by close */
+};
+
+/* Opens a manifest (`list` false) or a manifest list. `size` is what the snapshot or list says, or -1; a file of
+ * another size is CORRUPT. Buffers come from the worker's arena and stay there until close: readers close in reverse
+ * order of opening. */
+TN_MUST_USE tn_rc tn_manifest_open(struct tn_manifest_reader *reader, const char *path,
+                                   int64_t size, bool list, struct tn_worker *worker,
+                                   struct tn_err *err);
+/* ABSENT at the end. */
+TN_MUST_USE tn_rc tn_manifest_next_entry(struct tn_manifest_reader *reader, struct tn_arena *arena,
+                                         struct tn_entry *entry, struct tn_err *err);
+TN_MUST_USE tn_rc tn_manifest_next_meta(struct tn_manifest_reader *reader, struct tn_arena *arena,
+                                        struct tn_manifest_meta *meta, struct tn_err *err);
+void tn_manifest_close(struct tn_manifest_reader *reader);
+
+/* Writes a manifest or a list, record by record, blocks of 64 KB raw; keeps what a list must say of it. */
+struct tn_manifest_writer {
+    struct tn_worker *worker;
+    const char *path;
+    int file;
+    bool list;
+    enum tn_codec_id codec;
+    unsigned char sync[16];
+    struct tn_buf block;
+    struct tn_buf packed;
+    int64_t block_rows;
+    int64_t file_size;
+    size_t mark;
+    /* of the entries written so far */
+    struct tn_manifest_meta meta;
+    struct tn_partition_range *partitions; /* manifest.c: min, max, nulls a partition column */
+};
+
+/* `schema` gives the partition columns. */
+TN_MUST_USE tn_rc tn_manifest_begin(struct tn_manifest_writer *writer, const char *path, bool list,
+                                    const struct tn_schema *schema, enum tn_codec_id codec,
+                                    struct tn_worker *worker, struct tn_err *err);
+TN_MUST_USE tn_rc tn_manifest_add_entry(struct tn_manifest_writer *writer,
+                                        const struct tn_entry *entry, struct tn_err *err);
+TN_MUST_USE tn_rc tn_manifest_add_meta(struct tn_manifest_writer *writer,
+                                       const struct tn_manifest_meta *meta, struct tn_err *err);
+/* Closes the file (not synced). `meta`, if wanted, is made in `arena` (name without folder). The worker's arena is back where it
+ * was at begin: writers and readers nest. */
+TN_MUST_USE tn_rc tn_manifest_finish(struct tn_manifest_writer *writer, struct tn_arena *arena,
+                                     struct tn_manifest_meta *meta, int64_t *file_size,
+                                     struct tn_err *err);
+void tn_manifest_abort(struct tn_manifest_writer *writer); /* removes the file */

@@ -1,0 +1,62 @@
+/* snapshot: a `snapshot-N` file (a tag and a long-lived changelog have the same text), and the hints.
+ *
+ * All members are one array (snapshot.c), walked by reader and writer. Source: format spec, 3.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "format/json.h"
+#include "io/io.h"
+
+struct tn_snapshot {
+    struct tn_json_i64 version;
+    int64_t id;
+    int64_t schema_id;
+    const char *base_manifest_list;
+    struct tn_json_i64 base_manifest_list_size;
+    const char *delta_manifest_list;
+    struct tn_json_i64 delta_manifest_list_size;
+    const char *changelog_manifest_list; /* or NULL */
+    struct tn_json_i64 changelog_manifest_list_size;
+    const char *index_manifest; /* or NULL */
+    const char *commit_user;
+    struct tn_json_i64 commit_identifier;
+    const char *commit_kind; /* APPEND COMPACT OVERWRITE ANALYZE */
+    struct tn_json_i64 time_ms;
+    struct tn_json_i64 total_record_count;
+    struct tn_json_i64 delta_record_count;
+    struct tn_json_i64 changelog_record_count;
+    struct tn_json_i64 watermark;
+    const char *statistics; /* or NULL */
+    struct tn_json_map properties;
+    struct tn_json_i64 next_row_id;
+};
+
+enum { TN_SNAPSHOT_SIZE_MAX = 256 * 1024 };
+
+/* CORRUPT names the member; `json` is the whole file. */
+TN_MUST_USE tn_rc tn_snapshot_decode(struct tn_bytes json, struct tn_arena *arena,
+                                     struct tn_snapshot *snapshot, struct tn_err *err);
+void tn_snapshot_encode(const struct tn_snapshot *snapshot, struct tn_buf *buf);
+
+/* Reads snapshot/snapshot-<id>; ABSENT when there is none. */
+TN_MUST_USE tn_rc tn_snapshot_read(struct tn_io *io, const char *root, int64_t id,
+                                   struct tn_arena *arena, struct tn_snapshot *snapshot,
+                                   struct tn_err *err);
+
+/* Any file of a snapshot's shape, by path: tags, changelogs. */
+TN_MUST_USE tn_rc tn_snapshot_read_path(struct tn_io *io, const char *path, struct tn_arena *arena,
+                                        struct tn_snapshot *snapshot, struct tn_err *err);
+
+/* The newest id: the hint when it names a snapshot that exists and has no successor, else the largest in
+ * the folder. ABSENT for a table without snapshots. Never trusts a hint that is too high. */
+TN_MUST_USE tn_rc tn_snapshot_latest(struct tn_io *io, const char *root, struct tn_arena *scratch,
+                                     int64_t *id, struct tn_err *err);
+/* The oldest id, likewise. */
+TN_MUST_USE tn_rc tn_snapshot_earliest(struct tn_io *io, const char *root,
+                                       struct tn_arena *scratch, int64_t *id, struct tn_err *err);
+
+/* Writes snapshot/LATEST or snapshot/EARLIEST (`name`): a draft that replaces, not synced. */
+TN_MUST_USE tn_rc tn_snapshot_hint(struct tn_io *io, const char *root, const char *name,
+                                   int64_t id, struct tn_arena *scratch, struct tn_err *err);

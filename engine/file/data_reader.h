@@ -1,0 +1,72 @@
+/* data_reader: one avro data file as a cursor.
+ *
+ * Rows come packed in the layout that the caller reads in, which may be part of the table's columns; columns are
+ * matched by field id through the schema the file was written with, then by that schema's name in the file
+ * (a column that the file lacks is NULL, one whose type was widened since is cast, other casts are
+ * UNSUPPORTED by name). The `_KEY_` columns are never used: keys are taken from the values.
+ *
+ * Memory, all from the worker's arena, in place until close: the compressed block, the raw block, one packed
+ * row, the plan. Sizes come from the file's own block heads, bounded first.
+ *
+ * `tell` names the row that `next` will give; a reader that is opened later with that position goes on there.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "file/worker.h"
+#include "format/avro.h"
+#include "merge/iter.h"
+#include "schema/schema.h"
+
+struct tn_data_position {
+    uint64_t block_offset; /* of the block's head in the file; 0: the first block */
+    uint64_t row;          /* in that block */
+};
+
+/* What a reader wants: columns by field id. */
+struct tn_read_spec {
+    const struct tn_row_layout *layout; /* what rows come in */
+    const int32_t *field_ids;           /* per column of `layout` */
+    struct tn_columns keys;             /* into layout; count 0 for append tables */
+};
+
+struct tn_data_reader {
+    struct tn_iter iter; /* first */
+    struct tn_worker *worker;
+    const struct tn_read_spec *read;
+    const char *path;
+    int file;
+    bool keyed; /* the file has _SEQUENCE_NUMBER and _VALUE_KIND */
+    int32_t level;
+    uint64_t file_size;
+    struct tn_avro_header header;
+    struct tn_data_plan *plan; /* data_reader.c */
+    struct tn_buf packed;
+    struct tn_buf raw;
+    struct tn_avro_cursor cursor;
+    int64_t rows_left; /* in the block at hand */
+    struct tn_data_position position;
+    uint64_t next_block; /* offset */
+    unsigned char *row;
+    uint32_t row_capacity;
+    struct tn_value *values;
+    int64_t row_sequence; /* append files: counts rows */
+};
+
+/* `file_schema` is schema-<_SCHEMA_ID of the file>. `file_size` from the manifest bounds what is read (blocks
+ * that start behind it are not). All pointers live until close. CORRUPT names file and byte. */
+TN_MUST_USE tn_rc tn_data_reader_open(struct tn_data_reader *reader, const char *path,
+                                      int64_t file_size, int32_t level,
+                                      const struct tn_schema *file_schema,
+                                      const struct tn_read_spec *read, struct tn_worker *worker,
+                                      struct tn_err *err);
+
+/* Moves to a position that tell gave for this file. */
+TN_MUST_USE tn_rc tn_data_reader_resume(struct tn_data_reader *reader,
+                                        struct tn_data_position position, struct tn_err *err);
+static inline struct tn_data_position tn_data_reader_tell(const struct tn_data_reader *reader)
+{
+    return reader->position;
+}
+
+/* The iter's seek hops over block heads and bisects: one small read a block, log2(blocks) decoded. */

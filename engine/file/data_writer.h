@@ -1,0 +1,86 @@
+/* data_writer: rows in key order into one avro data file, with everything its metadata must say.
+ *
+ *     begin -> add* -> finish            the file is closed and described, not synced
+ *              add* -> rest -> wake -> add* ...     between slices of a compaction: the block is ended,
+ *                                        the file closed; only the struct and its `state` memory remain
+ *              abort                     the file is removed
+ *
+ * A block ends when its raw bytes reach block_size; a row larger than that has a block of its own. The order of rows
+ * (strictly ascending keys) is checked on every add. Source: format spec, 8.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "file/meta.h"
+#include "file/stats.h"
+#include "file/worker.h"
+#include "merge/iter.h"
+#include "schema/options.h"
+#include "schema/schema.h"
+
+struct tn_data_writer_spec {
+    const struct tn_schema *schema;
+    const struct tn_options *options;
+    const struct tn_row_layout *layout; /* of the whole schema: packed rows come in this */
+    struct tn_columns keys;             /* trimmed primary key; count 0 for append tables */
+    const char *dir;                    /* the bucket's folder, final '/'; lives as long as the writer */
+    const char *name;                   /* bare file name, likewise */
+    int32_t level;
+    int32_t source; /* 0 APPEND, 1 COMPACT */
+    uint32_t block_size; /* raw bytes a block aims at */
+};
+
+struct tn_data_writer {
+    struct tn_data_writer_spec spec;
+    struct tn_stats_collector stats;
+    struct tn_worker *worker; /* NULL while resting */
+    struct tn_buf block;      /* raw rows, in the worker's arena */
+    struct tn_buf packed;     /* one compressed block with its head and sync */
+    struct tn_buf key;        /* last key as BinaryRow, in `state` memory */
+    struct tn_bytes min_key;
+    unsigned char sync[16];
+    int file;
+    int64_t file_size;
+    int64_t row_count;
+    int64_t block_row_count;
+    int64_t delete_row_count;
+    int64_t min_sequence;
+    int64_t max_sequence;
+    uint32_t row_size_max;
+    unsigned char *last_row; /* copy, for the order check */
+    uint32_t last_row_size;
+};
+
+/* Bytes of worker arena a writer needs, and bytes of state. */
+size_t tn_data_writer_size(const struct tn_row_layout *layout, uint32_t block_size,
+                           uint32_t row_size_max);
+
+/* Creates the file and writes its head. `state` lives until finish or abort. */
+TN_MUST_USE tn_rc tn_data_writer_begin(struct tn_data_writer *writer,
+                                       const struct tn_data_writer_spec *spec,
+                                       struct tn_worker *worker, uint32_t row_size_max,
+                                       struct tn_arena *state, struct tn_err *err);
+
+/* Adds one row. Costs the encode and, once a block, compression and one append. */
+TN_MUST_USE tn_rc tn_data_writer_add(struct tn_data_writer *writer, const struct tn_kv *kv,
+                                     struct tn_err *err);
+
+/* Bytes on disk so far, and rows: what rolling goes by. */
+static inline int64_t tn_data_writer_written(const struct tn_data_writer *writer)
+{
+    return writer->file_size;
+}
+
+TN_MUST_USE tn_rc tn_data_writer_rest(struct tn_data_writer *writer, struct tn_err *err);
+TN_MUST_USE tn_rc tn_data_writer_wake(struct tn_data_writer *writer, struct tn_worker *worker,
+                                      struct tn_err *err);
+
+/* Ends the file. `meta` is made in `arena`. */
+TN_MUST_USE tn_rc tn_data_writer_finish(struct tn_data_writer *writer, struct tn_arena *arena,
+                                        struct tn_file_meta *meta, struct tn_err *err);
+void tn_data_writer_abort(struct tn_data_writer *writer);
+
+/* The avro schema text of the table's data files, as Java writes it. */
+TN_MUST_USE tn_rc tn_data_avro_schema(const struct tn_schema *schema,
+                                      const struct tn_options *options, struct tn_arena *arena,
+                                      struct tn_bytes *text, struct tn_err *err);

@@ -1,0 +1,64 @@
+/* decode: text records into packed rows, one pass, no allocation.
+ *
+ * A decoder is made once for a table and a format; `next` takes what the source has read so far, eats one record, and gives its rows. A record
+ * that can't become a row gives a dead letter: the reason, and where the record lies in the input. The rest goes on.
+ *
+ *     json            one object a line: {"dev":"a","temp":1.5}                 +I
+ *     changes         {"kind":"+U","row":{...}}                                as said; what `cat --kind` prints
+ *     debezium-json   {"before":...,"after":...,"op":"c|u|r|d"}, also inside {"schema":..,"payload":{..}}
+ *                     c, r: +I; u: -U before (when there is one) and +U after; d: -D before; a null record (tombstone) gives nothing
+ *     csv             RFC 4180 with a header line that names the columns; empty = NULL, "" = empty text
+ *
+ * Fields come in any order; a missing field is NULL (then its column's default value applies); an unknown one is a dead letter or
+ * dropped; a repeated one is a dead letter. JSON strings are unescaped in place of a scratch; integers never pass through a double. Lines end in \n or \r\n; blank ones are
+ * passed over.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "base/err.h"
+#include "schema/schema.h"
+
+enum tn_input { TN_INPUT_JSON, TN_INPUT_CHANGES, TN_INPUT_DEBEZIUM, TN_INPUT_CSV };
+enum tn_unknown { TN_UNKNOWN_FAIL, TN_UNKNOWN_DROP };
+
+enum { TN_DECODE_ROWS_MAX = 2, TN_DECODE_DEPTH_MAX = 32 };
+
+struct tn_decode_spec {
+    enum tn_input input;
+    enum tn_unknown unknown;
+    const struct tn_schema *schema;     /* no nested columns: the layout covers all fields */
+    const struct tn_row_layout *layout; /* of the whole schema */
+    const enum tn_epoch *epochs;        /* per field: how bare numbers in time columns are meant */
+    uint32_t record_size_max;           /* bytes; a longer record is a dead letter */
+};
+
+struct tn_decoded {
+    uint32_t count; /* rows, 0..TN_DECODE_ROWS_MAX */
+    struct tn_row rows[TN_DECODE_ROWS_MAX]; /* in the decoder's memory, until its next call */
+    enum tn_row_kind kinds[TN_DECODE_ROWS_MAX];
+    bool dead;              /* no rows; why is in `reason` */
+    char reason[TN_ERR_TEXT_SIZE];
+    struct tn_bytes record; /* as it stood in the input, without its line end */
+    uint64_t line;          /* from 1 */
+};
+
+struct tn_decoder; /* decode.c */
+
+/* Memory from the arena: 32 bytes a column, two rows and one record. */
+TN_MUST_USE tn_rc tn_decoder_open(struct tn_decoder **decoder, const struct tn_decode_spec *spec,
+                                  struct tn_arena *arena, struct tn_err *err);
+
+/* Eats one record from `input`. OK: `decoded` is filled and *eaten bytes are done with (blank lines give count 0, not dead).
+ * AGAIN: the record goes on behind `input` (read more; with `last` the end of input ends it, so AGAIN then means that there is
+ * nothing left). A record above record_size_max is reported dead with what fits, and its rest is eaten by later calls. */
+TN_MUST_USE tn_rc tn_decoder_next(struct tn_decoder *decoder, struct tn_bytes input, bool last,
+                                  struct tn_decoded *decoded, size_t *eaten, struct tn_err *err);
+
+/* For a source that resumes in the middle of a file: the line that comes next, and for csv the header's columns. */
+TN_MUST_USE tn_rc tn_decoder_resume(struct tn_decoder *decoder, uint64_t line,
+                                    struct tn_bytes csv_header, struct tn_err *err);
+
+/* "json", "changes", "debezium-json", "csv"; INVALID names the nearest. */
+TN_MUST_USE tn_rc tn_input_parse(const char *name, enum tn_input *input, struct tn_err *err);

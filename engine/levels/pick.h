@@ -1,0 +1,44 @@
+/* pick: which runs of a bucket to merge next, and into which level. Paimon's UniversalCompaction, as a pure function.
+ *
+ * Runs are ordered newest first: level-0 files by arrival, then levels 1..max that hold files. A unit is always the first
+ * `take` runs, since a merge must take neighbours, or an old row could pass a newer one.
+ * Source: Paimon 1.3, UniversalCompaction; behaviour spec, 2.2.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tn_run {
+    int32_t level;
+    int64_t size; /* bytes of its files */
+    uint32_t file_count;
+};
+
+struct tn_pick_rules {
+    int32_t max_size_amplification; /* percent */
+    int32_t size_ratio;             /* percent */
+    int32_t trigger;                /* runs */
+    int32_t num_levels;
+    bool force_level0;              /* lookup tables, compaction.force-up-level-0: level 0 is always taken up */
+    int64_t optimization_interval_ms;   /* -1: off */
+    int64_t since_full_ms;              /* since the last full compaction; -1: never */
+    int64_t total_size_threshold;       /* -1: off */
+    int64_t incremental_size_threshold; /* -1: off */
+};
+
+struct tn_pick {
+    uint32_t take; /* runs from the front; 0: nothing to do */
+    int32_t output_level;
+    bool full; /* all runs to the highest level */
+};
+
+struct tn_pick tn_pick(const struct tn_run *runs, uint32_t count, const struct tn_pick_rules *rules);
+
+/* A full compaction: all runs to the highest level; nothing when there are none, or one that is there already. */
+struct tn_pick tn_pick_full(const struct tn_run *runs, uint32_t count,
+                            const struct tn_pick_rules *rules);
+
+/* numLevels - 1, or more where files were found higher. */
+int32_t tn_pick_level_max(const struct tn_run *runs, uint32_t count,
+                          const struct tn_pick_rules *rules);
