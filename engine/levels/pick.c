@@ -1,0 +1,163 @@
+#include "levels/pick.h"
+
+#include <stddef.h>
+
+static int64_t add_sat(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+static int64_t multiply_sat(int64_t a, int64_t b)
+{
+    int64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+static int64_t size_of(const struct tn_run *runs, uint32_t count)
+{
+    int64_t size = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        size = add_sat(size, runs[i].size);
+    }
+    return size;
+}
+
+int32_t tn_pick_level_max(const struct tn_run *runs, uint32_t count,
+                          const struct tn_pick_rules *rules)
+{
+    int32_t level = rules->num_levels - 1;
+    for (uint32_t i = 0; i < count; i++) {
+        level = runs[i].level > level ? runs[i].level : level;
+    }
+    return level;
+}
+
+static struct tn_pick take_all(const struct tn_run *runs, uint32_t count,
+                               const struct tn_pick_rules *rules)
+{
+    return (struct tn_pick){count, tn_pick_level_max(runs, count, rules), true};
+}
+
+/* Paimon: UniversalCompaction.createUnit. Level 0 is for files that were never merged, since only
+ * there runs may overlap; a result that would land in it swallows runs up to the first one that has
+ * a level of its own. */
+static struct tn_pick take_first(const struct tn_run *runs, uint32_t count, uint32_t take,
+                                 const struct tn_pick_rules *rules)
+{
+    if (take == count) {
+        return take_all(runs, count, rules);
+    }
+    int32_t output = runs[take].level > 0 ? runs[take].level - 1 : 0;
+    while (output == 0 && take < count) {
+        output = runs[take++].level;
+    }
+    if (take == count) {
+        return take_all(runs, count, rules);
+    }
+    return (struct tn_pick){take, output, false};
+}
+
+/* Takes further runs while what is taken is not clearly smaller than the next one: stopping at the
+ * first run that would be rewritten for too little bounds write amplification. In doubles, as
+ * Paimon does, so that both round alike. Paimon: UniversalCompaction.pickForSizeRatio. */
+static uint32_t extend_by_ratio(const struct tn_run *runs, uint32_t count, uint32_t take,
+                                const struct tn_pick_rules *rules)
+{
+    int64_t size = size_of(runs, take);
+    while (take < count &&
+           (double)size * (100.0 + rules->size_ratio) / 100.0 >= (double)runs[take].size) {
+        size = add_sat(size, runs[take].size);
+        take++;
+    }
+    return take;
+}
+
+/* Paimon: EarlyFullCompaction. */
+static bool full_is_due(const struct tn_run *runs, uint32_t count,
+                        const struct tn_pick_rules *rules)
+{
+    if (count < 2) {
+        return false;
+    }
+    int64_t interval = rules->optimization_interval_ms;
+    if (interval >= 0 && (rules->since_full_ms < 0 || rules->since_full_ms > interval)) {
+        return true;
+    }
+    if (rules->total_size_threshold >= 0 && size_of(runs, count) < rules->total_size_threshold) {
+        return true;
+    }
+    if (rules->incremental_size_threshold < 0) {
+        return false;
+    }
+    bool last_is_base = runs[count - 1].level == tn_pick_level_max(runs, count, rules);
+    return size_of(runs, last_is_base ? count - 1 : count) > rules->incremental_size_threshold;
+}
+
+/* The oldest run stands for the size of the table without waste; all the others may be waste. */
+static bool too_much_waste(const struct tn_run *runs, uint32_t count,
+                           const struct tn_pick_rules *rules)
+{
+    int64_t waste = size_of(runs, count - 1);
+    return multiply_sat(waste, 100) >
+           multiply_sat(rules->max_size_amplification, runs[count - 1].size);
+}
+
+static struct tn_pick pick_universal(const struct tn_run *runs, uint32_t count,
+                                     const struct tn_pick_rules *rules)
+{
+    uint32_t trigger = rules->trigger > 1 ? (uint32_t)rules->trigger : 1;
+    if (full_is_due(runs, count, rules)) {
+        return take_all(runs, count, rules);
+    }
+    if (count < trigger) {
+        return (struct tn_pick){0};
+    }
+    if (too_much_waste(runs, count, rules)) {
+        return take_all(runs, count, rules);
+    }
+    uint32_t take = extend_by_ratio(runs, count, 1, rules);
+    if (take == 1 && count > trigger) {
+        take = extend_by_ratio(runs, count, count - trigger + 1, rules);
+    }
+    return take > 1 ? take_first(runs, count, take, rules) : (struct tn_pick){0};
+}
+
+/* Paimon: ForceUpLevel0Compaction. */
+static struct tn_pick pick_level0(const struct tn_run *runs, uint32_t count,
+                                  const struct tn_pick_rules *rules)
+{
+    uint32_t level0 = 0;
+    while (level0 < count && runs[level0].level == 0) {
+        level0++;
+    }
+    if (level0 == 0) {
+        return (struct tn_pick){0};
+    }
+    return take_first(runs, count, extend_by_ratio(runs, count, level0, rules), rules);
+}
+
+struct tn_pick tn_pick(const struct tn_run *runs, uint32_t count, const struct tn_pick_rules *rules)
+{
+    if (count == 0) {
+        return (struct tn_pick){0};
+    }
+    struct tn_pick pick = pick_universal(runs, count, rules);
+    if (pick.take == 0 && rules->force_level0) {
+        pick = pick_level0(runs, count, rules);
+    }
+    /* One file that is where it would go. Paimon: MergeTreeCompactManager.triggerCompaction. */
+    if (pick.take == 1 && runs[0].file_count <= 1 && runs[0].level == pick.output_level) {
+        return (struct tn_pick){0};
+    }
+    return pick;
+}
+
+struct tn_pick tn_pick_full(const struct tn_run *runs, uint32_t count,
+                            const struct tn_pick_rules *rules)
+{
+    if (count == 0 || (count == 1 && runs[0].level == tn_pick_level_max(runs, count, rules))) {
+        return (struct tn_pick){0};
+    }
+    return take_all(runs, count, rules);
+}
