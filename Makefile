@@ -3,11 +3,23 @@ BOARD ?= host
 include boards/$(BOARD)/board.mk
 
 LUA     ?= lua5.4
+PYTHON  ?= python3
 OUT     ?= build/$(BOARD)
 ROOMS   ?= $(notdir $(patsubst %/,%,$(wildcard engine/*/)))
-SOURCES := $(foreach room,$(ROOMS),$(wildcard engine/$(room)/*.c))
+JOBS    ?= $(shell nproc)
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(JOBS)
+endif
+
+# The library is every room but the program's main; tarn.c (the public API) needs all of them.
+SOURCES := $(filter-out engine/app/main.c,$(foreach room,$(ROOMS),$(wildcard engine/$(room)/*.c))) \
+           $(if $(filter table,$(ROOMS)),$(wildcard engine/tarn.c))
 OBJECTS := $(SOURCES:%.c=$(OUT)/%.o)
+PROGRAM := $(patsubst engine/app/main.c,$(OUT)/tarn,$(wildcard $(patsubst %,engine/%/main.c,$(filter app,$(ROOMS)))))
+SIM     ?= $(patsubst %.c,$(OUT)/%.o,$(filter-out %_test.c,$(wildcard tests/sim/*.c)))
 TESTS   ?= $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/*/*_test.c))
+FUZZ    := $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/fuzz/*_fuzz.c))
+GEN     := $(if $(wildcard boards/$(BOARD)/board.lua),$(OUT)/gen/board.h)
 
 CFLAGS  ?= -O2 -g
 WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wformat=2 -Wundef \
@@ -16,39 +28,127 @@ WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wfo
            -Wframe-larger-than=2048 -Werror
 ALL_CFLAGS := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iengine -I$(OUT)/gen -MMD -MP $(WARN) \
               $(BOARD_CFLAGS) $(CFLAGS)
-LIBS := -lzstd -llz4 -lavro -ljansson -lcjson -luv -lz -lbz2 -lm -lpthread
+LIBS := -lzstd -llz4 -lavro -ljansson -lcjson -luv -lz -lm -lpthread
+QUIET := $(if $(V),,@)
 
-.PHONY: all test tidy fmt clean help
-all: $(OUT)/libtarn.a ## the engine for BOARD
+# The same tree, built three ways.
+asan := OUT=build/asan CFLAGS="-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
+        -fno-sanitize-recover=all -DTN_DEBUG"
+tsan := OUT=build/tsan CFLAGS="-O1 -g -fsanitize=thread -DTN_DEBUG"
+fuzz := OUT=build/fuzz CC=clang WARN= CFLAGS="-O1 -g -fno-omit-frame-pointer \
+        -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -DTN_DEBUG"
 
-test: $(TESTS) ## runs every test for BOARD (RUN=... to run them under an emulator)
-	@set -e; for t in $^; do printf '%s: ' "$$t"; $(RUN) $$t; done
+# Random tests: where the seed comes from, and how long they look. CI gives more, `make soak` ten times more.
+SEED         := $(or $(SEED),$(shell printf '%d' 0x$$(git rev-parse --short=8 HEAD 2>/dev/null || date +%s)))
+PEER_SECONDS ?= 60
+CUT_SECONDS  ?= 40
+FUZZ_SECONDS ?= 20
+export SEED PEER_SECONDS CUT_SECONDS FUZZ_SECONDS
+export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
-tidy: ## layering, format, lint: what a change must pass before it is sent
-	$(LUA) scripts/lint/layers.lua engine
-	clang-format -n --Werror $(wildcard engine/*/*.[ch] tests/*/*.[ch])
-	luacheck -q lua scripts
-	cppcheck -q --std=c11 --enable=warning,performance,portability --error-exitcode=1 -Iengine engine
+.PHONY: all library programs gen objects deps test peers tidy fmt bench soak demo fuzz clean help venv oracle threaded fuzzers
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: library $(PROGRAM) ## build/host/tarn and the library (BOARD=... for another board)
+
+library: $(OUT)/libtarn.a
+programs: all $(TESTS) $(FUZZ)
+gen: $(GEN)
+objects: $(OBJECTS) $(PROGRAM:%/tarn=%/engine/app/main.o)
+
+deps: ## installs what the build and the tests need (apt), when it is missing
+	@scripts/deps/debian build test
+
+# What needs packages runs in a second make, which sees them.
+test: deps ## all tests that need no Java: C, sanitizers, simulator, fuzz replay, golden tables, pypaimon
+	@$(MAKE) --no-print-directory programs venv
+	@$(MAKE) --no-print-directory $(asan) programs
+	@$(MAKE) --no-print-directory $(tsan) threaded
+	@scripts/test/list test | scripts/test/all build/test $(JOBS)
+
+peers: deps ## what tarn and the official Java Paimon make of each other's tables
+	@scripts/deps/debian peers
+	@$(MAKE) --no-print-directory programs venv oracle
+	@scripts/test/list peers | scripts/test/all build/peers $(JOBS)
+
+tidy: ## layers, format, warnings, lint: what a change must pass before it is sent
+	@scripts/deps/debian build tidy
+	@$(MAKE) --no-print-directory gen
+	@scripts/test/list tidy | TEST_LINES=200 scripts/test/all build/tidy $(JOBS)
+
+bench: deps ## CPU and memory of tarn and of every peer that is installed, in one table
+	@scripts/deps/debian bench
+	@$(MAKE) --no-print-directory all
+	@scripts/bench
+
+soak: ## test and peers with ten times the seconds
+	@$(MAKE) --no-print-directory test PEER_SECONDS=600 CUT_SECONDS=1200 FUZZ_SECONDS=600
+	@$(MAKE) --no-print-directory peers PEER_SECONDS=2400
+
+demo: deps ## sensors into a table, a lake in a folder, a crash in the middle, and pypaimon's view of it
+	@$(MAKE) --no-print-directory --silent all venv
+	@scripts/demo
+
+fuzz: ## libFuzzer on each decoder, FUZZ_SECONDS each (clang)
+	@scripts/deps/debian build tidy
+	@$(MAKE) --no-print-directory $(fuzz) fuzzers
+	@scripts/test/list fuzz | scripts/test/all build/fuzz/log $(JOBS)
 
 fmt: ## rewrites the C files in the one style
-	clang-format -i $(wildcard engine/*/*.[ch] tests/*/*.[ch])
+	clang-format -i $(wildcard engine/*.[ch] engine/*/*.[ch] tests/*.h tests/*/*.[ch])
 
-clean: ## forgets what was built for BOARD
-	rm -rf $(OUT)
+clean: ## forgets what was built
+	rm -rf build
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 10
 
 $(OUT)/libtarn.a: $(OBJECTS)
-	@rm -f $@
-	$(AR) rcs $@ $^
+	$(QUIET)rm -f $@
+	$(QUIET)$(AR) rcs $@ $^
 
-$(OUT)/%.o: %.c
-	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -c $< -o $@
+$(OUT)/tarn: $(OUT)/engine/app/main.o $(OUT)/libtarn.a
+	$(QUIET)$(CC) $(ALL_CFLAGS) $^ $(LIBS) -o $@
 
-$(OUT)/tests/%: tests/%.c $(OUT)/libtarn.a
-	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -Itests $< $(OUT)/libtarn.a $(LIBS) -o $@
+$(OUT)/%.o: %.c | $(GEN)
+	$(QUIET)mkdir -p $(@D)
+	$(QUIET)$(CC) $(ALL_CFLAGS) $(if $(filter tests/%,$<),-Itests) -c $< -o $@
 
--include $(OBJECTS:.o=.d)
+# What tests share; an archive, so that a test links only what it names.
+$(OUT)/libsim.a: $(SIM)
+	$(QUIET)mkdir -p $(@D)
+	$(QUIET)rm -f $@
+	$(QUIET)$(AR) rcs $@ $^
+
+$(OUT)/tests/%_test: $(OUT)/tests/%_test.o $(OUT)/libsim.a $(OUT)/libtarn.a
+	$(QUIET)$(CC) $(ALL_CFLAGS) $^ $(LIBS) -o $@
+
+$(OUT)/tests/fuzz/%_fuzz: $(OUT)/tests/fuzz/%_fuzz.o $(OUT)/tests/fuzz/replay.o $(OUT)/libtarn.a
+	$(QUIET)$(CC) $(ALL_CFLAGS) $^ $(LIBS) -o $@
+
+# The same targets as libFuzzer programs (only with the flags of `fuzz`).
+fuzzers: $(FUZZ:%_fuzz=%_libfuzzer)
+$(OUT)/tests/fuzz/%_libfuzzer: $(OUT)/tests/fuzz/%_fuzz.o $(OUT)/libtarn.a
+	$(QUIET)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $^ $(LIBS) -o $@
+
+# Tests in which threads meet: those that name the executor.
+threaded: $(patsubst tests/%.c,$(OUT)/tests/%,$(shell scripts/test/list threaded))
+
+# The memory parts of the board, as C.
+$(OUT)/gen/board.h: boards/$(BOARD)/board.lua scripts/board.lua
+	$(QUIET)mkdir -p $(@D)
+	$(QUIET)$(LUA) scripts/board.lua $< >$@
+
+# The official peers: pypaimon in an environment of its own, Java's class path by Maven.
+venv: build/venv/done
+build/venv/done: tests/interop/requirements.txt
+	@echo "installing pypaimon into build/venv"
+	$(QUIET)$(PYTHON) -m venv --clear build/venv
+	$(QUIET)build/venv/bin/pip install --quiet --disable-pip-version-check -r $<
+	$(QUIET)touch $@
+
+oracle:
+	$(QUIET)tests/interop/oracle/oracle build
+
+-include $(OBJECTS:.o=.d) $(SIM:.o=.d) $(TESTS:=.d) $(FUZZ:=.d) $(PROGRAM:%/tarn=%/engine/app/main.d)
