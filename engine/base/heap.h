@@ -3,12 +3,16 @@
  * First fit over boundary tags in one block; neighbours that are free become one. `used` and `peak`
  * count what was handed out with its tags. With `lock` set the heap may be used by several threads
  * (cJSON's and avro-c's hooks are process-wide).
+ *
+ *     base -> | tag | taken ... | tag | free: list links ... | tag | taken ... | tag of the end |
  */
 #pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+struct tn_heap_tag;
 
 struct tn_heap {
     unsigned char *base;
@@ -18,8 +22,10 @@ struct tn_heap {
     size_t failed; /* requests that found no room */
     bool lock;
     pthread_mutex_t mutex;
+    struct tn_heap_tag *free; /* the free pieces, linked; last freed first */
 };
 
+/* The memory is the heap's until tn_heap_deinit. At least 64 bytes; not on a stack (ASan). */
 void tn_heap_init(struct tn_heap *heap, void *base, size_t size, bool lock);
 void tn_heap_deinit(struct tn_heap *heap);
 

@@ -1,13 +1,13 @@
-/* clock: the only door to time and randomness. clock_system.c opens it on the system; tests/sim/ on a
- * clock and a generator that a seed fixes. */
+/* clock: the only door to time and randomness. clock_system.c opens it on the system; tests/sim/ on
+ * a clock and a generator that a seed fixes. */
 #pragma once
 
 #include <stdint.h>
 
 struct tn_clock;
 struct tn_clock_vtable {
-    int64_t (*now_ms)(struct tn_clock *clock);       /* wall clock, ms since 1970, UTC */
-    int64_t (*local_ms)(struct tn_clock *clock);     /* the same moment's local wall clock, as if UTC */
+    int64_t (*now_ms)(struct tn_clock *clock);   /* wall clock, ms since 1970, UTC */
+    int64_t (*local_ms)(struct tn_clock *clock); /* the same moment's local wall clock, as if UTC */
     int64_t (*monotonic_ns)(struct tn_clock *clock); /* never goes back */
     uint64_t (*random)(struct tn_clock *clock);      /* 64 random bits */
 };

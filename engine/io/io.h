@@ -1,5 +1,5 @@
-/* io: the only door to files. io_posix.c opens it on the system; tests/sim/ on a simulated disk that
- * can lose power between any two calls.
+/* io: the only door to files. io_posix.c opens it on the system; tests/sim/ on a simulated disk
+ * that can lose power between any two calls.
  *
  * Calls block, so only a task on a worker (or a command-line verb) makes them; the loop never does.
  * Paths are relative to the root that the io was opened on, '/' between parts. A file is written
@@ -7,7 +7,8 @@
  *
  * Nothing here promises durability but `sync` and `make_dir`: what was written survives a power cut
  * only after the first. Each call sets `err` when it fails, with the path in the text; codes are
- * ABSENT, EXISTS, FULL (no space) and IO.
+ * ABSENT, EXISTS, FULL (no space), IO, and INVALID for a path that would leave the root. The root
+ * itself is "" or "/".
  */
 #pragma once
 
@@ -26,14 +27,14 @@ struct tn_io_vtable {
     tn_rc (*open)(struct tn_io *io, const char *path, int *file, uint64_t *size,
                   struct tn_err *err);
     /* Reads up to `size` bytes at `offset`; *got is less only at the end of the file. */
-    tn_rc (*read)(struct tn_io *io, int file, uint64_t offset, void *data, size_t size,
-                  size_t *got, struct tn_err *err);
+    tn_rc (*read)(struct tn_io *io, int file, uint64_t offset, void *data, size_t size, size_t *got,
+                  struct tn_err *err);
     /* Creates a file that must not exist, for appending. ABSENT when its folder is missing. */
     tn_rc (*create)(struct tn_io *io, const char *path, int *file, struct tn_err *err);
     tn_rc (*append)(struct tn_io *io, int file, struct tn_bytes bytes, struct tn_err *err);
     void (*close)(struct tn_io *io, int file); /* of either kind */
     /* Opens a file that `create` made and that is not finished, to append after its first `size`
-     * bytes; what stands behind them is cut off. */
+     * bytes; what stands behind them is cut off. CORRUPT when it is shorter. */
     tn_rc (*reopen)(struct tn_io *io, const char *path, uint64_t size, int *file,
                     struct tn_err *err);
     /* One barrier: the bytes of every file and the names in every folder (a path that ends in '/')
@@ -46,7 +47,7 @@ struct tn_io_vtable {
     tn_rc (*unlink)(struct tn_io *io, const char *path, struct tn_err *err);
     /* Removes an empty folder; EXISTS when something is in it. */
     tn_rc (*remove_dir)(struct tn_io *io, const char *path, struct tn_err *err);
-    /* Creates a folder and those above it; they are durable when it returns. An existing one is OK. */
+    /* Creates a folder and those above it, durable when it returns. An existing one is OK. */
     tn_rc (*make_dir)(struct tn_io *io, const char *path, struct tn_err *err);
     /* Calls `each` for every name in a folder, in no order; stops at its first error. */
     tn_rc (*list)(struct tn_io *io, const char *path, tn_io_name_fn *each, void *user,
@@ -58,7 +59,7 @@ struct tn_io_vtable {
                   struct tn_err *err);
 };
 
-/* Counters of what went through the door since it was opened; `tarn write` and `demo` print them. */
+/* Counters of what went through the door since it was opened; for `tarn write` and `demo`. */
 struct tn_io_counts {
     uint64_t bytes_read;
     uint64_t bytes_written;
@@ -74,11 +75,10 @@ struct tn_io {
 /* The real files below `root`, which must exist. */
 struct tn_io_posix {
     struct tn_io io;
-    int root; /* file descriptor of the folder */
+    int root;        /* file descriptor of the folder */
     bool sync_whole; /* the file system is the warehouse's own: one syncfs is a barrier */
 };
-TN_MUST_USE tn_rc tn_io_posix_open(struct tn_io_posix *posix, const char *root,
-                                   struct tn_err *err);
+TN_MUST_USE tn_rc tn_io_posix_open(struct tn_io_posix *posix, const char *root, struct tn_err *err);
 void tn_io_posix_close(struct tn_io_posix *posix);
 
 /* A whole file into the arena, with a zero byte behind it. INVALID when it is larger than

@@ -1,0 +1,318 @@
+#include "base/heap.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/poison.h"
+
+enum { ALIGN = 16, TAKEN = 1 };
+
+/* In front of each piece. `size` counts the tag and is a multiple of ALIGN, so its low bit is free
+ * to say whether the piece is taken. */
+struct tn_heap_tag {
+    _Alignas(ALIGN) size_t size;
+    size_t size_before; /* of the piece in front of this one, without its bit; 0 for the first */
+};
+_Static_assert(sizeof(struct tn_heap_tag) == ALIGN, "a piece's payload is aligned");
+
+/* In the payload of a free piece. */
+struct links {
+    struct tn_heap_tag *next;
+    struct tn_heap_tag *previous;
+};
+_Static_assert(sizeof(struct links) <= ALIGN, "the smallest piece has room for the links");
+
+enum { PIECE_SIZE_MIN = 2 * ALIGN };
+
+static size_t size_of(const struct tn_heap_tag *tag)
+{
+    return tag->size & ~(size_t)TAKEN;
+}
+
+static bool is_taken(const struct tn_heap_tag *tag)
+{
+    return (tag->size & TAKEN) != 0;
+}
+
+static struct tn_heap_tag *tag_at(void *at)
+{
+    return at;
+}
+
+static struct tn_heap_tag *behind(struct tn_heap_tag *tag)
+{
+    return tag_at((unsigned char *)tag + size_of(tag));
+}
+
+static struct tn_heap_tag *before(struct tn_heap_tag *tag)
+{
+    return tag_at((unsigned char *)tag - tag->size_before);
+}
+
+static struct links *links_of(struct tn_heap_tag *tag)
+{
+    return (struct links *)(void *)(tag + 1);
+}
+
+static void set_size(struct tn_heap_tag *tag, size_t size, size_t taken)
+{
+    tag->size = size | taken;
+    behind(tag)->size_before = size;
+}
+
+static void link_free(struct tn_heap *heap, struct tn_heap_tag *tag)
+{
+    *links_of(tag) = (struct links){.next = heap->free};
+    if (heap->free) {
+        links_of(heap->free)->previous = tag;
+    }
+    heap->free = tag;
+}
+
+static void unlink_free(struct tn_heap *heap, struct tn_heap_tag *tag)
+{
+    struct links links = *links_of(tag);
+    if (links.previous) {
+        links_of(links.previous)->next = links.next;
+    } else {
+        heap->free = links.next;
+    }
+    if (links.next) {
+        links_of(links.next)->previous = links.previous;
+    }
+}
+
+/* Makes [tag, tag + size) one free piece, joined with its free neighbours. */
+static void free_piece(struct tn_heap *heap, struct tn_heap_tag *tag, size_t size)
+{
+    tn_unpoison(tag, size);
+    set_size(tag, size, 0);
+    struct tn_heap_tag *next = behind(tag);
+    if (!is_taken(next)) {
+        unlink_free(heap, next);
+        size += size_of(next);
+    }
+    if (tag->size_before > 0 && !is_taken(before(tag))) {
+        tag = before(tag);
+        unlink_free(heap, tag);
+        size += size_of(tag);
+    }
+    tn_unpoison(tag, size); /* the payloads of the neighbours, which hold their old tags */
+    set_size(tag, size, 0);
+    tn_poison(links_of(tag) + 1, size - sizeof *tag - sizeof(struct links));
+    link_free(heap, tag);
+}
+
+/* Marks the first `size` bytes of a piece taken that is on no list and has `whole` bytes. */
+static void take_piece(struct tn_heap *heap, struct tn_heap_tag *tag, size_t whole, size_t size)
+{
+    tn_unpoison(tag, whole);
+    if (whole - size < PIECE_SIZE_MIN) {
+        size = whole;
+    }
+    set_size(tag, size, TAKEN);
+    if (size < whole) {
+        free_piece(heap, behind(tag), whole - size);
+    }
+    heap->used += size;
+    if (heap->used > heap->peak) {
+        heap->peak = heap->used;
+    }
+}
+
+static void become_empty(struct tn_heap *heap)
+{
+    size_t skip = (ALIGN - (uintptr_t)heap->base % ALIGN) % ALIGN;
+    TN_CHECK(heap->size >= skip + PIECE_SIZE_MIN + sizeof(struct tn_heap_tag));
+    size_t size = (heap->size - skip) & ~(size_t)(ALIGN - 1);
+    tn_unpoison(heap->base, heap->size);
+    heap->used = 0;
+    heap->free = NULL;
+    struct tn_heap_tag *first = tag_at(heap->base + skip);
+    first->size_before = 0;
+    size -= sizeof *first; /* the tag of the end: taken, so that nothing joins with it */
+    tag_at((unsigned char *)first + size)->size = sizeof *first | TAKEN;
+    free_piece(heap, first, size);
+}
+
+/* The bytes of a piece with room for `size`, or 0 when that is absurd. */
+static size_t piece_size(const struct tn_heap *heap, size_t size)
+{
+    if (size > heap->size) {
+        return 0;
+    }
+    size_t whole = (size + sizeof(struct tn_heap_tag) + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+    return whole < PIECE_SIZE_MIN ? PIECE_SIZE_MIN : whole;
+}
+
+static void *take(struct tn_heap *heap, size_t size)
+{
+    size_t need = piece_size(heap, size);
+    struct tn_heap_tag *tag = need > 0 ? heap->free : NULL;
+    while (tag && size_of(tag) < need) {
+        tag = links_of(tag)->next;
+    }
+    if (!tag) {
+        heap->failed++;
+        return NULL;
+    }
+    unlink_free(heap, tag);
+    take_piece(heap, tag, size_of(tag), need);
+    return tag + 1;
+}
+
+static struct tn_heap_tag *taken_tag(const struct tn_heap *heap, void *block)
+{
+    uintptr_t at = (uintptr_t)block;
+    TN_CHECK(at % ALIGN == 0);
+    TN_CHECK(at >= (uintptr_t)heap->base + sizeof(struct tn_heap_tag));
+    TN_CHECK(at < (uintptr_t)heap->base + heap->size);
+    struct tn_heap_tag *tag = tag_at((unsigned char *)block - sizeof(struct tn_heap_tag));
+    TN_CHECK(is_taken(tag)); /* else it was given twice */
+    TN_CHECK(behind(tag)->size_before == size_of(tag));
+    return tag;
+}
+
+static void give(struct tn_heap *heap, void *block)
+{
+    struct tn_heap_tag *tag = taken_tag(heap, block);
+    heap->used -= size_of(tag);
+    free_piece(heap, tag, size_of(tag));
+}
+
+/* Shrinks, or grows into the free piece behind; false when that isn't enough. */
+static bool resize_in_place(struct tn_heap *heap, struct tn_heap_tag *tag, size_t need)
+{
+    size_t whole = size_of(tag);
+    struct tn_heap_tag *next = behind(tag);
+    bool joins = !is_taken(next);
+    if (whole + (joins ? size_of(next) : 0) < need) {
+        return false;
+    }
+    heap->used -= whole;
+    if (joins) {
+        unlink_free(heap, next);
+        whole += size_of(next);
+    }
+    take_piece(heap, tag, whole, need);
+    return true;
+}
+
+static void *resize(struct tn_heap *heap, void *block, size_t size)
+{
+    struct tn_heap_tag *tag = taken_tag(heap, block);
+    size_t need = piece_size(heap, size);
+    if (need > 0 && resize_in_place(heap, tag, need)) {
+        return block;
+    }
+    void *moved = take(heap, size);
+    if (!moved) {
+        return NULL;
+    }
+    memcpy(moved, block, size_of(tag) - sizeof *tag); /* grows: the old payload is the smaller */
+    give(heap, block);
+    return moved;
+}
+
+static void enter(struct tn_heap *heap)
+{
+    if (heap->lock) {
+        TN_CHECK(pthread_mutex_lock(&heap->mutex) == 0);
+    }
+}
+
+static void leave(struct tn_heap *heap)
+{
+    if (heap->lock) {
+        TN_CHECK(pthread_mutex_unlock(&heap->mutex) == 0);
+    }
+}
+
+void tn_heap_init(struct tn_heap *heap, void *base, size_t size, bool lock)
+{
+    *heap = (struct tn_heap){.base = base, .size = size, .lock = lock};
+    if (lock) {
+        TN_CHECK(pthread_mutex_init(&heap->mutex, NULL) == 0);
+    }
+    become_empty(heap);
+}
+
+void tn_heap_deinit(struct tn_heap *heap)
+{
+    if (heap->lock) {
+        TN_CHECK(pthread_mutex_destroy(&heap->mutex) == 0);
+    }
+    tn_unpoison(heap->base, heap->size);
+    *heap = (struct tn_heap){0};
+}
+
+void *tn_heap_take(struct tn_heap *heap, size_t size)
+{
+    enter(heap);
+    void *block = take(heap, size);
+    leave(heap);
+    return block;
+}
+
+void *tn_heap_resize(struct tn_heap *heap, void *block, size_t size)
+{
+    if (!block) {
+        return tn_heap_take(heap, size);
+    }
+    if (size == 0) {
+        tn_heap_give(heap, block);
+        return NULL;
+    }
+    enter(heap);
+    void *moved = resize(heap, block, size);
+    leave(heap);
+    return moved;
+}
+
+void tn_heap_give(struct tn_heap *heap, void *block)
+{
+    if (block) {
+        enter(heap);
+        give(heap, block);
+        leave(heap);
+    }
+}
+
+void tn_heap_drop(struct tn_heap *heap)
+{
+    enter(heap);
+    become_empty(heap);
+    leave(heap);
+}
+
+void tn_heap_check(struct tn_heap *heap)
+{
+    enter(heap);
+    size_t skip = (ALIGN - (uintptr_t)heap->base % ALIGN) % ALIGN;
+    unsigned char *end = heap->base + skip + ((heap->size - skip) & ~(size_t)(ALIGN - 1)) - ALIGN;
+    size_t used = 0;
+    size_t free_count = 0;
+    size_t size_before = 0;
+    bool free_before = false;
+    struct tn_heap_tag *tag = tag_at(heap->base + skip);
+    while ((unsigned char *)tag < end) {
+        TN_CHECK(tag->size_before == size_before);
+        TN_CHECK(size_of(tag) >= PIECE_SIZE_MIN);
+        TN_CHECK(size_of(tag) <= (size_t)(end - (unsigned char *)tag));
+        TN_CHECK(is_taken(tag) || !free_before);
+        free_before = !is_taken(tag);
+        free_count += free_before;
+        used += free_before ? 0 : size_of(tag);
+        size_before = size_of(tag);
+        tag = behind(tag);
+    }
+    TN_CHECK((unsigned char *)tag == end);
+    TN_CHECK(used == heap->used);
+    for (tag = heap->free; tag && free_count > 0; tag = links_of(tag)->next) {
+        TN_CHECK(!is_taken(tag));
+        free_count--;
+    }
+    TN_CHECK(!tag && free_count == 0);
+    leave(heap);
+}
