@@ -4,8 +4,9 @@
  *     { count, size, block, sync }*
  *
  * avro-c parses and checks the schema text of a foreign file, inside a heap that is dropped whole
- * afterwards (it leaks on bad input); from what it found tarn makes a tree of its own, which readers walk
- * or compile further. avro-c itself never sees a value. Nothing here does I/O: callers give bytes.
+ * afterwards (it leaks on bad input); from what it found tarn makes a tree of its own, which
+ * readers walk or compile further. avro-c itself never sees a value. Nothing here does I/O: callers
+ * give bytes.
  */
 #pragma once
 
@@ -18,7 +19,8 @@
 #include "base/heap.h"
 #include "format/codec.h"
 
-/* First call of all: avro-c's and jansson's allocators are process-wide. The heap is only theirs. */
+/* First call of all: avro-c's and jansson's allocators are process-wide. The heap is only theirs.
+ */
 void tn_avro_use_heap(struct tn_heap *heap);
 
 enum tn_avro_kind {
@@ -46,11 +48,12 @@ enum tn_avro_logical {
 
 struct tn_avro_type {
     enum tn_avro_kind kind;
-    bool nullable;    /* ["null", T]: this describes T; the union's branch number stands before a value */
-    bool null_last;   /* [T, "null"]: pypaimon accepts it, Java does not; branch 0 is the value */
+    bool nullable; /* ["null", T]: this describes T; the union's branch number stands before a value
+                    */
+    bool null_last; /* [T, "null"]: pypaimon accepts it, Java does not; branch 0 is the value */
     enum tn_avro_logical logical;
-    uint32_t fixed_size;          /* FIXED, bytes */
-    uint32_t child_count;         /* RECORD: fields; UNION: branches; ARRAY, MAP: 1 */
+    uint32_t fixed_size;  /* FIXED, bytes */
+    uint32_t child_count; /* RECORD: fields; UNION: branches; ARRAY, MAP: 1 */
     struct tn_avro_type *children;
     const char **names; /* RECORD: of the fields */
 };
@@ -71,12 +74,13 @@ TN_MUST_USE tn_rc tn_avro_header_decode(struct tn_bytes bytes, struct tn_avro_he
 void tn_avro_header_encode(struct tn_bytes schema, enum tn_codec_id codec,
                            const unsigned char sync[16], struct tn_buf *buf);
 
-/* Parses a schema text into a tree in `arena`. CORRUPT: not a schema; UNSUPPORTED: too deep, recursive. */
+/* Parses a schema text into a tree in `arena`. CORRUPT: not a schema; UNSUPPORTED: too deep,
+ * recursive. */
 TN_MUST_USE tn_rc tn_avro_schema_parse(struct tn_bytes text, struct tn_arena *arena,
                                        struct tn_avro_type *root, struct tn_err *err);
 
-/* A block's head: row count and byte size, both bounded by the caller. Returns its size in bytes in *size, or
- * AGAIN when more bytes are needed (at most 20). */
+/* A block's head: row count and byte size, both bounded by the caller. Returns its size in bytes in
+ * *size, or AGAIN when more bytes are needed (at most 20). */
 TN_MUST_USE tn_rc tn_avro_block_decode(struct tn_bytes bytes, int64_t *row_count,
                                        int64_t *block_size, uint32_t *size, struct tn_err *err);
 

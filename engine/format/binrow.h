@@ -30,7 +30,8 @@ void tn_binrow_bytes(struct tn_binrow_writer *writer, uint32_t field, struct tn_
 /* TIMESTAMP with more than 3 digits. NULL still takes its 8 bytes. */
 void tn_binrow_time(struct tn_binrow_writer *writer, uint32_t field, bool null, int64_t millis,
                     uint32_t nanos);
-/* DECIMAL of more than 18 digits: minimal big-endian bytes, at most 16. NULL still takes its 16 bytes. */
+/* DECIMAL of more than 18 digits: minimal big-endian bytes, at most 16. NULL still takes its 16
+ * bytes. */
 void tn_binrow_decimal(struct tn_binrow_writer *writer, uint32_t field, bool null,
                        struct tn_bytes big_endian);
 

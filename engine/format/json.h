@@ -1,8 +1,9 @@
-/* json: documents of a few kilobytes (snapshots, schemas, tags, hints) read with cJSON, and a writer.
+/* json: documents of a few kilobytes (snapshots, schemas, tags, hints) read with cJSON, and a
+ * writer.
  *
- * cJSON keeps numbers as doubles, which loses ids: commitIdentifier is often 9223372036854775807. So
- * integers of more than 15 digits are quoted before parsing, and tn_json_i64 reads both. cJSON's memory is
- * a heap that tn_json_use_heap sets once for the process.
+ * cJSON keeps numbers as doubles, which loses ids: commitIdentifier is often 9223372036854775807.
+ * So integers of more than 15 digits are quoted before parsing, and tn_json_i64 reads both. cJSON's
+ * memory is a heap that tn_json_use_heap sets once for the process.
  */
 #pragma once
 
@@ -19,13 +20,15 @@ struct cJSON;
 /* First call of all, before any thread: cJSON's hooks are process-wide. */
 void tn_json_use_heap(struct tn_heap *heap);
 
-/* Parses a whole document. CORRUPT with "at byte N"; AGAIN when the heap is too small ("needs more than N
- * KB"). Duplicate keys: the last counts. `scratch` takes the quoted copy. Free with tn_json_close. */
-TN_MUST_USE tn_rc tn_json_open(struct tn_bytes text, struct tn_arena *scratch,
-                               struct cJSON **root, struct tn_err *err);
+/* Parses a whole document. CORRUPT with "at byte N"; AGAIN when the heap is too small ("needs more
+ * than N KB"). Duplicate keys: the last counts. `scratch` takes the quoted copy. Free with
+ * tn_json_close. */
+TN_MUST_USE tn_rc tn_json_open(struct tn_bytes text, struct tn_arena *scratch, struct cJSON **root,
+                               struct tn_err *err);
 void tn_json_close(struct cJSON *root); /* NULL is fine */
 
-const struct cJSON *tn_json_member(const struct cJSON *object, const char *key); /* or NULL; JSON null is NULL */
+const struct cJSON *tn_json_member(const struct cJSON *object,
+                                   const char *key); /* or NULL; JSON null is NULL */
 
 /* An integer, exact; false when the node is none (or a fraction, or out of range). */
 bool tn_json_i64(const struct cJSON *node, int64_t *value);
@@ -51,8 +54,8 @@ struct tn_json_i64 {
     bool present;
 };
 
-/* An optional I64 member is a struct tn_json_i64, a required one an int64_t; TEXT is a const char * (NULL when
- * absent); MAP a struct tn_json_map of strings. */
+/* An optional I64 member is a struct tn_json_i64, a required one an int64_t; TEXT is a const char *
+ * (NULL when absent); MAP a struct tn_json_map of strings. */
 struct tn_json_field {
     const char *key;
     enum tn_json_kind kind;
@@ -65,7 +68,8 @@ TN_MUST_USE tn_rc tn_json_read(const struct cJSON *object, const struct tn_json_
                                uint32_t count, void *record, struct tn_arena *arena,
                                struct tn_err *err);
 
-/* Appends the object, two blanks of indentation, ` : ` as Java does; absent members are left out. */
+/* Appends the object, two blanks of indentation, ` : ` as Java does; absent members are left out.
+ */
 void tn_json_write(const void *record, const struct tn_json_field *fields, uint32_t count,
                    struct tn_buf *buf);
 
