@@ -1,0 +1,16 @@
+--- The memory of a 16 MiB process on a PC; the shape that the other boards start from.
+-- `kib` is a part's size, `min` what it keeps however small --memory makes the rest.
+return {
+    name = "host",
+    other_kib = 1024, -- libc, stacks, code's relocations: outside the block
+    parts = {
+        { name = "memtable", kind = "pool", kib = 5120, min = 512 },
+        { name = "long", kind = "arena", kib = 6144, min = 2048 }, -- flush, compaction, scan
+        { name = "short", kind = "arena", kib = 2048, min = 1024 }, -- commit
+        { name = "levels", kind = "heap", kib = 768, min = 192 },
+        { name = "json", kind = "heap", kib = 384, min = 192 }, -- cJSON
+        { name = "avro", kind = "heap", kib = 128, min = 128 }, -- avro-c and jansson
+        { name = "table", kind = "arena", kib = 512, min = 192 },
+        { name = "input", kind = "arena", kib = 256, min = 64 },
+    },
+}
