@@ -1,0 +1,90 @@
+/* Published vectors for what others define; spread for what is ours. */
+#include "base/hash.h"
+
+#include "check.h"
+#include "random.h"
+
+static void sha256_gives_the_vectors_of_fips_180(void)
+{
+    static const struct {
+        const char *text;
+        const char *hex;
+    } vectors[] = {
+        {"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+        {"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+        {"abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrl"
+         "mno"
+         "pqrsmnopqrstnopqrstu",
+         "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1"},
+    };
+    for (size_t i = 0; i < COUNT(vectors); i++) {
+        unsigned char digest[32];
+        tn_hash_sha256(tn_bytes_of(vectors[i].text), digest);
+        char hex[65];
+        for (size_t j = 0; j < sizeof digest; j++) {
+            (void)snprintf(hex + 2 * j, 3, "%02x", digest[j]);
+        }
+        CHECK(strcmp(hex, vectors[i].hex) == 0);
+    }
+}
+
+static void crc32_gives_its_check_value(void)
+{
+    CHECK(tn_hash_crc32(tn_bytes_of("123456789")) == 0xcbf43926U);
+    CHECK(tn_hash_crc32(tn_bytes_of("")) == 0);
+    CHECK(tn_hash_crc32(tn_bytes_of("The quick brown fox jumps over the lazy dog")) == 0x414fa339U);
+}
+
+/* From an index file that Java Paimon wrote: the BinaryRows of the INT keys 1, 2, 3. */
+static void murmur_gives_what_java_paimon_wrote(void)
+{
+    static const uint32_t hashes[] = {0x5759f99e, 0x4fe4bbf0, 0xd206e547};
+    for (unsigned char key = 1; key <= COUNT(hashes); key++) {
+        const unsigned char row[16] = {[8] = key};
+        CHECK((uint32_t)tn_hash_murmur((struct tn_bytes){row, sizeof row}) == hashes[key - 1]);
+    }
+}
+
+/* Flips each bit of an input: about half of the 64 output bits change, and no two outputs agree. */
+static void hash_64_changes_half_of_its_bits_with_one_of_the_input(void)
+{
+    for (size_t size = 1; size <= 40; size++) {
+        unsigned char data[40] = {0};
+        uint64_t base = tn_hash_64((struct tn_bytes){data, size}, 7);
+        int changed = 0;
+        for (size_t bit = 0; bit < size * 8; bit++) {
+            data[bit / 8] ^= (unsigned char)(1U << bit % 8);
+            uint64_t other = tn_hash_64((struct tn_bytes){data, size}, 7);
+            data[bit / 8] ^= (unsigned char)(1U << bit % 8);
+            CHECK(other != base);
+            changed += __builtin_popcountll(other ^ base);
+        }
+        CHECK(changed > (int)size * 8 * 24 && changed < (int)size * 8 * 40);
+    }
+}
+
+static void hash_64_depends_on_seed_and_length(void)
+{
+    static const unsigned char zeroes[16] = {0};
+    struct tn_bytes eight = {zeroes, 8};
+    struct tn_bytes nine = {zeroes, 9};
+    CHECK(tn_hash_64(eight, 1) != tn_hash_64(nine, 1));
+    CHECK(tn_hash_64(eight, 1) != tn_hash_64(eight, 2));
+    struct tn_hash_128 both = tn_hash_128(eight);
+    CHECK(both.high != both.low);
+}
+
+static const struct test tests[] = {
+    TEST(sha256_gives_the_vectors_of_fips_180),
+    TEST(crc32_gives_its_check_value),
+    TEST(murmur_gives_what_java_paimon_wrote),
+    TEST(hash_64_changes_half_of_its_bits_with_one_of_the_input),
+    TEST(hash_64_depends_on_seed_and_length),
+};
+
+int main(int argc, char **argv)
+{
+    return run_tests(argc, argv, tests, COUNT(tests));
+}
