@@ -28,7 +28,7 @@ WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wfo
            -Wframe-larger-than=2048 -Werror
 ALL_CFLAGS := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iengine -I$(OUT)/gen -MMD -MP $(WARN) \
               $(BOARD_CFLAGS) $(CFLAGS)
-LIBS := -lzstd -llz4 -lavro -ljansson -lcjson -luv -lz -lm -lpthread
+LIBS := -lzstd -llz4 -lavro -ljansson -lcjson -luv -lz -lbz2 -lm -lpthread
 QUIET := $(if $(V),,@)
 
 # The same tree, built three ways.
