@@ -8,8 +8,8 @@
  *     variable part      the bytes of all byte columns, in column order
  *
  * A byte column starts where the one before it ends, so any field is found in one step and nothing
- * is padded: the sensor row of the bench takes 89 bytes. All numbers are little-endian. A NULL slot is
- * zero (a byte column's end repeats the one before), so equal rows have equal bytes.
+ * is padded: the sensor row of the bench takes 89 bytes. All numbers are little-endian. A NULL slot
+ * is zero (a byte column's end repeats the one before), so equal rows have equal bytes.
  *
  * Columns of a layout are those of a table's schema, or the part of them that a reader asked for.
  */
@@ -40,13 +40,30 @@ const char *tn_row_kind_text(enum tn_row_kind kind); /* "+I" */
 /* False when the text is none of the four. */
 bool tn_row_kind_parse(struct tn_bytes text, enum tn_row_kind *kind);
 
+/* What a slot holds: what the loops over columns switch on. */
+enum tn_slot {
+    TN_SLOT_I8,
+    TN_SLOT_I16,
+    TN_SLOT_I32,
+    TN_SLOT_I64, /* also a TIMESTAMP of at most 3 digits: ms */
+    TN_SLOT_F32,
+    TN_SLOT_F64,
+    TN_SLOT_DECIMAL64,  /* unscaled, 8 bytes */
+    TN_SLOT_DECIMAL128, /* unscaled, 16 bytes: low word, high word */
+    TN_SLOT_TIME96,     /* ms (8 bytes), then nanos in that ms (4) */
+    TN_SLOT_BYTES,
+};
+
+enum { TN_ROW_COLUMNS_MAX = 32767 }; /* guess: far above any table, and offsets stay 32 bits */
+
 struct tn_column {
     struct tn_type type;
     const char *name;
-    uint32_t offset;          /* of the slot, from the start of the row */
-    uint32_t start_offset;    /* byte columns: of the slot that says where the bytes start, or 0 when
-                                 they start at the end of the fixed part */
-    uint8_t width;            /* of the slot, bytes */
+    uint32_t offset;       /* of the slot, from the start of the row */
+    uint32_t start_offset; /* byte columns: of the slot that says where the bytes start, or 0 when
+                              they start at the end of the fixed part */
+    uint8_t width;         /* of the slot, bytes */
+    uint8_t slot;          /* enum tn_slot */
 };
 
 /* Owned by the arena it was made in; constant afterwards, so threads share it. */
@@ -56,7 +73,8 @@ struct tn_row_layout {
     uint32_t fixed_size; /* null bits and slots: where the variable part starts */
 };
 
-/* `names[i]` and `types[i]` for `count` columns; the names are kept by pointer. */
+/* `names[i]` and `types[i]` for `count` columns; the names are kept by pointer. UNSUPPORTED for a
+ * nested type, INVALID for too many columns. */
 TN_MUST_USE tn_rc tn_row_layout_init(struct tn_row_layout *layout, const char *const *names,
                                      const struct tn_type *types, uint32_t count,
                                      struct tn_arena *arena, struct tn_err *err);
@@ -94,7 +112,7 @@ uint32_t tn_row_packed_size(const struct tn_row_layout *layout, const struct tn_
 uint32_t tn_row_pack(const struct tn_row_layout *layout, const struct tn_value *values,
                      unsigned char *data);
 
-/* Stops the process where `size` bytes are no row of this layout (debug and fuzz). */
+/* False where the bytes are no row of this layout, as tn_row_pack makes it (debug and fuzz). */
 bool tn_row_valid(const struct tn_row_layout *layout, struct tn_row row);
 
 /* Some columns, in an order: a key, a partition, a bucket key, sequence fields. */
@@ -116,8 +134,8 @@ int tn_row_compare_values(const struct tn_row_layout *layout, struct tn_columns 
 uint64_t tn_row_prefix(const struct tn_row_layout *layout, struct tn_columns columns,
                        struct tn_row row);
 
-/* True when, for these columns, equal prefixes mean equal rows (a single fixed column of at most
- * 7 bytes, or NOT NULL of 8). */
+/* True when, for these columns, equal prefixes mean equal keys: no byte column among them, and the
+ * slots, with one byte more for each nullable one, are 8 bytes at most. */
 bool tn_row_prefix_decides(const struct tn_row_layout *layout, struct tn_columns columns);
 
 uint64_t tn_row_hash(const struct tn_row_layout *layout, struct tn_columns columns,
@@ -131,19 +149,18 @@ void tn_row_to_binary(const struct tn_row_layout *layout, struct tn_columns colu
 /* One value a column from a BinaryRow with arity prefix, of `count` columns with these types. Bytes
  * point into `binary`. CORRUPT when it is no such row. */
 TN_MUST_USE tn_rc tn_binary_to_values(struct tn_bytes binary, const struct tn_type *types,
-                                      uint32_t count, struct tn_value *values,
-                                      struct tn_err *err);
+                                      uint32_t count, struct tn_value *values, struct tn_err *err);
 
 /* The BinaryRow (with arity prefix) of values. */
-void tn_values_to_binary(const struct tn_type *types, const struct tn_value *values,
-                         uint32_t count, struct tn_buf *buf);
+void tn_values_to_binary(const struct tn_type *types, const struct tn_value *values, uint32_t count,
+                         struct tn_buf *buf);
 
 /* Appends the whole row as canonical JSON, an object in column order. `columns` NULL = all. */
 void tn_row_format_json(const struct tn_row_layout *layout, const struct tn_columns *columns,
                         struct tn_row row, struct tn_buf *buf);
 
-/* |murmur(BinaryRow(columns)) % bucket_count|. Source: Paimon, DefaultBucketFunction. `scratch` takes
- * the BinaryRow. */
+/* |murmur(BinaryRow(columns)) % bucket_count|. Source: Paimon, DefaultBucketFunction. `scratch`
+ * takes the BinaryRow. */
 TN_MUST_USE tn_rc tn_row_bucket(const struct tn_row_layout *layout, struct tn_columns columns,
                                 struct tn_row row, int32_t bucket_count, struct tn_buf *scratch,
                                 int32_t *bucket, struct tn_err *err);

@@ -6,7 +6,8 @@
  *     FLOAT DOUBLE                        f64   (a FLOAT is exactly a float)
  *     DECIMAL                             i128  unscaled
  *     CHAR VARCHAR BINARY VARBINARY       bytes
- *     TIMESTAMP TIMESTAMP_LTZ             i64 = ms since 1970, floored; nanos = 0..999999 in that ms
+ *     TIMESTAMP TIMESTAMP_LTZ             i64 = ms since 1970, floored; nanos = 0..999999 in that
+ * ms
  *
  * 128-bit integers are two words, since armhf has no __int128.
  */
@@ -71,8 +72,9 @@ enum tn_epoch { TN_EPOCH_NONE, TN_EPOCH_S, TN_EPOCH_MS, TN_EPOCH_US, TN_EPOCH_NS
 
 /* Reads text (no quotes, escapes resolved) as a value of `type`, strictly: what does not fit, loses
  * digits or bytes is INVALID with the reason. CHAR(n) and VARCHAR(n): at most n code points;
- * BINARY(n): exactly n bytes, VARBINARY(n): at most n. DECIMAL: more digits behind the point than the scale
- * are INVALID unless they are zeros. Bytes values point into `text` or, for hex, into `scratch`. */
+ * BINARY(n): exactly n bytes, VARBINARY(n): at most n. DECIMAL: more digits behind the point than
+ * the scale are INVALID unless they are zeros. Bytes values point into `text` or, for hex, into
+ * `scratch`. */
 TN_MUST_USE tn_rc tn_value_parse(const struct tn_type *type, enum tn_epoch epoch,
                                  struct tn_bytes text, struct tn_buf *scratch,
                                  struct tn_value *value, struct tn_err *err);
@@ -83,6 +85,8 @@ void tn_float_format(struct tn_buf *buf, float value);
 /* Java's Double.toString / Float.toString form ("1.0E10"): partition names. */
 void tn_double_format_java(struct tn_buf *buf, double value);
 void tn_float_format_java(struct tn_buf *buf, float value);
-/* The nearest double of a decimal text that is a whole number token; false when it is none. Fast for
- * up to 15 digits and small exponents, strtod elsewhere. */
+/* The nearest double of a decimal text that is a whole number token; false when it is none. Fast
+ * for up to 15 digits and small exponents, strtod elsewhere. */
 bool tn_double_parse(struct tn_bytes text, double *value);
+/* The nearest float, which is not always the one nearest to the nearest double. */
+bool tn_float_parse(struct tn_bytes text, float *value);
