@@ -200,6 +200,8 @@ static void the_nearest_name_is_near(void)
     CHECK(tn_nearest_name(tn_bytes_of("Bucket_Key"), names, 4) == names[1]);
     CHECK(tn_nearest_name(tn_bytes_of("sequnce.feild"), names, 4) == names[2]);
     CHECK(tn_nearest_name(tn_bytes_of("compaction"), names, 4) == NULL);
+    static const char *const dates[] = {"INT", "DATE", "TIME"};
+    CHECK(tn_nearest_name(tn_bytes_of("dtae"), dates, 3) == dates[1]); /* a swap is one edit */
     CHECK(tn_nearest_name(tn_bytes_of(""), names, 4) == NULL);
     CHECK(tn_nearest_name(tn_bytes_of("bucket"), names, 0) == NULL);
     char lengthy[100];
