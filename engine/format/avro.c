@@ -45,7 +45,7 @@ static struct tn_bytes head_bytes(struct tn_avro_cursor *c)
 static tn_rc head_entry(struct tn_avro_cursor *c, struct tn_avro_header *header, struct tn_err *err)
 {
     struct tn_bytes key = head_bytes(c);
-    struct tn_bytes value = head_bytes(c);
+    struct tn_bytes value = c->failed ? key : head_bytes(c);
     if (c->failed) {
         return TN_OK; /* the caller sees it */
     }
@@ -61,10 +61,10 @@ static tn_rc head_entry(struct tn_avro_cursor *c, struct tn_avro_header *header,
  * bound it. */
 static tn_rc head_map(struct tn_avro_cursor *c, struct tn_avro_header *header, struct tn_err *err)
 {
-    for (;;) {
+    while (!c->failed) {
         int64_t count = tn_avro_long(c);
         if (c->failed || count == 0) {
-            return TN_OK;
+            break;
         }
         if (count < 0) { /* the block's size follows; nobody needs it here */
             (void)tn_avro_long(c);
@@ -77,6 +77,7 @@ static tn_rc head_map(struct tn_avro_cursor *c, struct tn_avro_header *header, s
             }
         }
     }
+    return TN_OK;
 }
 
 tn_rc tn_avro_header_decode(struct tn_bytes bytes, struct tn_avro_header *header,

@@ -3,7 +3,9 @@
  *
  * cJSON keeps numbers as doubles, which loses ids: commitIdentifier is often 9223372036854775807.
  * So integers of more than 15 digits are quoted before parsing, and tn_json_i64 reads both. cJSON's
- * memory is a heap that tn_json_use_heap sets once for the process.
+ * memory is a heap that tn_json_use_heap sets once for the process. What cJSON would misread
+ * (control characters, a zero inside a string, more than 64 levels, bytes behind the end) is
+ * refused before it sees the text.
  */
 #pragma once
 
@@ -63,7 +65,8 @@ struct tn_json_field {
     uint32_t offset;
 };
 
-/* Reads members of `object` into `record` by the table. CORRUPT: "$.schemaId: missing". */
+/* Reads members of `object` into `record` by the table; texts are copied to `arena`. CORRUPT:
+ * "$.schemaId: missing". After a failure the record is to be thrown away. */
 TN_MUST_USE tn_rc tn_json_read(const struct cJSON *object, const struct tn_json_field *fields,
                                uint32_t count, void *record, struct tn_arena *arena,
                                struct tn_err *err);

@@ -1,0 +1,592 @@
+#include "format/json.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+
+enum {
+    DEPTH_MAX = 64,   /* of nesting; one bit each below. cJSON recurses, its own bound is 1000 */
+    DIGITS_EXACT = 15 /* of a decimal integer that a double surely holds */
+};
+
+static const double exact_max = 999999999999999.0; /* DIGITS_EXACT nines */
+
+/* ---- cJSON's memory ---- */
+
+static struct tn_heap *json_heap; /* set once, before any thread */
+static _Thread_local bool heap_was_full;
+
+static void *hook_take(size_t size)
+{
+    void *block = tn_heap_take(json_heap, size);
+    heap_was_full |= !block;
+    return block;
+}
+
+static void hook_give(void *block)
+{
+    tn_heap_give(json_heap, block);
+}
+
+void tn_json_use_heap(struct tn_heap *heap)
+{
+    cJSON_Hooks hooks = {.malloc_fn = hook_take, .free_fn = hook_give};
+    json_heap = heap;
+    cJSON_InitHooks(&hooks);
+}
+
+/* ---- the pass before parsing: quotes long integers, refuses what cJSON would misread ---- */
+
+struct pass {
+    struct tn_bytes in;
+    size_t at;
+    struct tn_buf *out;
+    uint64_t objects; /* bit n: the container at depth n is an object */
+    uint32_t depth;
+    bool value_next; /* a value may stand here, not a key */
+};
+
+static bool is_number_byte(unsigned char byte)
+{
+    return (byte >= '0' && byte <= '9') || byte == '-' || byte == '+' || byte == '.' ||
+           byte == 'e' || byte == 'E';
+}
+
+static tn_rc refuse(const struct pass *pass, const char *why, struct tn_err *err)
+{
+    return tn_err_set(err, TN_CORRUPT, 0, "JSON: %s at byte %zu", why, pass->at);
+}
+
+/* \u0000 would end cJSON's string early, and two different keys could become one. */
+static bool is_escaped_zero(const struct pass *pass)
+{
+    return pass->in.size - pass->at >= 6 && memcmp(pass->in.data + pass->at, "\\u0000", 6) == 0;
+}
+
+static tn_rc pass_string(struct pass *pass, struct tn_err *err)
+{
+    tn_buf_byte(pass->out, '"');
+    for (pass->at++; pass->at < pass->in.size; pass->at++) {
+        unsigned char byte = pass->in.data[pass->at];
+        if (byte < ' ' || is_escaped_zero(pass)) {
+            return refuse(pass, "control character", err);
+        }
+        tn_buf_byte(pass->out, byte);
+        if (byte == '"') {
+            pass->at++;
+            return TN_OK;
+        }
+        if (byte == '\\' && pass->at + 1 < pass->in.size && pass->in.data[pass->at + 1] >= ' ') {
+            tn_buf_byte(pass->out, pass->in.data[++pass->at]);
+        }
+    }
+    return refuse(pass, "string without end", err);
+}
+
+/* An integer with more digits than a double keeps, written as JSON writes integers. */
+static bool is_long_integer(struct tn_bytes number)
+{
+    size_t sign = number.data[0] == '-' ? 1 : 0;
+    if (number.size - sign <= DIGITS_EXACT || number.data[sign] == '0') {
+        return false;
+    }
+    for (size_t i = sign; i < number.size; i++) {
+        if (number.data[i] < '0' || number.data[i] > '9') {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void pass_number(struct pass *pass)
+{
+    size_t start = pass->at;
+    while (pass->at < pass->in.size && is_number_byte(pass->in.data[pass->at])) {
+        pass->at++;
+    }
+    struct tn_bytes number = {pass->in.data + start, pass->at - start};
+    bool quote = pass->value_next && is_long_integer(number);
+    if (quote) {
+        tn_buf_byte(pass->out, '"');
+    }
+    tn_buf_append(pass->out, number.data, number.size);
+    if (quote) {
+        tn_buf_byte(pass->out, '"');
+    }
+}
+
+static bool in_object(const struct pass *pass)
+{
+    return pass->depth > 0 && (pass->objects >> (pass->depth - 1) & 1) != 0;
+}
+
+/* One byte outside strings and numbers. What is out of order here, cJSON finds. */
+static tn_rc pass_mark(struct pass *pass, unsigned char byte, struct tn_err *err)
+{
+    if (byte < ' ' && byte != '\t' && byte != '\n' && byte != '\r') {
+        return refuse(pass, "control character", err);
+    }
+    if (byte == '{' || byte == '[') {
+        if (pass->depth == DEPTH_MAX) {
+            return refuse(pass, "more than 64 levels", err);
+        }
+        uint64_t bit = 1ull << pass->depth++;
+        pass->objects = byte == '{' ? pass->objects | bit : pass->objects & ~bit;
+    } else if ((byte == '}' || byte == ']') && pass->depth > 0) {
+        pass->depth--;
+    }
+    if (byte > ' ') {
+        pass->value_next = byte == ':' || !in_object(pass);
+    }
+    tn_buf_byte(pass->out, byte);
+    pass->at++;
+    return TN_OK;
+}
+
+/* Runs until `out_max` bytes are written or the text is through. */
+static tn_rc run_pass(struct pass *pass, size_t out_max, struct tn_err *err)
+{
+    while (pass->at < pass->in.size && pass->out->size < out_max) {
+        unsigned char byte = pass->in.data[pass->at];
+        tn_rc rc = TN_OK;
+        if (byte == '"') {
+            rc = pass_string(pass, err);
+        } else if (is_number_byte(byte)) {
+            pass_number(pass);
+        } else {
+            rc = pass_mark(pass, byte, err);
+        }
+        if (rc) {
+            return rc;
+        }
+    }
+    return TN_OK;
+}
+
+/* The byte of the text that byte `offset` of the quoted copy came from. The copy is written again,
+ * over itself. */
+static size_t origin_of(struct tn_bytes text, struct tn_buf *copy, size_t offset)
+{
+    struct tn_err ignored;
+    struct pass pass = {.in = text, .out = copy, .value_next = true};
+    size_t start = 0;
+    size_t written = 0;
+    copy->size = 0;
+    while (pass.at < text.size && copy->size <= offset) {
+        start = pass.at;
+        written = copy->size;
+        if (run_pass(&pass, copy->size + 1, &ignored)) {
+            break;
+        }
+    }
+    size_t size = pass.at - start;
+    return start + (offset - written < size ? offset - written : size);
+}
+
+/* cJSON wants a zero at the end of the copy; it stands where the text's size says. */
+static tn_rc parse_copy(struct tn_bytes text, struct tn_buf *copy, struct cJSON **root,
+                        struct tn_err *err)
+{
+    const char *end = NULL;
+    tn_buf_byte(copy, 0);
+    TN_CHECK(!copy->overflow);
+    heap_was_full = false;
+    struct cJSON *found = cJSON_ParseWithLengthOpts((const char *)copy->data, copy->size, &end, 1);
+    if (found) {
+        *root = found;
+        return TN_OK;
+    }
+    if (heap_was_full) {
+        return tn_err_set(err, TN_AGAIN, 0, "JSON of %zu bytes needs more than %zu KB", text.size,
+                          json_heap->size / 1024);
+    }
+    size_t offset = end ? (size_t)(end - (const char *)copy->data) : 0;
+    return tn_err_set(err, TN_CORRUPT, 0, "JSON: not as expected at byte %zu",
+                      origin_of(text, copy, offset));
+}
+
+tn_rc tn_json_open(struct tn_bytes text, struct tn_arena *scratch, struct cJSON **root,
+                   struct tn_err *err)
+{
+    TN_CHECK(json_heap);
+    /* Two quotes for 16 digits and what parts them: an eighth, less a little. */
+    size_t capacity = text.size + text.size / 8 + 16;
+    size_t mark = tn_arena_mark(scratch);
+    void *memory = NULL;
+    tn_rc rc = tn_arena_need(scratch, capacity, "JSON", &memory, err);
+    if (rc) {
+        return rc;
+    }
+    struct tn_buf copy;
+    tn_buf_init(&copy, memory, capacity);
+    struct pass pass = {.in = text, .out = &copy, .value_next = true};
+    rc = run_pass(&pass, SIZE_MAX, err);
+    if (rc == TN_OK) {
+        rc = parse_copy(text, &copy, root, err);
+    }
+    tn_arena_reset(scratch, mark);
+    return rc;
+}
+
+void tn_json_close(struct cJSON *root)
+{
+    cJSON_Delete(root);
+}
+
+/* ---- reading ---- */
+
+const struct cJSON *tn_json_member(const struct cJSON *object, const char *key)
+{
+    const struct cJSON *found = NULL;
+    if (!cJSON_IsObject(object)) {
+        return NULL;
+    }
+    for (const struct cJSON *child = object->child; child; child = child->next) {
+        if (strcmp(child->string, key) == 0) {
+            found = child;
+        }
+    }
+    return cJSON_IsNull(found) ? NULL : found;
+}
+
+static bool text_i64(const char *text, int64_t *value)
+{
+    bool negative = text[0] == '-';
+    uint64_t limit = negative ? (uint64_t)INT64_MAX + 1 : (uint64_t)INT64_MAX;
+    uint64_t sum = 0;
+    const char *at = text + (negative ? 1 : 0);
+    if (*at == 0) {
+        return false;
+    }
+    for (; *at; at++) {
+        uint64_t digit = (uint64_t)(unsigned char)*at - '0';
+        if (digit > 9 || sum > (limit - digit) / 10) {
+            return false;
+        }
+        sum = sum * 10 + digit;
+    }
+    *value = negative ? (int64_t)(0 - sum) : (int64_t)sum;
+    return true;
+}
+
+bool tn_json_i64(const struct cJSON *node, int64_t *value)
+{
+    if (cJSON_IsString(node)) {
+        return text_i64(node->valuestring, value);
+    }
+    if (!cJSON_IsNumber(node) || !(node->valuedouble >= -exact_max) ||
+        !(node->valuedouble <= exact_max)) {
+        return false;
+    }
+    int64_t whole = (int64_t)node->valuedouble;
+    if ((double)whole < node->valuedouble || (double)whole > node->valuedouble) {
+        return false;
+    }
+    *value = whole;
+    return true;
+}
+
+uint32_t tn_json_line_of(struct tn_bytes text, size_t offset)
+{
+    uint32_t line = 1;
+    for (size_t i = 0; i < offset && i < text.size; i++) {
+        line += text.data[i] == '\n';
+    }
+    return line;
+}
+
+/* ---- records ---- */
+
+static void *member_of(void *record, const struct tn_json_field *field)
+{
+    return (unsigned char *)record + field->offset;
+}
+
+static tn_rc bad_member(const struct tn_json_field *field, const char *what, struct tn_err *err)
+{
+    return tn_err_set(err, TN_CORRUPT, 0, "$.%s: %s", field->key, what);
+}
+
+static tn_rc no_room(const struct tn_json_field *field, const struct tn_arena *arena,
+                     struct tn_err *err)
+{
+    return tn_err_set(err, TN_AGAIN, 0, "$.%s: %zu bytes are too few", field->key,
+                      tn_arena_free(arena));
+}
+
+static tn_rc read_integer(const struct cJSON *node, const struct tn_json_field *field, void *member,
+                          struct tn_err *err)
+{
+    int64_t value = 0;
+    if (!tn_json_i64(node, &value)) {
+        return bad_member(field, "not an integer of 64 bits", err);
+    }
+    if (field->kind == TN_JSON_I32) {
+        if (value < INT32_MIN || value > INT32_MAX) {
+            return bad_member(field, "not an integer of 32 bits", err);
+        }
+        *(int32_t *)member = (int32_t)value;
+    } else if (field->need == TN_JSON_REQUIRED) {
+        *(int64_t *)member = value;
+    } else {
+        *(struct tn_json_i64 *)member = (struct tn_json_i64){value, true};
+    }
+    return TN_OK;
+}
+
+static tn_rc read_text(const struct cJSON *node, const struct tn_json_field *field, void *member,
+                       struct tn_arena *arena, struct tn_err *err)
+{
+    if (!cJSON_IsString(node)) {
+        return bad_member(field, "not a string", err);
+    }
+    const char *text = tn_arena_text(arena, tn_bytes_of(node->valuestring));
+    if (!text) {
+        return no_room(field, arena, err);
+    }
+    *(const char **)member = text;
+    return TN_OK;
+}
+
+static bool is_last_of_its_key(const struct cJSON *pair)
+{
+    for (const struct cJSON *later = pair->next; later; later = later->next) {
+        if (strcmp(later->string, pair->string) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The fewest digits that give the number back. */
+static const char *fraction_text(double value, struct tn_arena *arena)
+{
+    char text[32];
+    for (int digits = DIGITS_EXACT; digits <= 17; digits++) {
+        (void)snprintf(text, sizeof text, "%.*g", digits, value);
+        double back = strtod(text, NULL);
+        if (back >= value && back <= value) {
+            break;
+        }
+    }
+    return tn_arena_text(arena, tn_bytes_of(text));
+}
+
+/* Scalars become text as Jackson writes them; NULL for other values, or when the arena is full. */
+static const char *scalar_text(const struct cJSON *node, struct tn_arena *arena)
+{
+    int64_t whole = 0;
+    if (cJSON_IsString(node)) {
+        return tn_arena_text(arena, tn_bytes_of(node->valuestring));
+    }
+    if (cJSON_IsBool(node)) {
+        return cJSON_IsTrue(node) ? "true" : "false";
+    }
+    if (tn_json_i64(node, &whole)) {
+        return tn_arena_format(arena, "%" PRId64, whole);
+    }
+    return cJSON_IsNumber(node) ? fraction_text(node->valuedouble, arena) : NULL;
+}
+
+static tn_rc read_pair(const struct cJSON *node, const struct tn_json_field *field,
+                       struct tn_json_map *map, struct tn_arena *arena, struct tn_err *err)
+{
+    if (cJSON_IsNull(node) || !is_last_of_its_key(node)) {
+        return TN_OK;
+    }
+    if (cJSON_IsObject(node) || cJSON_IsArray(node)) {
+        return tn_err_set(err, TN_CORRUPT, 0, "$.%s.%s: not a string", field->key, node->string);
+    }
+    struct tn_json_pair pair = {
+        .key = tn_arena_text(arena, tn_bytes_of(node->string)),
+        .value = scalar_text(node, arena),
+    };
+    if (!pair.key || !pair.value) {
+        return no_room(field, arena, err);
+    }
+    map->pairs[map->count++] = pair;
+    return TN_OK;
+}
+
+static tn_rc read_map(const struct cJSON *node, const struct tn_json_field *field, void *member,
+                      struct tn_arena *arena, struct tn_err *err)
+{
+    if (!cJSON_IsObject(node)) {
+        return bad_member(field, "not an object", err);
+    }
+    size_t most = 0;
+    for (const struct cJSON *child = node->child; child; child = child->next) {
+        most++;
+    }
+    struct tn_json_map map = {.pairs = tn_arena_take(arena, most * sizeof *map.pairs)};
+    if (!map.pairs) {
+        return no_room(field, arena, err);
+    }
+    for (const struct cJSON *child = node->child; child; child = child->next) {
+        tn_rc rc = read_pair(child, field, &map, arena, err);
+        if (rc) {
+            return rc;
+        }
+    }
+    *(struct tn_json_map *)member = map;
+    return TN_OK;
+}
+
+static tn_rc read_member(const struct cJSON *node, const struct tn_json_field *field, void *member,
+                         struct tn_arena *arena, struct tn_err *err)
+{
+    switch (field->kind) {
+    case TN_JSON_I64:
+    case TN_JSON_I32:
+        return read_integer(node, field, member, err);
+    case TN_JSON_TEXT:
+        return read_text(node, field, member, arena, err);
+    case TN_JSON_MAP:
+        return read_map(node, field, member, arena, err);
+    }
+    return bad_member(field, "no such kind", err);
+}
+
+static void clear_member(const struct tn_json_field *field, void *member)
+{
+    switch (field->kind) {
+    case TN_JSON_I64:
+        *(struct tn_json_i64 *)member = (struct tn_json_i64){0};
+        return;
+    case TN_JSON_I32:
+        return; /* has no "absent": the record keeps its default */
+    case TN_JSON_TEXT:
+        *(const char **)member = NULL;
+        return;
+    case TN_JSON_MAP:
+        *(struct tn_json_map *)member = (struct tn_json_map){0};
+        return;
+    }
+}
+
+tn_rc tn_json_read(const struct cJSON *object, const struct tn_json_field *fields, uint32_t count,
+                   void *record, struct tn_arena *arena, struct tn_err *err)
+{
+    if (!cJSON_IsObject(object)) {
+        return tn_err_set(err, TN_CORRUPT, 0, "$: not an object");
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct cJSON *node = tn_json_member(object, fields[i].key);
+        void *member = member_of(record, &fields[i]);
+        tn_rc rc = TN_OK;
+        if (node) {
+            rc = read_member(node, &fields[i], member, arena, err);
+        } else if (fields[i].need == TN_JSON_REQUIRED) {
+            rc = bad_member(&fields[i], "missing", err);
+        } else {
+            clear_member(&fields[i], member);
+        }
+        if (rc) {
+            return rc;
+        }
+    }
+    return TN_OK;
+}
+
+/* ---- writing ---- */
+
+/* Jackson's escapes: the two-letter ones, capitals in the others, everything above ASCII as it is.
+ */
+static void quote_byte(struct tn_buf *buf, unsigned char byte)
+{
+    static const char letters[] = "\bb\ff\nn\rr\tt\"\"\\\\";
+    for (const char *pair = letters; *pair; pair += 2) {
+        if ((unsigned char)pair[0] == byte) {
+            tn_buf_byte(buf, '\\');
+            tn_buf_byte(buf, (unsigned char)pair[1]);
+            return;
+        }
+    }
+    if (byte < ' ') {
+        tn_buf_format(buf, "\\u%04X", byte);
+    } else {
+        tn_buf_byte(buf, byte);
+    }
+}
+
+void tn_json_quote(struct tn_buf *buf, const char *text)
+{
+    tn_buf_byte(buf, '"');
+    for (; *text; text++) {
+        quote_byte(buf, (unsigned char)*text);
+    }
+    tn_buf_byte(buf, '"');
+}
+
+static void write_map(struct tn_buf *buf, const struct tn_json_map *map)
+{
+    if (map->count == 0) {
+        tn_buf_text(buf, "{ }");
+        return;
+    }
+    for (uint32_t i = 0; i < map->count; i++) {
+        tn_buf_text(buf, i == 0 ? "{\n    " : ",\n    ");
+        tn_json_quote(buf, map->pairs[i].key);
+        tn_buf_text(buf, " : ");
+        tn_json_quote(buf, map->pairs[i].value);
+    }
+    tn_buf_text(buf, "\n  }");
+}
+
+static bool is_absent(const void *member, const struct tn_json_field *field)
+{
+    switch (field->kind) {
+    case TN_JSON_I64:
+        return field->need == TN_JSON_OPTIONAL && !((const struct tn_json_i64 *)member)->present;
+    case TN_JSON_I32:
+        return false;
+    case TN_JSON_TEXT:
+        return !*(const char *const *)member;
+    case TN_JSON_MAP:
+        return field->need == TN_JSON_OPTIONAL && ((const struct tn_json_map *)member)->count == 0;
+    }
+    return true;
+}
+
+static void write_member(struct tn_buf *buf, const void *member, const struct tn_json_field *field)
+{
+    switch (field->kind) {
+    case TN_JSON_I64:
+        /* Present or required, the number stands first. */
+        tn_buf_format(buf, "%" PRId64, *(const int64_t *)member);
+        return;
+    case TN_JSON_I32:
+        tn_buf_format(buf, "%" PRId32, *(const int32_t *)member);
+        return;
+    case TN_JSON_TEXT:
+        tn_json_quote(buf, *(const char *const *)member);
+        return;
+    case TN_JSON_MAP:
+        write_map(buf, member);
+        return;
+    }
+}
+
+_Static_assert(offsetof(struct tn_json_i64, value) == 0, "write_member reads it as an int64_t");
+
+void tn_json_write(const void *record, const struct tn_json_field *fields, uint32_t count,
+                   struct tn_buf *buf)
+{
+    bool first = true;
+    for (uint32_t i = 0; i < count; i++) {
+        const void *member = (const unsigned char *)record + fields[i].offset;
+        if (is_absent(member, &fields[i])) {
+            TN_CHECK(fields[i].need == TN_JSON_OPTIONAL);
+            continue;
+        }
+        tn_buf_text(buf, first ? "{\n  " : ",\n  ");
+        tn_json_quote(buf, fields[i].key);
+        tn_buf_text(buf, " : ");
+        write_member(buf, member, &fields[i]);
+        first = false;
+    }
+    tn_buf_text(buf, first ? "{ }" : "\n}");
+}
