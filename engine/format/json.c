@@ -49,10 +49,15 @@ struct pass {
     bool value_next; /* a value may stand here, not a key */
 };
 
+static bool is_digit(unsigned char byte)
+{
+    return byte >= '0' && byte <= '9';
+}
+
 static bool is_number_byte(unsigned char byte)
 {
-    return (byte >= '0' && byte <= '9') || byte == '-' || byte == '+' || byte == '.' ||
-           byte == 'e' || byte == 'E';
+    return is_digit(byte) || byte == '-' || byte == '+' || byte == '.' || byte == 'e' ||
+           byte == 'E';
 }
 
 static tn_rc refuse(const struct pass *pass, const char *why, struct tn_err *err)
@@ -86,29 +91,53 @@ static tn_rc pass_string(struct pass *pass, struct tn_err *err)
     return refuse(pass, "string without end", err);
 }
 
-/* An integer with more digits than a double keeps, written as JSON writes integers. */
-static bool is_long_integer(struct tn_bytes number)
+static size_t count_digits(struct tn_bytes text, size_t at)
 {
-    size_t sign = number.data[0] == '-' ? 1 : 0;
-    if (number.size - sign <= DIGITS_EXACT || number.data[sign] == '0') {
-        return false;
+    size_t count = 0;
+    while (at + count < text.size && is_digit(text.data[at + count])) {
+        count++;
     }
-    for (size_t i = sign; i < number.size; i++) {
-        if (number.data[i] < '0' || number.data[i] > '9') {
-            return false;
-        }
-    }
-    return true;
+    return count;
 }
 
-static void pass_number(struct pass *pass)
+/* JSON's numbers; strtod, which cJSON asks, takes more. *integer_digits is 0 when it's no integer.
+ */
+static bool is_number(struct tn_bytes text, size_t *integer_digits)
 {
-    size_t start = pass->at;
-    while (pass->at < pass->in.size && is_number_byte(pass->in.data[pass->at])) {
-        pass->at++;
+    size_t at = text.data[0] == '-' ? 1 : 0;
+    size_t whole = count_digits(text, at);
+    if (whole == 0 || (whole > 1 && text.data[at] == '0')) {
+        return false;
     }
-    struct tn_bytes number = {pass->in.data + start, pass->at - start};
-    bool quote = pass->value_next && is_long_integer(number);
+    at += whole;
+    *integer_digits = at == text.size ? whole : 0;
+    if (at < text.size && text.data[at] == '.') {
+        size_t fraction = count_digits(text, at + 1);
+        if (fraction == 0) {
+            return false;
+        }
+        at += 1 + fraction;
+    }
+    if (at < text.size && (text.data[at] == 'e' || text.data[at] == 'E')) {
+        at++;
+        at += at < text.size && (text.data[at] == '+' || text.data[at] == '-');
+        size_t exponent = count_digits(text, at);
+        return exponent > 0 && at + exponent == text.size;
+    }
+    return at == text.size;
+}
+
+static tn_rc pass_number(struct pass *pass, struct tn_err *err)
+{
+    struct tn_bytes number = {pass->in.data + pass->at, 0};
+    size_t integer_digits = 0;
+    while (pass->at + number.size < pass->in.size && is_number_byte(number.data[number.size])) {
+        number.size++;
+    }
+    if (!is_number(number, &integer_digits)) {
+        return refuse(pass, "bad number", err);
+    }
+    bool quote = pass->value_next && integer_digits > DIGITS_EXACT;
     if (quote) {
         tn_buf_byte(pass->out, '"');
     }
@@ -116,6 +145,8 @@ static void pass_number(struct pass *pass)
     if (quote) {
         tn_buf_byte(pass->out, '"');
     }
+    pass->at += number.size;
+    return TN_OK;
 }
 
 static bool in_object(const struct pass *pass)
@@ -154,8 +185,8 @@ static tn_rc run_pass(struct pass *pass, size_t out_max, struct tn_err *err)
         tn_rc rc = TN_OK;
         if (byte == '"') {
             rc = pass_string(pass, err);
-        } else if (is_number_byte(byte)) {
-            pass_number(pass);
+        } else if (is_digit(byte) || byte == '-') {
+            rc = pass_number(pass, err);
         } else {
             rc = pass_mark(pass, byte, err);
         }
