@@ -142,7 +142,7 @@ def file_options(rng, table):
 def pypaimon_reads(table):
     """Whether pypaimon 2.1.0 can read such a table (see oracle/README.md), found by asking it."""
     o = table.options
-    return not (table.wide or o.get("ignore-delete") == "true" or o.get("manifest.compression") == "null")
+    return not (table.wide or o.get("ignore-delete") == "true")
 
 
 # ---------------------------------------------------------------- random rows

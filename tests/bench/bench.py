@@ -1,0 +1,139 @@
+"""Runs tarn and its peers over the same rows, one durable commit each 100,000 of them, and prints one table.
+
+    bench.py BUILD_FOLDER        environment: W1, W2, W3, W4 rows of a workload (0: leave out), CLASSPATH of PaimonBench
+
+Called by scripts/bench. CPU is user and system time of the whole process, all threads, JVM start and JIT too; tarn's contains
+parsing JSON or csv, the peers read raw records. A peer whose merged table has other sums than the generator's is an error.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+BUILD = Path(sys.argv[1])
+ROOT = Path(__file__).resolve().parents[2]
+TARN = ROOT / "build/host/tarn"
+ROWS = {w: int(os.environ.get(w, n)) for w, n in (("W1", 1000000), ("W2", 2000000), ("W3", 0), ("W4", 0))}
+# Issue: what tarn's CPU a row may be of the Java peer's in the same run.
+GOALS = {"W1": 1 / 3, "W2": 1 / 4}
+
+FIELDS = [("device_id", "STRING"), ("metric", "INT"), ("ts", "TIMESTAMP(3)"), ("v1", "DOUBLE"), ("v2", "DOUBLE"), ("v3", "DOUBLE"),
+          ("v4", "DOUBLE"), ("status", "INT"), ("seq", "BIGINT"), ("unit", "VARCHAR(12)"), ("ok", "BOOLEAN")]
+
+
+def measure(argv):
+    """What a command cost (see measure.c)."""
+    read, write = os.pipe()
+    def on_three():
+        os.dup2(write, 3)
+    with (BUILD / "stderr").open("wb") as err:
+        done = subprocess.run([BUILD / "measure", *argv], stdout=subprocess.DEVNULL, stderr=err, preexec_fn=on_three,
+                              close_fds=False, check=False)
+    os.close(write)
+    with os.fdopen(read) as f:
+        text = f.read()
+    if done.returncode != 0:
+        raise SystemExit("%s: exit code %d: %s" % (argv[0], done.returncode, (BUILD / "stderr").read_text()[-2000:]))
+    return json.loads(text)
+
+
+def tarn_ingest(form, suffix):
+    def run(folder, workload):
+        options = {"bucket": "1", "file.format": "avro"}
+        if workload == "W4":
+            options["sequence.field"] = "seq"
+        schema = {"fields": [{"name": n, "type": t} for n, t in FIELDS], "primaryKeys": ["device_id", "metric"], "options": options}
+        path = folder / "schema.json"
+        path.write_text(json.dumps(schema))
+        subprocess.run([TARN, "create", "b.t", "--schema", path, "--warehouse", folder], check=True, stderr=subprocess.DEVNULL)
+        return measure([TARN, "write", "b.t", BUILD / (workload + suffix), "--input", form, "--commit-every", "100000", "--time", "ts=ms",
+                        "--quiet", "--warehouse", folder])
+    return run
+
+
+def tarn_sums(folder, _workload):
+    """Sums of `tarn cat`, in Python since tarn prints rows."""
+    n = seq = status = v = ok = 0
+    with subprocess.Popen([TARN, "cat", "b.t", "--format", "json", "--warehouse", folder], stdout=subprocess.PIPE) as cat:
+        for line in cat.stdout:
+            row = json.loads(line)
+            n, seq, status, ok = n + 1, seq + row["seq"], status + row["status"], ok + row["ok"]
+            for name in ("v1", "v2", "v3", "v4"):
+                x = row[name] * 1000.0
+                v += int(x + 0.5) if x >= 0 else -int(0.5 - x)
+    return "n=%d seq=%d st=%d v=%d ok=%d" % (n, seq, status, v % 2 ** 64, ok)
+
+
+def peer(*argv):
+    """(ingest, sums) of a command that takes ingest|scan FOLDER FILE.raw."""
+    def place(folder):
+        return folder / "db" if "sqlite" in str(argv[0]) else folder
+    return (lambda folder, w: measure([*argv, "ingest", place(folder), BUILD / (w + ".raw")]),
+            lambda folder, w: subprocess.run([*argv, "scan", place(folder), BUILD / (w + ".raw")], check=True, text=True,
+                                             capture_output=True).stdout.strip())
+
+
+def contestants():
+    yield "tarn, Debezium JSON", tarn_ingest("debezium-json", ".json"), tarn_sums
+    yield "tarn, csv", tarn_ingest("csv", ".csv"), tarn_sums
+    if os.environ.get("CLASSPATH"):
+        yield ("Paimon Java, avro, 16 MB", *peer("java", "-Xmx512m", "PaimonBench"))
+    for name, title in (("sqlite", "SQLite, WAL, FULL"), ("lmdb", "LMDB")):
+        if (BUILD / ("peer_" + name)).exists():
+            yield (title, *peer(BUILD / ("peer_" + name)))
+
+
+def generate(workload):
+    for form, suffix in (("raw", ".raw"), ("json", ".json")) + ((("csv", ".csv"),) if workload != "W3" else ()):
+        subprocess.run([BUILD / "gen", workload, str(ROWS[workload]), form, BUILD / (workload + suffix)], check=True)
+    return subprocess.run([BUILD / "gen", "check", BUILD / (workload + ".raw")], check=True, text=True, capture_output=True).stdout.strip()
+
+
+def run(workload):
+    want, results = generate(workload), {}
+    for name, ingest, sums in contestants():
+        if name == "tarn, csv" and workload == "W3":
+            continue
+        folder = BUILD / "table"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        results[name] = ingest(folder, workload)
+        got = sums(folder, workload)
+        if got != want:
+            raise SystemExit("%s %s holds other rows: %s instead of %s" % (name, workload, got, want))
+        shutil.rmtree(folder)
+        print_line(workload, name, results)
+    for path in BUILD.glob(workload + ".*"):
+        path.unlink()
+    return results
+
+
+def print_line(workload, name, results):
+    r, first = results[name], next(iter(results.values()))
+    n = ROWS[workload]
+    print("%-3s %9d  %-26s %7.2f %8.1fx %10.1f %9.0f %11.1f" % (
+        workload, n, name, r["cpu_s"] / n * 1e6, r["cpu_s"] / first["cpu_s"], r["peak_kib"] / 1024, n / r["wall_s"] / 1000, r["written"] / n),
+        flush=True)
+
+
+def main():
+    print("%-3s %9s  %-26s %7s %9s %10s %9s %11s" % ("", "rows", "who", "CPU us", "of tarn's", "peak MiB", "krows/s", "written B"))
+    print("%-3s %9s  %-26s %7s %9s %10s %9s %11s" % ("", "", "", "a row", "CPU", "memory", "", "a row"))
+    missed = 0
+    for workload, rows in ROWS.items():
+        if rows == 0:
+            continue
+        results = run(workload)
+        java = results.get("Paimon Java, avro, 16 MB")
+        if java and workload in GOALS:
+            ratio = results["tarn, Debezium JSON"]["cpu_s"] / java["cpu_s"]
+            missed += ratio > GOALS[workload]
+            print("    tarn from JSON takes %.2f of the Java peer's CPU; the goal is %.2f: %s" % (
+                ratio, GOALS[workload], "met" if ratio <= GOALS[workload] else "MISSED"))
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
