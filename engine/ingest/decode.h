@@ -1,17 +1,26 @@
 /* decode: text records into packed rows, one pass, no allocation.
  *
- * A decoder is made once for a table and a format; `next` takes what the source has read so far, eats one record, and gives its rows. A record
- * that can't become a row gives a dead letter: the reason, and where the record lies in the input. The rest goes on.
+ * A decoder is made once for a table and a format; `next` takes what the source has read so far,
+ * eats one record, and gives its rows. A record that can't become a row gives a dead letter: the
+ * reason, and where the record lies in the input. The rest goes on.
  *
- *     json            one object a line: {"dev":"a","temp":1.5}                 +I
- *     changes         {"kind":"+U","row":{...}}                                as said; what `cat --kind` prints
- *     debezium-json   {"before":...,"after":...,"op":"c|u|r|d"}, also inside {"schema":..,"payload":{..}}
- *                     c, r: +I; u: -U before (when there is one) and +U after; d: -D before; a null record (tombstone) gives nothing
- *     csv             RFC 4180 with a header line that names the columns; empty = NULL, "" = empty text
+ *     json            one object a line: {"dev":"a","temp":1.5}: +I
+ *     changes         {"kind":"+U","row":{...}}: as said; what `cat --kind` prints
+ *     debezium-json   {"before":...,"after":...,"op":"c|u|r|d"}, also as "payload" beside "schema"
+ *                     c, r: +I; u: -U before (when there is one) and +U after; d: -D before;
+ *                     a null record (tombstone) gives nothing
+ *     csv             RFC 4180 with a header line that names the columns; empty = NULL,
+ *                     "" = empty text: +I
  *
- * Fields come in any order; a missing field is NULL (then its column's default value applies); an unknown one is a dead letter or
- * dropped; a repeated one is a dead letter. JSON strings are unescaped in place of a scratch; integers never pass through a double. Lines end in \n or \r\n; blank ones are
- * passed over.
+ * Fields come in any order; a missing field is NULL (then its column's default value applies); an
+ * unknown one is a dead letter or dropped; a repeated one is a dead letter. As in Paimon, a NULL in
+ * a NOT NULL column is refused whether it has a default or not, for every kind of row. A string
+ * with escapes is rewritten into the decoder's scratch, others are read where they stand; integers
+ * never pass through a double. Lines end in \n or \r\n; blank ones are passed over, and so is a
+ * byte order mark.
+ *
+ * Costs 220 ns for a Debezium record of 290 bytes and 11 columns, 175 ns for the same row as csv
+ * (measured on the build host).
  */
 #pragma once
 
@@ -30,15 +39,16 @@ struct tn_decode_spec {
     enum tn_unknown unknown;
     const struct tn_schema *schema;     /* no nested columns: the layout covers all fields */
     const struct tn_row_layout *layout; /* of the whole schema */
-    const enum tn_epoch *epochs;        /* per field: how bare numbers in time columns are meant */
-    uint32_t record_size_max;           /* bytes; a longer record is a dead letter */
+    const enum tn_epoch
+        *epochs;              /* per field: how bare numbers in time columns are meant; NULL: not */
+    uint32_t record_size_max; /* bytes with the line end; a longer record is a dead letter */
 };
 
 struct tn_decoded {
-    uint32_t count; /* rows, 0..TN_DECODE_ROWS_MAX */
+    uint32_t count;                         /* rows, 0..TN_DECODE_ROWS_MAX */
     struct tn_row rows[TN_DECODE_ROWS_MAX]; /* in the decoder's memory, until its next call */
     enum tn_row_kind kinds[TN_DECODE_ROWS_MAX];
-    bool dead;              /* no rows; why is in `reason` */
+    bool dead; /* no rows; why is in `reason` */
     char reason[TN_ERR_TEXT_SIZE];
     struct tn_bytes record; /* as it stood in the input, without its line end */
     uint64_t line;          /* from 1 */
@@ -46,17 +56,21 @@ struct tn_decoded {
 
 struct tn_decoder; /* decode.c */
 
-/* Memory from the arena: 32 bytes a column, two rows and one record. */
+/* Memory from the arena: some 200 bytes a column, two rows, and 2.5 records. INVALID where a
+ * default value does not parse. The schema and the layout are kept by pointer. */
 TN_MUST_USE tn_rc tn_decoder_open(struct tn_decoder **decoder, const struct tn_decode_spec *spec,
                                   struct tn_arena *arena, struct tn_err *err);
 
-/* Eats one record from `input`. OK: `decoded` is filled and *eaten bytes are done with (blank lines give count 0, not dead).
- * AGAIN: the record goes on behind `input` (read more; with `last` the end of input ends it, so AGAIN then means that there is
- * nothing left). A record above record_size_max is reported dead with what fits, and its rest is eaten by later calls. */
+/* Eats one record from `input`. OK: `decoded` is filled and *eaten bytes are done with (blank lines
+ * give count 0, not dead). AGAIN: the record goes on behind `input` (read more; with `last` the end
+ * of input ends it, so AGAIN then means that there is nothing left). INVALID: the csv header. A
+ * record above record_size_max is reported dead with what fits, and its rest is eaten by later
+ * calls; so a source needs room for record_size_max bytes, and no more. */
 TN_MUST_USE tn_rc tn_decoder_next(struct tn_decoder *decoder, struct tn_bytes input, bool last,
                                   struct tn_decoded *decoded, size_t *eaten, struct tn_err *err);
 
-/* For a source that resumes in the middle of a file: the line that comes next, and for csv the header's columns. */
+/* For a source that resumes in the middle of a file: the line that comes next, and for csv the
+ * header's columns. */
 TN_MUST_USE tn_rc tn_decoder_resume(struct tn_decoder *decoder, uint64_t line,
                                     struct tn_bytes csv_header, struct tn_err *err);
 

@@ -1,0 +1,533 @@
+#include "ingest/decode.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "ingest/decode_private.h"
+
+static const char *const input_names[] = {
+    [TN_INPUT_JSON] = "json",
+    [TN_INPUT_CHANGES] = "changes",
+    [TN_INPUT_DEBEZIUM] = "debezium-json",
+    [TN_INPUT_CSV] = "csv",
+};
+enum { INPUT_COUNT = sizeof input_names / sizeof input_names[0] };
+
+static void (*const record_decoders[])(struct tn_decoder *) = {
+    [TN_INPUT_JSON] = tn_decode_json,
+    [TN_INPUT_CHANGES] = tn_decode_changes,
+    [TN_INPUT_DEBEZIUM] = tn_decode_debezium,
+    [TN_INPUT_CSV] = tn_decode_csv,
+};
+
+tn_rc tn_input_parse(const char *name, enum tn_input *input, struct tn_err *err)
+{
+    for (uint32_t i = 0; i < INPUT_COUNT; i++) {
+        if (strcmp(name, input_names[i]) == 0) {
+            *input = (enum tn_input)i;
+            return TN_OK;
+        }
+    }
+    const char *near = tn_nearest_name(tn_bytes_of(name), input_names, INPUT_COUNT);
+    return tn_err_set(err, TN_INVALID, 0, "input '%.40s' is unknown; %s%s%s", name,
+                      near ? "did you mean '" : "there are json, changes, debezium-json and csv",
+                      near ? near : "", near ? "'?" : "");
+}
+
+/* ---- what the record readers share ---- */
+
+const unsigned char *tn_decode_fail(struct tn_decoder *decoder, const unsigned char *at,
+                                    const char *format, ...)
+{
+    char *reason = decoder->decoded->reason;
+    int used = 0;
+    if (at) {
+        used = snprintf(reason, TN_ERR_TEXT_SIZE, "at byte %zu: ", (size_t)(at - decoder->start));
+    }
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(reason + used, (size_t)(TN_ERR_TEXT_SIZE - used), format, args);
+    va_end(args);
+    for (char *c = reason; *c; c++) {
+        *c = (unsigned char)*c < 0x20 ? '?' : *c; /* a name from the record may hold anything */
+    }
+    decoder->decoded->dead = true;
+    return NULL;
+}
+
+int32_t tn_decode_find(const struct tn_decoder *decoder, struct tn_bytes name)
+{
+    uint32_t at = (uint32_t)tn_hash_64(name, 0) & decoder->table_mask;
+    while (decoder->table[at]) {
+        int32_t column = decoder->table[at] - 1;
+        const struct tn_decode_key *key = &decoder->keys[column];
+        if (key->size == name.size && memcmp(key->name, name.data, name.size) == 0) {
+            return column;
+        }
+        at = (at + 1) & decoder->table_mask;
+    }
+    return -1;
+}
+
+void tn_decode_row_begin(struct tn_decoder *decoder, struct tn_decode_row *row)
+{
+    memset(row->seen, 0, (decoder->column_count + 63) / 64 * sizeof row->seen[0]);
+    row->seen_count = 0;
+    row->any_null = false;
+}
+
+bool tn_decode_text_value(struct tn_decoder *decoder, const unsigned char *at, uint32_t column,
+                          struct tn_bytes text, struct tn_value *value)
+{
+    const struct tn_decode_column *c = &decoder->columns[column];
+    struct tn_err err;
+    *value = (struct tn_value){0};
+    if (tn_value_parse(&c->type, c->epoch, text, &decoder->scratch, value, &err)) {
+        (void)tn_decode_fail(decoder, at, "column '%.60s': %s", decoder->names[column], err.text);
+        return false;
+    }
+    if (decoder->scratch.overflow) {
+        (void)tn_decode_fail(decoder, at, "column '%.60s': the record is too long to be unescaped",
+                             decoder->names[column]);
+        return false;
+    }
+    return true;
+}
+
+static void fill_unseen(struct tn_decoder *decoder, struct tn_decode_row *row)
+{
+    for (uint32_t i = 0; i < decoder->column_count; i++) {
+        if (!(row->seen[i / 64] >> (i % 64) & 1)) {
+            row->values[i] = (struct tn_value){.null = true};
+        }
+    }
+}
+
+/* Paimon checks NOT NULL before it fills in defaults, so a default rescues no NULL there. */
+static bool settle_nulls(struct tn_decoder *decoder, struct tn_decode_row *row)
+{
+    if (row->seen_count < decoder->column_count) {
+        fill_unseen(decoder, row);
+    }
+    for (uint32_t i = 0; i < decoder->column_count; i++) {
+        if (!row->values[i].null) {
+            continue;
+        }
+        if (decoder->columns[i].required) {
+            (void)tn_decode_fail(decoder, NULL, "column '%.60s' is NOT NULL, and has no value",
+                                 decoder->names[i]);
+            return false;
+        }
+        row->values[i] = decoder->defaults[i];
+    }
+    return true;
+}
+
+bool tn_decode_row_finish(struct tn_decoder *decoder, struct tn_decode_row *row,
+                          enum tn_row_kind kind)
+{
+    if ((row->any_null || row->seen_count < decoder->column_count) && !settle_nulls(decoder, row)) {
+        return false;
+    }
+    const struct tn_row_layout *layout = decoder->spec.layout;
+    struct tn_decoded *decoded = decoder->decoded;
+    uint32_t room = decoder->row_data_size - decoder->row_data_used;
+    TN_CHECK(decoded->count < TN_DECODE_ROWS_MAX);
+    TN_CHECK(tn_row_packed_size(layout, row->values) <= room);
+    unsigned char *data = decoder->row_data + decoder->row_data_used;
+    uint32_t size = tn_row_pack(layout, row->values, data);
+    decoder->row_data_used += size;
+    decoded->rows[decoded->count] = (struct tn_row){data, size};
+    decoded->kinds[decoded->count] = kind;
+    decoded->count++;
+    return true;
+}
+
+/* ---- open ---- */
+
+static enum tn_decode_quick quick_of(const struct tn_type *type, enum tn_epoch epoch)
+{
+    static const enum tn_decode_quick quick[TN_TYPE_KIND_COUNT] = {
+        [TN_TYPE_BOOLEAN] = TN_QUICK_BOOLEAN,  [TN_TYPE_TINYINT] = TN_QUICK_INTEGER,
+        [TN_TYPE_SMALLINT] = TN_QUICK_INTEGER, [TN_TYPE_INT] = TN_QUICK_INTEGER,
+        [TN_TYPE_BIGINT] = TN_QUICK_INTEGER,   [TN_TYPE_FLOAT] = TN_QUICK_FLOAT,
+        [TN_TYPE_DOUBLE] = TN_QUICK_DOUBLE,    [TN_TYPE_CHAR] = TN_QUICK_TEXT,
+        [TN_TYPE_VARCHAR] = TN_QUICK_TEXT,
+    };
+    if (type->kind == TN_TYPE_TIMESTAMP || type->kind == TN_TYPE_TIMESTAMP_LTZ) {
+        bool whole_ms = epoch == TN_EPOCH_MS && type->precision >= 3;
+        return whole_ms ? TN_QUICK_EPOCH_MS : TN_QUICK_NONE;
+    }
+    return quick[type->kind];
+}
+
+static void init_column(struct tn_decode_column *column, const struct tn_field *field,
+                        enum tn_epoch epoch)
+{
+    column->type = field->type;
+    column->epoch = epoch;
+    column->quick = quick_of(&field->type, epoch);
+    column->required = !field->type.nullable;
+    unsigned bits = field->type.kind == TN_TYPE_TINYINT    ? 8
+                    : field->type.kind == TN_TYPE_SMALLINT ? 16
+                    : field->type.kind == TN_TYPE_INT      ? 32
+                                                           : 64;
+    column->high = (int64_t)(UINT64_MAX >> (65 - bits));
+    column->low = -column->high - 1;
+    if (column->quick == TN_QUICK_EPOCH_MS) {
+        column->low = 0;
+        column->high =
+            INT64_C(253402300799999); /* the end of the year 9999; beyond: tn_value_parse knows */
+    }
+}
+
+/* A name that JSON has to escape never stands in a record as it is: it gets a head that no mask
+ * lets through. */
+void tn_decode_key_init(struct tn_decode_key *key, const char *name)
+{
+    key->name = name;
+    key->size = (uint32_t)strlen(name);
+    unsigned char head[8] = {0};
+    unsigned char mask[8] = {0};
+    bool plain = true;
+    for (uint32_t i = 0; i < key->size; i++) {
+        unsigned char c = (unsigned char)name[i];
+        plain = plain && c >= 0x20 && c != '"' && c != '\\';
+    }
+    for (uint32_t i = 0; plain && i < 8 && i <= key->size; i++) {
+        head[i] = i < key->size ? (unsigned char)name[i] : '"';
+        mask[i] = 0xFF;
+    }
+    key->mask = tn_load_u64(mask);
+    key->head = plain ? tn_load_u64(head) : 1;
+}
+
+/* Paimon casts a default from a string; to binary types that is the text's own bytes, not hex. */
+static tn_rc read_default(struct tn_decoder *decoder, uint32_t column, struct tn_arena *arena,
+                          struct tn_err *err)
+{
+    const struct tn_field *field = &decoder->spec.schema->fields[column];
+    struct tn_value *value = &decoder->defaults[column];
+    *value = (struct tn_value){.null = true};
+    if (!field->default_value) {
+        return TN_OK;
+    }
+    struct tn_bytes text = tn_bytes_of(field->default_value);
+    if (tn_type_binary(field->type.kind)) {
+        bool fits = field->type.kind == TN_TYPE_BINARY ? text.size == (size_t)field->type.length
+                                                       : text.size <= (size_t)field->type.length;
+        if (!fits) {
+            return tn_err_set(err, TN_INVALID, 0, "column '%.60s': default of %zu bytes",
+                              field->name, text.size);
+        }
+        *value = (struct tn_value){.as.bytes = text};
+        return TN_OK;
+    }
+    void *memory;
+    tn_rc rc = tn_arena_need(arena, text.size + 1, "a default value", &memory, err);
+    if (rc) {
+        return rc;
+    }
+    struct tn_buf scratch;
+    tn_buf_init(&scratch, memory, text.size + 1);
+    *value = (struct tn_value){0};
+    rc = tn_value_parse(&field->type, TN_EPOCH_NONE, text, &scratch, value, err);
+    return rc ? tn_err_in(err, "column '%.60s': default value", field->name) : TN_OK;
+}
+
+static void add_to_table(struct tn_decoder *decoder, uint32_t column)
+{
+    const struct tn_decode_key *key = &decoder->keys[column];
+    struct tn_bytes name = {(const unsigned char *)key->name, key->size};
+    uint32_t at = (uint32_t)tn_hash_64(name, 0) & decoder->table_mask;
+    while (decoder->table[at]) {
+        at = (at + 1) & decoder->table_mask;
+    }
+    decoder->table[at] = (uint16_t)(column + 1);
+}
+
+static tn_rc init_columns(struct tn_decoder *decoder, struct tn_arena *arena, struct tn_err *err)
+{
+    const struct tn_schema *schema = decoder->spec.schema;
+    for (uint32_t i = 0; i < decoder->column_count; i++) {
+        const struct tn_field *field = &schema->fields[i];
+        const enum tn_epoch *epochs = decoder->spec.epochs;
+        init_column(&decoder->columns[i], field, epochs ? epochs[i] : TN_EPOCH_NONE);
+        tn_decode_key_init(&decoder->keys[i], field->name);
+        decoder->keys[i].next = (i + 1) % decoder->column_count;
+        decoder->names[i] = field->name;
+        add_to_table(decoder, i);
+        tn_rc rc = read_default(decoder, i, arena, err);
+        if (rc) {
+            return rc;
+        }
+    }
+    for (uint32_t i = 0; i < schema->primary_keys.count; i++) {
+        decoder->columns[schema->primary_keys.index[i]].required = true;
+    }
+    return TN_OK;
+}
+
+/* Two rows' own parts with all their defaults, and the bytes of one record: a text stands in one of
+ * the two rows only. */
+static tn_rc row_data_size(struct tn_decoder *decoder, struct tn_err *err)
+{
+    uint64_t size = decoder->spec.layout->fixed_size;
+    for (uint32_t i = 0; i < decoder->column_count; i++) {
+        const char *text = decoder->spec.schema->fields[i].default_value;
+        size += text ? strlen(text) : 0;
+    }
+    size = size * TN_DECODE_ROWS_MAX + decoder->spec.record_size_max;
+    if (size > UINT32_MAX / 2) {
+        return tn_err_set(err, TN_INVALID, 0, "records of %u bytes are too long",
+                          decoder->spec.record_size_max);
+    }
+    decoder->row_data_size = (uint32_t)size;
+    return TN_OK;
+}
+
+static uint32_t table_size(uint32_t count)
+{
+    uint32_t size = 4;
+    while (size < 2 * count) {
+        size *= 2;
+    }
+    return size;
+}
+
+static tn_rc take_memory(struct tn_decoder *decoder, struct tn_arena *arena, struct tn_err *err)
+{
+    uint32_t count = decoder->column_count;
+    size_t seen_size = (count + 63) / 64 * sizeof(uint64_t);
+    size_t scratch_size =
+        (size_t)decoder->spec.record_size_max + decoder->spec.record_size_max / 2 + 2 * TN_SCAN_PAD;
+    decoder->table_mask = table_size(count) - 1;
+    void *scratch = NULL;
+    const struct {
+        void *at;
+        size_t size;
+    } parts[] = {
+        {&decoder->columns, count * sizeof decoder->columns[0]},
+        {&decoder->keys, ((size_t)count + 1) * sizeof decoder->keys[0]},
+        {&decoder->names, count * sizeof decoder->names[0]},
+        {&decoder->defaults, count * sizeof decoder->defaults[0]},
+        {&decoder->table, ((size_t)decoder->table_mask + 1) * sizeof decoder->table[0]},
+        {&decoder->rows[0].values, count * sizeof(struct tn_value)},
+        {&decoder->rows[1].values, count * sizeof(struct tn_value)},
+        {&decoder->rows[0].seen, seen_size},
+        {&decoder->rows[1].seen, seen_size},
+        {&decoder->row_data, decoder->row_data_size},
+        {&scratch, scratch_size},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        void *memory;
+        tn_rc rc = tn_arena_need(arena, parts[i].size, "a decoder", &memory, err);
+        if (rc) {
+            return rc;
+        }
+        memcpy(parts[i].at, &memory, sizeof memory);
+    }
+    tn_buf_init(&decoder->scratch, scratch, scratch_size);
+    return TN_OK;
+}
+
+tn_rc tn_decoder_open(struct tn_decoder **decoder, const struct tn_decode_spec *spec,
+                      struct tn_arena *arena, struct tn_err *err)
+{
+    TN_CHECK(spec->layout->column_count == spec->schema->field_count);
+    TN_CHECK(spec->schema->field_count > 0 && spec->schema->field_count <= TN_SCHEMA_FIELDS_MAX);
+    void *memory;
+    tn_rc rc = tn_arena_need(arena, sizeof **decoder, "a decoder", &memory, err);
+    if (rc) {
+        return rc;
+    }
+    struct tn_decoder *d = memory;
+    *d = (struct tn_decoder){.spec = *spec, .column_count = spec->schema->field_count, .line = 1};
+    rc = row_data_size(d, err);
+    if (!rc) {
+        rc = take_memory(d, arena, err);
+    }
+    if (!rc && spec->input == TN_INPUT_CSV) {
+        d->csv_count_max = d->column_count + TN_CSV_DROPPED_MAX;
+        rc = tn_arena_need(arena, d->csv_count_max * sizeof d->csv_columns[0], "a csv header",
+                           &memory, err);
+        d->csv_columns = memory;
+    }
+    if (!rc) {
+        rc = init_columns(d, arena, err);
+    }
+    if (rc) {
+        return rc;
+    }
+    tn_decode_parts_init(d);
+    *decoder = d;
+    return TN_OK;
+}
+
+/* ---- one record after the other ---- */
+
+/* Behind the record's line end, or NULL when the input has none. */
+static const unsigned char *record_end(const struct tn_decoder *decoder, struct tn_bytes input,
+                                       bool *quoted)
+{
+    if (decoder->spec.input == TN_INPUT_CSV) {
+        return tn_csv_record_end(input.data, input.data + input.size, quoted);
+    }
+    const unsigned char *newline = memchr(input.data, '\n', input.size);
+    return newline ? newline + 1 : NULL;
+}
+
+/* Only a csv record can hold line ends before its own. */
+static void count_lines(struct tn_decoder *decoder, struct tn_bytes eaten)
+{
+    if (decoder->spec.input != TN_INPUT_CSV) {
+        decoder->line += eaten.data[eaten.size - 1] == '\n';
+        return;
+    }
+    const unsigned char *at = eaten.data;
+    const unsigned char *end = eaten.data + eaten.size;
+    while (at < end && (at = memchr(at, '\n', (size_t)(end - at)))) {
+        decoder->line++;
+        at++;
+    }
+}
+
+static struct tn_bytes without_line_end(struct tn_bytes line)
+{
+    if (line.size > 0 && line.data[line.size - 1] == '\n') {
+        line.size--;
+    }
+    if (line.size > 0 && line.data[line.size - 1] == '\r') {
+        line.size--;
+    }
+    return line;
+}
+
+/* In csv a blank is a text. */
+static bool is_blank(const struct tn_decoder *decoder, struct tn_bytes record)
+{
+    size_t i = 0;
+    while (decoder->spec.input != TN_INPUT_CSV && i < record.size &&
+           (record.data[i] == ' ' || record.data[i] == '\t')) {
+        i++;
+    }
+    return i == record.size;
+}
+
+/* Readers look up to 16 bytes ahead: a record that has less behind it is copied. */
+static void set_cursor(struct tn_decoder *decoder, struct tn_bytes record, struct tn_bytes input)
+{
+    decoder->scratch.size = 0;
+    decoder->scratch.overflow = false;
+    decoder->row_data_used = 0;
+    const unsigned char *end = record.data + record.size;
+    if ((size_t)(input.data + input.size - end) > TN_SCAN_PAD && (*end == '\n' || end[1] == '\n')) {
+        decoder->start = record.data;
+        decoder->end = end;
+        return;
+    }
+    unsigned char pad[TN_SCAN_PAD];
+    memset(pad, '\n', sizeof pad);
+    decoder->start = decoder->scratch.data;
+    decoder->end = decoder->start + record.size;
+    tn_buf_append(&decoder->scratch, record.data, record.size);
+    tn_buf_append(&decoder->scratch, pad, sizeof pad);
+    TN_CHECK(!decoder->scratch.overflow);
+}
+
+static void begin_decoded(struct tn_decoder *decoder, struct tn_decoded *decoded,
+                          struct tn_bytes record)
+{
+    decoded->count = 0;
+    decoded->dead = false;
+    decoded->reason[0] = 0;
+    decoded->record = record;
+    decoded->line = decoder->line;
+    decoder->decoded = decoded;
+}
+
+/* Reports a record that is longer than it may be, once; what follows of it is eaten silently. */
+static void fail_too_long(struct tn_decoder *decoder, struct tn_bytes eaten)
+{
+    uint32_t size_max = decoder->spec.record_size_max;
+    decoder->decoded->record.size = eaten.size < size_max ? eaten.size : size_max;
+    (void)tn_decode_fail(decoder, NULL, "the record is longer than %" PRIu32 " bytes", size_max);
+}
+
+static tn_rc use_record(struct tn_decoder *decoder, struct tn_bytes record, struct tn_bytes input,
+                        struct tn_err *err)
+{
+    if (decoder->spec.input == TN_INPUT_CSV && !decoder->csv_header_known) {
+        set_cursor(decoder, record, input);
+        return tn_csv_header(decoder, err);
+    }
+    if (!is_blank(decoder, record)) {
+        set_cursor(decoder, record, input);
+        record_decoders[decoder->spec.input](decoder);
+    }
+    if (decoder->decoded->dead) {
+        decoder->decoded->count = 0;
+    }
+    return TN_OK;
+}
+
+static size_t byte_order_mark(const struct tn_decoder *decoder, struct tn_bytes input)
+{
+    bool marked =
+        decoder->line == 1 && input.size >= 3 && memcmp(input.data, "\xEF\xBB\xBF", 3) == 0;
+    return marked ? 3 : 0;
+}
+
+tn_rc tn_decoder_next(struct tn_decoder *decoder, struct tn_bytes input, bool last,
+                      struct tn_decoded *decoded, size_t *eaten, struct tn_err *err)
+{
+    bool quoted = decoder->skipping_quote;
+    const unsigned char *end = input.size ? record_end(decoder, input, &quoted) : NULL;
+    size_t size = end ? (size_t)(end - input.data) : input.size;
+    bool too_long = size + !end > decoder->spec.record_size_max;
+    if (!end && (input.size == 0 || !(last || too_long || decoder->skipping))) {
+        return TN_AGAIN;
+    }
+    struct tn_bytes line = {input.data, size};
+    begin_decoded(decoder, decoded, without_line_end(line));
+    bool whole = end || last;
+    tn_rc rc = TN_OK;
+    if (decoder->skipping) {
+        decoded->record.size = 0;
+    } else if (too_long) {
+        fail_too_long(decoder, line);
+    } else {
+        size_t mark = byte_order_mark(decoder, input);
+        struct tn_bytes record = {line.data + mark, decoded->record.size - mark};
+        rc = use_record(decoder, record, input, err);
+    }
+    if (rc) {
+        return rc;
+    }
+    decoder->skipping = !whole;
+    decoder->skipping_quote = !whole && quoted;
+    count_lines(decoder, line);
+    *eaten = size;
+    return TN_OK;
+}
+
+tn_rc tn_decoder_resume(struct tn_decoder *decoder, uint64_t line, struct tn_bytes csv_header,
+                        struct tn_err *err)
+{
+    decoder->line = line;
+    decoder->skipping = false;
+    decoder->skipping_quote = false;
+    if (decoder->spec.input != TN_INPUT_CSV) {
+        return TN_OK;
+    }
+    if (csv_header.size > decoder->spec.record_size_max) {
+        return tn_err_set(err, TN_INVALID, 0, "csv header: longer than %" PRIu32 " bytes",
+                          decoder->spec.record_size_max);
+    }
+    struct tn_bytes record = without_line_end(csv_header);
+    set_cursor(decoder, record, record);
+    return tn_csv_header(decoder, err);
+}

@@ -1,0 +1,228 @@
+#include <string.h>
+
+#include "ingest/decode_private.h"
+
+/* A quote opens a quoted field only where a field begins, or doubled behind one that just closed;
+ * elsewhere it is an error, and hides no line end. */
+const unsigned char *tn_csv_record_end(const unsigned char *at, const unsigned char *end,
+                                       bool *quoted)
+{
+    const unsigned char *newline = memchr(at, '\n', (size_t)(end - at));
+    if (!*quoted && newline && !memchr(at, '"', (size_t)(newline - at))) {
+        return newline + 1;
+    }
+    bool opens = !*quoted; /* a quote here would open */
+    for (; at < end; at++) {
+        if (*quoted) {
+            at = memchr(at, '"', (size_t)(end - at));
+            if (!at) {
+                return NULL;
+            }
+            *quoted = false;
+            opens = true;
+            continue;
+        }
+        if (*at == '\n') {
+            return at + 1;
+        }
+        *quoted = *at == '"' && opens;
+        opens = *at == ',';
+    }
+    return NULL;
+}
+
+struct csv_field {
+    struct tn_bytes text;
+    bool quoted;
+};
+
+/* Where a field with doubled quotes goes: a record that was copied makes room for itself. */
+static unsigned char *room_for(struct tn_decoder *d, const unsigned char *at, size_t size)
+{
+    struct tn_buf *scratch = &d->scratch;
+    if (d->start == scratch->data) {
+        return scratch->data + (at - d->start);
+    }
+    return size <= scratch->capacity - scratch->size ? scratch->data + scratch->size : NULL;
+}
+
+static void undouble(struct tn_decoder *d, unsigned char *out, struct csv_field *field)
+{
+    const unsigned char *at = field->text.data;
+    const unsigned char *end = at + field->text.size;
+    field->text = (struct tn_bytes){out, 0};
+    while (at < end) {
+        unsigned char byte = *at;
+        at += byte == '"' ? 2 : 1;
+        out[field->text.size++] = byte;
+    }
+    if (d->start != d->scratch.data) {
+        d->scratch.size += field->text.size;
+    }
+}
+
+/* `at` is behind the opening quote. */
+static const unsigned char *read_quoted(struct tn_decoder *d, const unsigned char *at,
+                                        struct csv_field *field)
+{
+    const unsigned char *first = at;
+    bool doubled = false;
+    for (;;) {
+        at = memchr(at, '"', (size_t)(d->end - at));
+        if (!at) {
+            return tn_decode_fail(d, first, "the quote does not end");
+        }
+        if (at + 1 == d->end || at[1] != '"') {
+            break;
+        }
+        doubled = true;
+        at += 2;
+    }
+    *field = (struct csv_field){{first, (size_t)(at - first)}, true};
+    if (doubled) {
+        unsigned char *out = room_for(d, first, field->text.size);
+        if (!out) {
+            return tn_decode_fail(d, first, "no room for texts with quotes");
+        }
+        undouble(d, out, field);
+    }
+    return at + 1;
+}
+
+/* Up to the comma or end behind the field. */
+static const unsigned char *read_field(struct tn_decoder *d, const unsigned char *at,
+                                       struct csv_field *field)
+{
+    if (at < d->end && *at == '"') {
+        at = read_quoted(d, at + 1, field);
+        return !at || at == d->end || *at == ','
+                   ? at
+                   : tn_decode_fail(d, at, "a field goes on behind its quotes");
+    }
+    const unsigned char *first = at;
+    at = tn_scan_field(at);
+    if (at > d->end) {
+        at = d->end; /* a line ends in \r\n */
+    } else if (*at == '"') {
+        return tn_decode_fail(d, at, "a quote inside a field without quotes");
+    }
+    *field = (struct csv_field){{first, (size_t)(at - first)}, false};
+    return at;
+}
+
+/* Only for a field without quotes: what follows it, a comma or the end, stops a token. */
+static bool quick_value(const struct tn_decode_column *c, struct tn_bytes text,
+                        struct tn_value *value)
+{
+    const unsigned char *end = text.data + text.size;
+    int64_t whole = 0;
+    bool yes;
+    *value = (struct tn_value){0};
+    switch (c->quick) {
+    case TN_QUICK_INTEGER:
+    case TN_QUICK_EPOCH_MS:
+        if (tn_scan_integer(text.data, &whole) != end || whole < c->low || whole > c->high) {
+            return false;
+        }
+        value->as.i64 = whole;
+        return true;
+    case TN_QUICK_DOUBLE:
+        return tn_scan_double(text.data, &value->as.f64) == end;
+    case TN_QUICK_BOOLEAN:
+        yes = text.size == 4 && memcmp(text.data, "true", 4) == 0;
+        value->as.i64 = yes;
+        return yes || (text.size == 5 && memcmp(text.data, "false", 5) == 0);
+    case TN_QUICK_TEXT:
+    case TN_QUICK_FLOAT:
+    case TN_QUICK_NONE:
+        break;
+    }
+    return false;
+}
+
+static bool set_column(struct tn_decoder *d, uint32_t column, const struct csv_field *field)
+{
+    struct tn_decode_row *row = &d->rows[0];
+    struct tn_value *value = &row->values[column];
+    (void)tn_decode_see(row, column);
+    if (field->text.size == 0 && !field->quoted) {
+        *value = (struct tn_value){.null = true};
+        row->any_null = true;
+        return true;
+    }
+    bool quick = !field->quoted && quick_value(&d->columns[column], field->text, value);
+    return quick || tn_decode_text_value(d, field->text.data, column, field->text, value);
+}
+
+void tn_decode_csv(struct tn_decoder *d)
+{
+    const unsigned char *at = d->start;
+    tn_decode_row_begin(d, &d->rows[0]);
+    for (uint32_t i = 0; i < d->csv_count; i++) {
+        struct csv_field field;
+        at = read_field(d, at, &field);
+        if (!at) {
+            return;
+        }
+        int32_t column = d->csv_columns[i];
+        if (column >= 0 && !set_column(d, (uint32_t)column, &field)) {
+            return;
+        }
+        bool more = at < d->end;
+        if (more != (i + 1 < d->csv_count)) {
+            (void)tn_decode_fail(d, at, "%s fields than the header's %u", more ? "more" : "fewer",
+                                 d->csv_count);
+            return;
+        }
+        at += more;
+    }
+    (void)tn_decode_row_finish(d, &d->rows[0], TN_ROW_INSERT);
+}
+
+static tn_rc add_header_name(struct tn_decoder *d, struct tn_bytes name, struct tn_err *err)
+{
+    int shown = (int)(name.size < 60 ? name.size : 60);
+    int32_t column = tn_decode_find(d, name);
+    if (column < 0 && d->spec.unknown == TN_UNKNOWN_FAIL) {
+        const char *near = tn_nearest_name(name, d->names, d->column_count);
+        return tn_err_set(err, TN_INVALID, 0, "csv header: '%.*s' is no column%s%s%s", shown,
+                          (const char *)name.data, near ? "; did you mean '" : "", near ? near : "",
+                          near ? "'?" : "");
+    }
+    if (column >= 0 && !tn_decode_see(&d->rows[0], (uint32_t)column)) {
+        return tn_err_set(err, TN_INVALID, 0, "csv header: '%.*s' stands there twice", shown,
+                          (const char *)name.data);
+    }
+    if (d->csv_count == d->csv_count_max) {
+        return tn_err_set(err, TN_INVALID, 0, "csv header: more than %u names", d->csv_count_max);
+    }
+    d->csv_columns[d->csv_count++] = column;
+    return TN_OK;
+}
+
+static tn_rc read_header(struct tn_decoder *d, struct tn_err *err)
+{
+    d->csv_count = 0;
+    tn_decode_row_begin(d, &d->rows[0]);
+    for (const unsigned char *at = d->start;; at++) {
+        struct csv_field field;
+        at = read_field(d, at, &field);
+        if (!at) {
+            return tn_err_set(err, TN_INVALID, 0, "csv header: %s", d->decoded->reason);
+        }
+        tn_rc rc = add_header_name(d, field.text, err);
+        if (rc || at == d->end) {
+            return rc;
+        }
+    }
+}
+
+tn_rc tn_csv_header(struct tn_decoder *d, struct tn_err *err)
+{
+    struct tn_decoded failure = {0};
+    d->decoded = &failure;
+    tn_rc rc = read_header(d, err);
+    d->csv_header_known = rc == TN_OK;
+    d->decoded = NULL;
+    return rc;
+}
