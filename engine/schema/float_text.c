@@ -1,4 +1,4 @@
-#include "schema/value.h"
+#include "schema/float_text.h"
 
 #include <float.h>
 #include <inttypes.h>
@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "schema/decimal.h"
+#include "schema/value.h"
 
 enum {
     EXACT_POWERS = 23,       /* 10^22 is the last that a double holds exactly */
@@ -308,8 +309,7 @@ static void append_zeros(struct tn_buf *buf, int count)
     }
 }
 
-/* 0.00123, 12300.0, 1.23 */
-static void append_plain(struct tn_buf *buf, const char *digits, int count, int exponent)
+void tn_digits_plain(struct tn_buf *buf, const char *digits, int count, int exponent)
 {
     if (exponent < 0) {
         tn_buf_text(buf, "0.");
@@ -341,7 +341,7 @@ static void append_python(struct tn_buf *buf, const struct shortest *s)
     char digits[20] = {0};
     int count = write_digits(digits, s);
     if (s->exponent >= -4 && s->exponent < 16) {
-        append_plain(buf, digits, count, s->exponent);
+        tn_digits_plain(buf, digits, count, s->exponent);
         return;
     }
     tn_buf_byte(buf, (unsigned char)digits[0]);
@@ -355,22 +355,7 @@ static void append_python(struct tn_buf *buf, const struct shortest *s)
     tn_digits_format(buf, size, size < 100 ? 2 : 3);
 }
 
-/* Java: Double.toString. */
-static void append_java(struct tn_buf *buf, const struct shortest *s)
-{
-    char digits[20] = {0};
-    int count = write_digits(digits, s);
-    if (s->exponent >= -3 && s->exponent < 7) {
-        append_plain(buf, digits, count, s->exponent);
-        return;
-    }
-    append_plain(buf, digits, count, 0);
-    tn_buf_byte(buf, 'E');
-    tn_integer_format(buf, s->exponent);
-}
-
-/* Everything but the digits of a finite number other than zero; false for those. */
-static bool append_special(struct tn_buf *buf, double value)
+bool tn_float_special(struct tn_buf *buf, double value)
 {
     if (isnan(value)) {
         tn_buf_text(buf, "NaN");
@@ -392,7 +377,7 @@ static bool append_special(struct tn_buf *buf, double value)
 
 void tn_double_format(struct tn_buf *buf, double value)
 {
-    if (!append_special(buf, value)) {
+    if (!tn_float_special(buf, value)) {
         struct shortest s = shortest(fabs(value), false);
         append_python(buf, &s);
     }
@@ -400,24 +385,8 @@ void tn_double_format(struct tn_buf *buf, double value)
 
 void tn_float_format(struct tn_buf *buf, float value)
 {
-    if (!append_special(buf, (double)value)) {
+    if (!tn_float_special(buf, (double)value)) {
         struct shortest s = shortest(fabs((double)value), true);
         append_python(buf, &s);
-    }
-}
-
-void tn_double_format_java(struct tn_buf *buf, double value)
-{
-    if (!append_special(buf, value)) {
-        struct shortest s = shortest(fabs(value), false);
-        append_java(buf, &s);
-    }
-}
-
-void tn_float_format_java(struct tn_buf *buf, float value)
-{
-    if (!append_special(buf, (double)value)) {
-        struct shortest s = shortest(fabs((double)value), true);
-        append_java(buf, &s);
     }
 }

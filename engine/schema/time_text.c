@@ -30,6 +30,13 @@ static int64_t floor_divide(int64_t a, int64_t b)
     return a / b - (a % b < 0);
 }
 
+/* What floor_divide leaves over, 0 .. b - 1. */
+static int64_t floor_rest(int64_t a, int64_t b)
+{
+    int64_t rest = a % b;
+    return rest < 0 ? rest + b : rest;
+}
+
 /* Years begin in March here, so that the leap day is the last. Source: H. Hinnant,
  * chrono-compatible low-level date algorithms. */
 static struct date date_of_days(int64_t days)
@@ -100,7 +107,7 @@ static void format_clock(struct tn_buf *buf, uint32_t ms_of_day, uint32_t fracti
 static void format_timestamp(struct tn_buf *buf, const struct tn_value *value)
 {
     int64_t days = floor_divide(value->as.i64, MS_PER_DAY);
-    uint32_t ms_of_day = (uint32_t)(value->as.i64 - days * MS_PER_DAY);
+    uint32_t ms_of_day = (uint32_t)floor_rest(value->as.i64, MS_PER_DAY);
     format_date(buf, days);
     tn_buf_byte(buf, 'T');
     uint32_t fraction = ms_of_day % MS_PER_SECOND * NANOS_PER_MS + value->nanos;
@@ -307,9 +314,8 @@ static const struct epoch_unit epoch_units[] = {
 static void add_nanos(struct tn_value *value, int64_t nanos)
 {
     int64_t sum = (int64_t)value->nanos + nanos;
-    int64_t ms = floor_divide(sum, NANOS_PER_MS);
-    value->as.i64 += ms;
-    value->nanos = (uint32_t)(sum - ms * NANOS_PER_MS);
+    value->as.i64 += floor_divide(sum, NANOS_PER_MS); /* |ms| is below its end by a second */
+    value->nanos = (uint32_t)floor_rest(sum, NANOS_PER_MS);
 }
 
 /* An integer, or one with a fraction: seconds are often told so. */
@@ -332,10 +338,11 @@ static bool parse_epoch(struct tn_bytes text, enum tn_epoch epoch, struct tn_val
         }
     }
     const int64_t number_max = INT64_MAX / unit->ms_per - MS_PER_SECOND;
-    if (unit->ms_per > 1 && (number > number_max || number < -number_max)) {
+    bool moves = unit->ms_per > 1 || fraction > 0; /* a bare count of ms may use all 64 bits */
+    if (moves && (number > number_max || number < -number_max)) {
         return false;
     }
-    int64_t units_left = number - floor_divide(number, unit->per_ms) * unit->per_ms;
+    int64_t units_left = floor_rest(number, unit->per_ms);
     value->as.i64 = floor_divide(number, unit->per_ms) * unit->ms_per;
     value->nanos = (uint32_t)(units_left * (NANOS_PER_MS / unit->per_ms));
     if (fraction > 0) {
@@ -417,8 +424,8 @@ static tn_rc check_precision(const struct tn_type *type, struct tn_bytes text,
     if (type->kind == TN_TYPE_TIME && precision > TIME_PRECISION_KEPT) {
         precision = TIME_PRECISION_KEPT;
     }
-    int64_t ms = value->as.i64 - floor_divide(value->as.i64, MS_PER_SECOND) * MS_PER_SECOND;
-    uint32_t fraction = (uint32_t)ms * NANOS_PER_MS + value->nanos;
+    uint32_t ms = (uint32_t)floor_rest(value->as.i64, MS_PER_SECOND);
+    uint32_t fraction = ms * NANOS_PER_MS + value->nanos;
     if (precision < FRACTION_DIGITS && fraction % powers_of_ten[FRACTION_DIGITS - precision]) {
         return refuse(type, text, "has more digits of a second than its ", err);
     }

@@ -6,7 +6,7 @@
 #include "check.h"
 #include "format/binrow.h"
 
-enum { COLUMNS_MAX = 20, ROW_SIZE_MAX = 4096, ARENA_SIZE = 1 << 16 };
+enum { COLUMNS_MAX = 20, ROW_SIZE_MAX = 512, ARENA_SIZE = 1 << 16 };
 
 /* ---- one layout and the rows of it ---- */
 
@@ -448,7 +448,7 @@ static void check_hex(const char *hex, struct tn_bytes bytes)
 static void check_binary(const struct tn_row_layout *layout, const struct vector *v,
                          struct tn_row row)
 {
-    unsigned char memory[2][256];
+    unsigned char memory[2][128];
     struct tn_buf buf[2];
     tn_buf_init(&buf[0], memory[0], sizeof memory[0]);
     tn_buf_init(&buf[1], memory[1], sizeof memory[1]);
@@ -471,7 +471,7 @@ static void check_binary(const struct tn_row_layout *layout, const struct vector
 static int32_t bucket_of(const struct tn_row_layout *layout, uint32_t count, struct tn_row row,
                          int32_t buckets)
 {
-    unsigned char memory[256];
+    unsigned char memory[128];
     struct tn_buf scratch;
     struct tn_err err = {0};
     int32_t bucket = -1;
@@ -534,7 +534,7 @@ static void damaged_binary_rows_are_refused_or_harmless(void)
     for (size_t i = 0; i < COUNT(vectors); i++) {
         v = vectors[i].count == 3 ? &vectors[i] : v;
     }
-    unsigned char memory[256];
+    unsigned char memory[128];
     struct tn_buf buf;
     tn_buf_init(&buf, memory, sizeof memory);
     tn_values_to_binary(v->types, v->values, v->count, &buf);
