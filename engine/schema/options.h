@@ -90,6 +90,10 @@ TN_MUST_USE tn_rc tn_options_read(const struct tn_schema *schema, enum tn_option
 void tn_options_hazards(const struct tn_schema *schema, const struct tn_options *options,
                         struct tn_buf *lines);
 
+/* Appends the array as text: one line an option, "name TAB type TAB default TAB obeyed|refused|harmless TAB
+ * help". A name that ends in `*` stands for all that begin so. */
+void tn_options_help(struct tn_buf *lines);
+
 /* Sizes and durations in Paimon's forms: "64 kb", "1g", "128mb"; "10 min", "1h", "1 d", ISO-less. */
 bool tn_parse_size(struct tn_bytes text, int64_t *bytes);
 bool tn_parse_duration(struct tn_bytes text, int64_t *ms);

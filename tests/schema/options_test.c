@@ -1,0 +1,450 @@
+#include "schema/options.h"
+
+#include <stdint.h>
+
+#include "base/heap.h"
+#include "check.h"
+#include "format/json.h"
+
+enum { HEAP_SIZE = 1 << 20, ARENA_SIZE = 1 << 20 };
+
+static unsigned char arena_memory[ARENA_SIZE];
+static struct tn_arena arena;
+static struct tn_err err;
+
+static void expect_text(const char *found, const char *wanted)
+{
+    if (strcmp(found, wanted) != 0) {
+        (void)fprintf(stderr, "found:  %s\nwanted: %s\n", found, wanted);
+        abort();
+    }
+}
+
+/* Columns k INT, v STRING, p DATE, n ARRAY and the options in JSON. */
+static struct tn_schema schema_of(const char *primary, const char *partition, const char *options)
+{
+    char json[1000];
+    struct tn_schema schema;
+    tn_arena_init(&arena, arena_memory, sizeof(arena_memory));
+    memset(&err, 0, sizeof(err));
+    (void)snprintf(json, sizeof(json),
+                   "{\"fields\":[{\"name\":\"k\",\"type\":\"INT\"},{\"name\":\"v\",\"type\":"
+                   "\"STRING\"},{\"name\":\"p\",\"type\":\"DATE\"},{\"name\":\"n\",\"type\":"
+                   "\"ARRAY<INT>\"}],\"primaryKeys\":[%s],\"partitionKeys\":[%s],\"options\":{%s}}",
+                   primary, partition, options);
+    tn_rc rc = tn_schema_from_user(tn_bytes_of(json), &arena, &schema, &err);
+    CHECK_OK(rc, err);
+    return schema;
+}
+
+static struct tn_options read_options(const struct tn_schema *schema, enum tn_options_use use)
+{
+    struct tn_options options;
+    tn_rc rc = tn_options_read(schema, use, &arena, &options, &err);
+    CHECK_OK(rc, err);
+    return options;
+}
+
+/* Format spec, 14; printed by Paimon 1.3.1. */
+static void defaults_are_paimons(void)
+{
+    struct tn_schema schema = schema_of("\"k\"", "", "\"bucket\":2,\"file.format\":\"avro\"");
+    struct tn_options o = read_options(&schema, TN_OPTIONS_WRITE);
+    CHECK(o.bucket == 2 && o.bucket_function == TN_BUCKET_HASH);
+    CHECK(o.bucket_key.count == 1 && o.bucket_key.index[0] == 0);
+    CHECK(o.sequence_fields.count == 0 && !o.sequence_descending && o.rowkind_field == -1);
+    CHECK(!o.ignore_delete && !o.ignore_update_before && !o.write_only && !o.thin_mode);
+    expect_text(o.data_file_prefix, "data-");
+    expect_text(o.path_directory, "");
+    expect_text(o.partition_default_name, "__DEFAULT_PARTITION__");
+    CHECK(o.partition_legacy_name && !o.suffix_compression);
+    CHECK(o.codec == TN_CODEC_ID_ZSTANDARD && o.zstd_level == 1);
+    CHECK(o.manifest_codec == TN_CODEC_ID_ZSTANDARD);
+    CHECK(o.target_file_size == 128 << 20 && o.write_buffer_size == 256 << 20);
+    for (int i = 0; i < 4; i++) {
+        CHECK(o.stats_modes[i] == TN_STATS_TRUNCATE && o.stats_lengths[i] == 16);
+    }
+    CHECK(o.stats_dense && o.manifest_target_size == 8 << 20 && o.manifest_merge_min == 30);
+    CHECK(o.manifest_full_threshold == 16 << 20);
+    CHECK(o.compaction_trigger == 5 && o.stop_trigger == 8 && o.num_levels == 6);
+    CHECK(o.max_size_amplification == 200 && o.size_ratio == 1);
+    CHECK(o.optimization_interval_ms == -1 && o.total_size_threshold == -1);
+    CHECK(o.incremental_size_threshold == -1 && o.min_file_num == 5);
+    CHECK(!o.force_compact && !o.force_up_level0 && !o.force_rewrite);
+    CHECK(o.snapshot_retained_min == 10 && o.snapshot_retained_max == INT32_MAX);
+    CHECK(o.snapshot_time_retained_ms == 3600000 && o.snapshot_expire_limit == 50);
+    CHECK(!o.clean_empty_directories && o.commit_max_retries == 10);
+}
+
+static void options_of_append_tables(void)
+{
+    struct tn_schema schema = schema_of("", "", "\"file.format\":\"avro\"");
+    struct tn_options o = read_options(&schema, TN_OPTIONS_WRITE);
+    CHECK(o.bucket == -1 && o.bucket_key.count == 0 && o.target_file_size == 256 << 20);
+    schema = schema_of("", "", "\"bucket\":3,\"bucket-key\":\"v,k\"");
+    o = read_options(&schema, TN_OPTIONS_CREATE);
+    CHECK(o.bucket == 3 && o.bucket_key.count == 2);
+    CHECK(o.bucket_key.index[0] == 1 && o.bucket_key.index[1] == 0);
+}
+
+static void values_are_obeyed(void)
+{
+    struct tn_schema schema = schema_of(
+        "\"p\",\"k\"", "\"p\"",
+        "\"bucket\":1,\"bucket-function.type\":\"MOD\",\"sequence.field\":\"v,p\","
+        "\"sequence.field.sort-order\":\"DESCENDING\",\"rowkind.field\":\"v\","
+        "\"write.compaction-skip\":\"TRUE\",\"data-file.path-directory\":\"a/b\","
+        "\"file.compression\":\"null\",\"metadata.stats-mode\":\"counts\","
+        "\"metadata.stats-keep-first-n-columns\":2,\"fields.p.stats-mode\":\"truncate(5)\","
+        "\"num-sorted-run.compaction-trigger\":9,\"num-sorted-run.stop-trigger\":2,"
+        "\"partial-update.ignore-delete\":true,\"snapshot.time-retained\":\"2 d\"");
+    struct tn_options o = read_options(&schema, TN_OPTIONS_CREATE);
+    CHECK(o.bucket_function == TN_BUCKET_MOD && o.bucket_key.count == 1);
+    CHECK(o.sequence_fields.count == 2 && o.sequence_fields.index[0] == 1);
+    CHECK(o.sequence_fields.index[1] == 2 && o.sequence_descending && o.rowkind_field == 1);
+    CHECK(o.write_only && o.ignore_delete && o.codec == TN_CODEC_ID_NULL);
+    expect_text(o.path_directory, "a/b/");
+    CHECK(o.stats_modes[0] == TN_STATS_COUNTS && o.stats_modes[1] == TN_STATS_COUNTS);
+    CHECK(o.stats_modes[2] == TN_STATS_TRUNCATE && o.stats_lengths[2] == 5);
+    CHECK(o.stats_modes[3] == TN_STATS_NONE);
+    CHECK(o.compaction_trigger == 9 && o.stop_trigger == 9 && o.num_levels == 10);
+    CHECK(o.snapshot_time_retained_ms == 172800000);
+}
+
+struct refusal {
+    const char *options;
+    tn_rc rc;
+    const char *text; /* how it begins */
+};
+
+static void expect_refusal(const struct tn_schema *schema, enum tn_options_use use,
+                           const struct refusal *refusal)
+{
+    struct tn_options options = {.bucket = -77};
+    tn_rc rc = tn_options_read(schema, use, &arena, &options, &err);
+    if (rc != refusal->rc || strncmp(err.text, refusal->text, strlen(refusal->text)) != 0) {
+        (void)fprintf(stderr, "%s\nfound:  %s\nwanted: %s\n", refusal->options, err.text,
+                      refusal->text);
+        abort();
+    }
+    CHECK(rc == TN_OK || options.bucket == -77);
+}
+
+static void what_cannot_be_obeyed_is_refused_by_name(void)
+{
+    static const struct refusal cases[] = {
+        {"\"bucket\":-1", TN_UNSUPPORTED, "option 'bucket': '-1' means buckets that grow"},
+        {"", TN_UNSUPPORTED, "option 'bucket': '-1' means buckets that grow"},
+        {"\"bucket\":-2", TN_UNSUPPORTED, "option 'bucket': '-2' postpones"},
+        {"\"bucket\":0", TN_INVALID, "option 'bucket': '0' is neither a number"},
+        {"\"bucket\":\"2.0\"", TN_INVALID, "option 'bucket': '2.0' is neither a number"},
+        {"\"bucket\":99999999999999999999", TN_INVALID, "option 'bucket': '99999999999999999999'"},
+        {"\"bucket\":1,\"bucket-key\":\"v\"", TN_INVALID, "option 'bucket-key': 'v' is not part"},
+        {"\"bucket\":1,\"bucket-key\":\" k\"", TN_INVALID, "option 'bucket-key': no column ' k'"},
+        {"\"bucket\":1,\"bucket-key\":\"\"", TN_INVALID, "option 'bucket-key': no column ''"},
+        {"\"bucket\":1,\"sequence.field\":\"v,v\"", TN_INVALID,
+         "option 'sequence.field': 'v,v' names a column twice"},
+        {"\"bucket\":1,\"sequence.field\":\"n\"", TN_INVALID,
+         "option 'sequence.field': column 'n' is of type ARRAY"},
+        {"\"bucket\":1,\"sequence.field.sort-order\":\"up\"", TN_INVALID,
+         "option 'sequence.field.sort-order': 'up' is neither"},
+        {"\"bucket\":1,\"rowkind.field\":\"k\"", TN_INVALID, "option 'rowkind.field': 'k' is no"},
+        {"\"bucket\":1,\"write-only\":\"yes\"", TN_INVALID,
+         "option 'write-only': 'yes' is neither true nor false"},
+        {"\"bucket\":1,\"num-levels\":1", TN_INVALID,
+         "option 'num-levels': '1' is not an integer of 2..2147483647"},
+        {"\"bucket\":1,\"target-file-size\":\"1.5 mb\"", TN_INVALID,
+         "option 'target-file-size': '1.5 mb' is no size"},
+        {"\"bucket\":1,\"target-file-size\":\"0\"", TN_INVALID, "option 'target-file-size': '0'"},
+        {"\"bucket\":1,\"snapshot.time-retained\":\"1 week\"", TN_INVALID,
+         "option 'snapshot.time-retained': '1 week' is no duration"},
+        {"\"bucket\":1,\"snapshot.num-retained.min\":5,\"snapshot.num-retained.max\":3", TN_INVALID,
+         "option 'snapshot.num-retained.min': 5 is more than snapshot.num-retained.max, 3"},
+        {"\"bucket\":1,\"changelog.num-retained.min\":11", TN_UNSUPPORTED,
+         "option 'changelog.num-retained.min': '11' keeps changelogs longer"},
+        {"\"bucket\":1,\"changelog.time-retained\":\"2 h\"", TN_UNSUPPORTED,
+         "option 'changelog.time-retained': '2 h' keeps"},
+        {"\"bucket\":1,\"data-file.path-directory\":\"../x\"", TN_INVALID,
+         "option 'data-file.path-directory': '../x' is no folder"},
+        {"\"bucket\":1,\"data-file.path-directory\":\"/x\"", TN_INVALID,
+         "option 'data-file.path-directory': '/x' is no folder"},
+        {"\"bucket\":1,\"data-file.prefix\":\"a/b\"", TN_INVALID, "option 'data-file.prefix'"},
+        {"\"bucket\":1,\"partition.default-name\":\"..\"", TN_INVALID,
+         "option 'partition.default-name'"},
+        {"\"bucket\":1,\"file.compression\":\"snappy\"", TN_UNSUPPORTED,
+         "option 'file.compression': 'snappy' is not written"},
+        {"\"bucket\":1,\"manifest.compression\":\"lz4\"", TN_UNSUPPORTED,
+         "option 'manifest.compression': 'lz4' is not written"},
+        {"\"bucket\":1,\"file.format\":\"parquet\"", TN_UNSUPPORTED,
+         "option 'file.format': 'parquet' is not written by this build; avro is"},
+        {"\"bucket\":1,\"metadata.stats-mode\":\"trunc\"", TN_INVALID,
+         "option 'metadata.stats-mode': 'trunc' is none of"},
+        {"\"bucket\":1,\"fields.v.stats-mode\":\"truncate(0)\"", TN_INVALID,
+         "option 'fields.v.stats-mode': 'truncate(0)' is none of"},
+        {"\"bucket\":1,\"fields.zz.stats-mode\":\"full\"", TN_INVALID,
+         "option 'fields.zz.stats-mode': 'full' is for a column"},
+        {"\"bucket\":1,\"fields.v.default-value\":\"x\"", TN_UNSUPPORTED,
+         "option 'fields.v.default-value': 'x' was a default"},
+        {"\"bucket\":1,\"merge-engine\":\"aggregation\"", TN_UNSUPPORTED,
+         "option 'merge-engine': 'aggregation' is not supported"},
+        {"\"bucket\":1,\"changelog-producer\":\"input\"", TN_UNSUPPORTED,
+         "option 'changelog-producer': 'input' is not supported"},
+        {"\"bucket\":1,\"deletion-vectors.enabled\":true", TN_UNSUPPORTED,
+         "option 'deletion-vectors.enabled': 'true' is not supported"},
+        {"\"bucket\":1,\"file.format.per.level\":\"0:avro\"", TN_UNSUPPORTED,
+         "option 'file.format.per.level'"},
+        {"\"bucket\":1,\"data-file.external-paths\":\"s3://x\"", TN_UNSUPPORTED,
+         "option 'data-file.external-paths'"},
+        {"\"bucket\":1,\"row-tracking.enabled\":true", TN_UNSUPPORTED,
+         "option 'row-tracking.enabled'"},
+        {"\"bucket\":1,\"file-index.bloom-filter.columns\":\"v\"", TN_UNSUPPORTED,
+         "option 'file-index.bloom-filter.columns'"},
+        {"\"bucket\":1,\"record-level.expire-time\":\"1 d\"", TN_UNSUPPORTED,
+         "option 'record-level.expire-time'"},
+        {"\"bucket\":1,\"tag.automatic-creation\":\"batch\"", TN_UNSUPPORTED,
+         "option 'tag.automatic-creation'"},
+        {"\"bucket\":1,\"manifest.format\":\"parquet\"", TN_UNSUPPORTED,
+         "option 'manifest.format'"},
+        {"\"bucket\":1,\"branch\":\"b\"", TN_UNSUPPORTED, "option 'branch': 'b'"},
+        {"\"bucket\":1,\"type\":\"format-table\"", TN_UNSUPPORTED, "option 'type'"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct tn_schema schema = schema_of("\"k\"", "", cases[i].options);
+        expect_refusal(&schema, TN_OPTIONS_CREATE, &cases[i]);
+    }
+}
+
+static void append_tables_need_a_bucket_key_for_buckets(void)
+{
+    static const struct refusal cases[] = {
+        {"\"bucket\":2", TN_INVALID, "option 'bucket-key' is missing"},
+        {"\"bucket-key\":\"k\"", TN_INVALID, "option 'bucket-key': 'k' needs a number of buckets"},
+        {"\"bucket\":2,\"bucket-key\":\"p\"", TN_INVALID,
+         "option 'bucket-key': 'p' names a partition key"},
+        {"\"bucket\":2,\"bucket-key\":\"v\",\"bucket-function.type\":\"mod\"", TN_INVALID,
+         "option 'bucket-function.type': 'mod' needs a bucket key of one INT or BIGINT"},
+        {"\"merge-engine\":\"aggregation\"", TN_OK, ""},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct tn_schema schema = schema_of("", "\"p\"", cases[i].options);
+        expect_refusal(&schema, TN_OPTIONS_CREATE, &cases[i]);
+    }
+}
+
+/* Words that change nothing, and options of engines. */
+static void harmless_values_pass(void)
+{
+    struct tn_schema schema = schema_of(
+        "\"k\"", "",
+        "\"bucket\":1,\"merge-engine\":\"DEDUPLICATE\",\"changelog-producer\":\"none\","
+        "\"deletion-vectors.enabled\":false,\"file.format.per.level\":\"\",\"branch\":\"main\","
+        "\"manifest.format\":\"avro\",\"tag.automatic-creation\":\"none\",\"scan.mode\":\"latest\","
+        "\"sink.parallelism\":4,\"read.batch-size\":7,\"consumer.expiration-time\":\"1 d\","
+        "\"lookup.cache-max-disk-size\":\"1 gb\",\"changelog.num-retained.min\":10,"
+        "\"fields.v.aggregate-function\":\"sum\",\"my.own\":\"x\"");
+    (void)read_options(&schema, TN_OPTIONS_CREATE);
+}
+
+static void a_missing_format_is_parquet_for_who_writes(void)
+{
+    struct tn_schema schema = schema_of("\"k\"", "", "\"bucket\":1");
+    (void)read_options(&schema, TN_OPTIONS_CREATE);
+    (void)read_options(&schema, TN_OPTIONS_READ);
+    struct refusal refusal = {"", TN_UNSUPPORTED,
+                              "option 'file.format': 'parquet' (the default) is not written"};
+    expect_refusal(&schema, TN_OPTIONS_WRITE, &refusal);
+}
+
+static void readers_refuse_only_what_changes_rows(void)
+{
+    struct tn_schema schema = schema_of(
+        "\"k\"", "",
+        "\"bucket\":1,\"changelog-producer\":\"lookup\",\"file.compression\":\"snappy\","
+        "\"row-tracking.enabled\":true,\"num-levels\":\"x\",\"metadata.stats-mode\":\"y\","
+        "\"file-index.bloom-filter.columns\":\"v\",\"fields.v.stats-mode\":\"z\","
+        "\"sequence.field\":\"v\",\"snapshot.num-retained.max\":1,\"manifest.format\":\"parquet\"");
+    struct tn_options o = read_options(&schema, TN_OPTIONS_READ);
+    CHECK(o.sequence_fields.count == 1 && o.bucket == 1 && o.snapshot_retained_max == INT32_MAX);
+    static const struct refusal cases[] = {
+        {"\"bucket\":1,\"merge-engine\":\"first-row\"", TN_UNSUPPORTED, "option 'merge-engine'"},
+        {"\"bucket\":1,\"deletion-vectors.enabled\":true", TN_UNSUPPORTED,
+         "option 'deletion-vectors.enabled'"},
+        {"\"bucket\":-1", TN_UNSUPPORTED, "option 'bucket'"},
+        {"\"bucket\":-2", TN_UNSUPPORTED, "option 'bucket'"},
+        {"\"bucket\":1,\"data-evolution.enabled\":true", TN_UNSUPPORTED,
+         "option 'data-evolution.enabled'"},
+        {"\"bucket\":1,\"sequence.field\":\"zz\"", TN_INVALID, "option 'sequence.field'"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        schema = schema_of("\"k\"", "", cases[i].options);
+        expect_refusal(&schema, TN_OPTIONS_READ, &cases[i]);
+    }
+}
+
+static void old_append_tables_with_buckets_are_read(void)
+{
+    struct tn_schema schema = schema_of("", "", "\"bucket\":2");
+    struct tn_options o = read_options(&schema, TN_OPTIONS_READ);
+    CHECK(o.bucket == -1 && o.bucket_key.count == 0);
+}
+
+static const char *hazards_of(const struct tn_schema *schema)
+{
+    static unsigned char memory[4000];
+    struct tn_buf lines;
+    struct tn_options options = read_options(schema, TN_OPTIONS_CREATE);
+    tn_buf_init(&lines, memory, sizeof(memory));
+    tn_options_hazards(schema, &options, &lines);
+    tn_buf_byte(&lines, 0);
+    CHECK(!lines.overflow);
+    return (const char *)memory;
+}
+
+static void a_plain_table_has_no_hazards(void)
+{
+    struct tn_schema schema = schema_of("\"k\"", "",
+                                        "\"bucket\":1,\"tag.num-retained-max\":3,"
+                                        "\"fields.v.stats-mode\":\"full\"");
+    expect_text(hazards_of(&schema), "");
+}
+
+static void hazards_are_one_line_each(void)
+{
+    struct tn_schema schema =
+        schema_of("\"k\"", "\"p\"",
+                  "\"bucket\":1,\"write-only\":true,\"sequence.field\":\"v\","
+                  "\"sequence.field.sort-order\":\"descending\","
+                  "\"snapshot.time-retaind\":\"1 h\",\"my.own.thing\":1,"
+                  "\"fields.v.foo\":1,\"compaction.total-size-threshold\":\"1 mb\"");
+    const char *lines = hazards_of(&schema);
+    static const char *const wanted[] = {
+        "'write-only': nothing is compacted",
+        "'sequence.field.sort-order' = 'descending': ",
+        "'sequence.field': a delete whose sequence is NULL or older",
+        "'compaction.total-size-threshold': every commit",
+        "the primary key lacks the partition key 'p'",
+        "folders of the partition key 'p' are day numbers",
+        "option 'snapshot.time-retaind' is unknown and has no effect; did you mean "
+        "'snapshot.time-retained'?\n",
+        "option 'my.own.thing' is unknown and has no effect\n",
+        "option 'fields.v.foo' is unknown and has no effect\n",
+    };
+    for (size_t i = 0; i < COUNT(wanted); i++) {
+        if (strncmp(lines, wanted[i], strlen(wanted[i])) != 0) {
+            (void)fprintf(stderr, "found:  %s\nwanted: %s\n", lines, wanted[i]);
+            abort();
+        }
+        lines = strchr(lines, '\n') + 1;
+    }
+    CHECK(*lines == 0);
+}
+
+/* As Paimon 1.3.1 parses them; -1: it doesn't. */
+static void sizes_are_parsed_as_paimon_does(void)
+{
+    static const struct {
+        const char *text;
+        int64_t bytes;
+    } cases[] = {{"1", 1},
+                 {"1b", 1},
+                 {"500 bytes", 500},
+                 {"1 k", 1024},
+                 {"1 kb", 1024},
+                 {"1kibibytes", 1024},
+                 {"2 M", 2097152},
+                 {"3gb", 3221225472},
+                 {"1 TB", 1099511627776},
+                 {" 7 mb ", 7340032},
+                 {"9223372036854775807", INT64_MAX},
+                 {"9223372036854775808", -1},
+                 {"8388608 t", -1},
+                 {"1.5 mb", -1},
+                 {"-1", -1},
+                 {"", -1},
+                 {"mb", -1},
+                 {"1 xb", -1}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        int64_t bytes = -1;
+        bool good = tn_parse_size(tn_bytes_of(cases[i].text), &bytes);
+        CHECK(good == (cases[i].bytes >= 0) && bytes == cases[i].bytes);
+    }
+}
+
+static void durations_are_parsed_as_paimon_does(void)
+{
+    static const struct {
+        const char *text;
+        int64_t ms;
+    } cases[] = {{"1", 1},         {"1d", 86400000}, {"2 days", 172800000}, {"1 H", 3600000},
+                 {"3min", 180000}, {"3 m", 180000},  {"1minute", 60000},    {"4sec", 4000},
+                 {"5 milli", 5},   {"7 ns", 0},      {"2500 micros", 2},    {" 2 h ", 7200000},
+                 {"6 us", -1},     {"1.5 h", -1},    {"PT1H", -1},          {"-1", -1},
+                 {"", -1},         {"1 week", -1},   {"106751991168 d", -1}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        int64_t ms = -1;
+        bool good = tn_parse_duration(tn_bytes_of(cases[i].text), &ms);
+        CHECK(good == (cases[i].ms >= 0) && ms == cases[i].ms);
+    }
+}
+
+static void help_lists_every_option_once(void)
+{
+    static unsigned char memory[1 << 16];
+    struct tn_buf lines;
+    tn_buf_init(&lines, memory, sizeof(memory));
+    tn_options_help(&lines);
+    tn_buf_byte(&lines, 0);
+    CHECK(!lines.overflow);
+    int count = 0;
+    for (char *line = (char *)memory; *line; line = strchr(line, '\n') + 1, count++) {
+        char name[100] = "\n";
+        memcpy(name + 1, line, strcspn(line, "\t") + 1);
+        CHECK(strstr(line, name) == NULL);
+    }
+    CHECK(count > 140);
+}
+
+static void a_small_arena_is_again(void)
+{
+    struct tn_schema schema =
+        schema_of("\"k\"", "",
+                  "\"bucket\":1,\"sequence.field\":\"v\",\"bucket-key\":\"k\","
+                  "\"data-file.path-directory\":\"d\"");
+    tn_rc rc = TN_AGAIN;
+    for (size_t size = 0; rc == TN_AGAIN; size += 8) {
+        unsigned char *memory = malloc(size + 1);
+        struct tn_arena small;
+        struct tn_options options;
+        tn_arena_init(&small, memory, size);
+        rc = tn_options_read(&schema, TN_OPTIONS_CREATE, &small, &options, &err);
+        CHECK(rc == TN_AGAIN || rc == TN_OK);
+        free(memory);
+    }
+}
+
+static const struct test tests[] = {
+    TEST(defaults_are_paimons),
+    TEST(options_of_append_tables),
+    TEST(values_are_obeyed),
+    TEST(what_cannot_be_obeyed_is_refused_by_name),
+    TEST(append_tables_need_a_bucket_key_for_buckets),
+    TEST(harmless_values_pass),
+    TEST(a_missing_format_is_parquet_for_who_writes),
+    TEST(readers_refuse_only_what_changes_rows),
+    TEST(old_append_tables_with_buckets_are_read),
+    TEST(a_plain_table_has_no_hazards),
+    TEST(hazards_are_one_line_each),
+    TEST(sizes_are_parsed_as_paimon_does),
+    TEST(durations_are_parsed_as_paimon_does),
+    TEST(help_lists_every_option_once),
+    TEST(a_small_arena_is_again),
+};
+
+int main(int argc, char **argv)
+{
+    static unsigned char heap_memory[HEAP_SIZE];
+    static struct tn_heap heap;
+    tn_heap_init(&heap, heap_memory, sizeof(heap_memory), false);
+    tn_json_use_heap(&heap);
+    return run_tests(argc, argv, tests, COUNT(tests));
+}
