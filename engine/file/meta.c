@@ -733,24 +733,32 @@ static tn_rc copy_member(struct decoder *d, const struct member *m, void *at)
     return TN_OK;
 }
 
-/* Two hashes over parts, each fed with what came before: no memory, and sizes are part of it, so
- * that neighbours can't run into each other. */
+/* Two hashes over parts, each seeded with what came before, so no memory is needed. The size of a
+ * part goes first: neighbours can't run into each other, and no hash is taken of nothing. */
 struct identity {
     uint64_t high;
     uint64_t low;
 };
 
-static void identity_add(struct identity *id, struct tn_bytes part)
+static void identity_hash(struct identity *id, struct tn_bytes part)
 {
-    id->high = tn_hash_64(part, id->high + part.size);
-    id->low = tn_hash_64(part, id->low ^ ((uint64_t)part.size << 32));
+    id->high = tn_hash_64(part, id->high);
+    id->low = tn_hash_64(part, id->low);
 }
 
 static void identity_number(struct identity *id, int64_t number)
 {
     unsigned char bytes[8];
     tn_store_u64(bytes, (uint64_t)number);
-    identity_add(id, (struct tn_bytes){bytes, sizeof bytes});
+    identity_hash(id, (struct tn_bytes){bytes, sizeof bytes});
+}
+
+static void identity_add(struct identity *id, struct tn_bytes part)
+{
+    identity_number(id, (int64_t)part.size);
+    if (part.size > 0) {
+        identity_hash(id, part);
+    }
 }
 
 /* ---- public ---- */
