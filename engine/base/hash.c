@@ -95,7 +95,7 @@ static const uint32_t sha256_k[64] = {
 
 static void sha256_expand(uint32_t word[64], const unsigned char block[64])
 {
-    for (int i = 0; i < 16; i++) {
+    for (size_t i = 0; i < 16; i++) {
         word[i] = tn_load_u32_be(block + 4 * i);
     }
     for (int i = 16; i < 64; i++) {

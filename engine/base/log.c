@@ -36,7 +36,9 @@ static size_t end_line(char line[TN_LOG_LINE_SIZE], int length)
         size = TN_LOG_LINE_SIZE - 2;
     }
     for (size_t i = 0; i < size; i++) {
-        line[i] = (unsigned char)line[i] < ' ' || line[i] == 0x7f ? ' ' : line[i];
+        if ((unsigned char)line[i] < ' ' || line[i] == 0x7f) {
+            line[i] = ' ';
+        }
     }
     line[size] = '\n';
     line[size + 1] = 0;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/vfs.h>
@@ -12,14 +13,11 @@
 
 enum { PATH_SIZE = 512, HOLDER_SIZE = 128 };
 
+#define COUNT_UP(counter, by) ((void)__atomic_fetch_add(&(counter), (by), __ATOMIC_RELAXED))
+
 static int root_of(const struct tn_io *io)
 {
     return ((const struct tn_io_posix *)io)->root;
-}
-
-static void count(uint64_t *counter, uint64_t by)
-{
-    (void)__atomic_fetch_add(counter, by, __ATOMIC_RELAXED);
 }
 
 static tn_rc code_of(int os)
@@ -151,7 +149,7 @@ static tn_rc posix_read(struct tn_io *io, int file, uint64_t offset, void *data,
         }
         done += part > 0 ? (size_t)part : 0;
     }
-    count(&io->counts.bytes_read, done);
+    COUNT_UP(io->counts.bytes_read, done);
     *got = done;
     return TN_OK;
 }
@@ -160,7 +158,7 @@ static tn_rc posix_create(struct tn_io *io, const char *path, int *file, struct 
 {
     tn_rc rc = open_checked(io, "create", path, O_WRONLY | O_CREAT | O_EXCL, file, err);
     if (rc == TN_OK) {
-        count(&io->counts.files_created, 1);
+        COUNT_UP(io->counts.files_created, 1);
     }
     return rc;
 }
@@ -174,7 +172,7 @@ static tn_rc posix_append(struct tn_io *io, int file, struct tn_bytes bytes, str
             return fail_file(err, "write", file);
         }
         done += part > 0 ? (size_t)part : 0;
-        count(&io->counts.bytes_written, part > 0 ? (uint64_t)part : 0);
+        COUNT_UP(io->counts.bytes_written, part > 0 ? (uint64_t)part : 0);
     }
     return TN_OK;
 }
@@ -244,10 +242,10 @@ static tn_rc sync_one(const struct tn_io *io, const char *path, struct tn_err *e
 
 /* With syncfs, too, each path must be there: a barrier over a name that is gone is a bug of ours
  * that must not depend on the file system. */
-static tn_rc sync_whole(const struct tn_io *io, const char *const *paths, uint32_t path_count,
+static tn_rc sync_whole(const struct tn_io *io, const char *const *paths, uint32_t count,
                         struct tn_err *err)
 {
-    for (uint32_t i = 0; i < path_count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         struct stat stat;
         tn_rc rc = check_path("sync", paths[i], err);
         if (rc != TN_OK) {
@@ -260,15 +258,15 @@ static tn_rc sync_whole(const struct tn_io *io, const char *const *paths, uint32
     return sync_again(root_of(io), syncfs) == 0 ? TN_OK : fail(err, "sync", "/");
 }
 
-static tn_rc posix_sync(struct tn_io *io, const char *const *paths, uint32_t path_count,
+static tn_rc posix_sync(struct tn_io *io, const char *const *paths, uint32_t count,
                         struct tn_err *err)
 {
-    count(&io->counts.syncs, 1);
+    COUNT_UP(io->counts.syncs, 1);
     if (((struct tn_io_posix *)io)->sync_whole) {
-        return sync_whole(io, paths, path_count, err);
+        return sync_whole(io, paths, count, err);
     }
     tn_rc rc = TN_OK;
-    for (uint32_t i = 0; i < path_count && rc == TN_OK; i++) {
+    for (uint32_t i = 0; i < count && rc == TN_OK; i++) {
         rc = sync_one(io, paths[i], err);
     }
     return rc;
@@ -454,7 +452,9 @@ static tn_rc fail_held(int file, const char *path, struct tn_err *err)
     ssize_t size = pread(file, holder, sizeof holder - 1, 0);
     holder[size > 0 ? size : 0] = 0;
     for (char *at = holder; *at; at++) { /* one printable line, whoever wrote it */
-        *at = (unsigned char)*at < ' ' || *at == 0x7f ? ' ' : *at;
+        if ((unsigned char)*at < ' ' || *at == 0x7f) {
+            *at = ' ';
+        }
     }
     return tn_err_set(err, TN_EXISTS, 0, "lock %s: held by %s", path,
                       holder[0] ? holder : "another process");
@@ -512,11 +512,12 @@ static const struct tn_io_vtable vtable = {
 static bool syncfs_tells_errors(void)
 {
     struct utsname name;
-    unsigned major = 0;
-    unsigned minor = 0;
-    if (uname(&name) != 0 || sscanf(name.release, "%u.%u", &major, &minor) != 2) {
+    if (uname(&name) != 0) {
         return false;
     }
+    char *end;
+    unsigned long major = strtoul(name.release, &end, 10);
+    unsigned long minor = *end == '.' ? strtoul(end + 1, &end, 10) : 0;
     return major > 5 || (major == 5 && minor >= 8);
 }
 

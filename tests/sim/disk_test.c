@@ -238,6 +238,7 @@ static void in_order_any_sync_keeps_all_names_before_it(void)
         write_file("d/a", "");
         write_file("other/c", "");
         sync_path("other/c");
+        sync_path("other/");
         unsigned seen = seen_after_reboots(look_at_a_and_b);
         CHECK(seen == (ordered ? ONLY_A : NEITHER | ONLY_A));
         stop();
@@ -314,6 +315,7 @@ static unsigned look_at_removed(struct sim_disk *on)
     tn_rc rc = on->io.vtable->stat(&on->io, "d", &size, &err);
     if (rc == TN_ABSENT) {
         CHECK(!has(on, "d/a"));
+        CHECK(sim_disk_used(on) == 0);
         return 1;
     }
     return has(on, "d/a") ? 2 : 4;
@@ -331,6 +333,46 @@ static void a_folder_that_is_gone_takes_its_files_along(void)
     CHECK(seen_after_reboots(look_at_removed) == 1);
     make_dir("d");
     CHECK(seen_after_reboots(look_at_removed) == 4);
+    stop();
+}
+
+static unsigned look_at_kind(struct sim_disk *on)
+{
+    uint64_t size;
+    struct tn_err err;
+    tn_rc rc = on->io.vtable->stat(&on->io, "d/f/below", &size, &err);
+    return rc == TN_OK ? 1 : 2;
+}
+
+static void a_folder_is_not_replaced_by_a_file_that_had_its_name(void)
+{
+    start();
+    make_dir("d");
+    write_file("d/f", "");
+    remove_file("d/f");
+    make_dir("d/f/below");
+    CHECK(seen_after_reboots(look_at_kind) == 1);
+    stop();
+}
+
+/* As on the real one; and its bytes take their space until it is closed. */
+static void an_open_file_outlives_its_name(void)
+{
+    start();
+    write_file("f", "text");
+    struct tn_err err;
+    int file;
+    uint64_t size;
+    ok(io->vtable->open(io, "f", &file, &size, &err), &err);
+    remove_file("f");
+    sync_path("/");
+    char data[8];
+    size_t got;
+    ok(io->vtable->read(io, file, 1, data, sizeof data, &got, &err), &err);
+    CHECK(got == 3 && memcmp(data, "ext", 3) == 0);
+    CHECK(sim_disk_used(&disk) == 4);
+    io->vtable->close(io, file);
+    CHECK(sim_disk_used(&disk) == 0);
     stop();
 }
 
@@ -698,6 +740,8 @@ static const struct test tests[] = {
     TEST(rename_new_never_replaces),
     TEST(a_folder_is_durable_at_once_but_takes_no_other_name_along),
     TEST(a_folder_that_is_gone_takes_its_files_along),
+    TEST(a_folder_is_not_replaced_by_a_file_that_had_its_name),
+    TEST(an_open_file_outlives_its_name),
     TEST(a_file_that_was_cut_short_may_be_its_old_self),
     TEST(publishing_is_safe_at_every_cut_and_needs_each_of_its_syncs),
     TEST(after_the_cut_every_call_fails_and_does_nothing),
