@@ -65,7 +65,7 @@ static const char *system_path(const char *path)
 
 static int open_again(const struct tn_io *io, const char *path, int flags)
 {
-    int file;
+    int file = -1;
     do {
         file = openat(root_of(io), system_path(path), flags | O_CLOEXEC, 0644);
     } while (file < 0 && errno == EINTR);
@@ -91,7 +91,7 @@ static tn_rc open_checked(const struct tn_io *io, const char *verb, const char *
 static tn_rc posix_open(struct tn_io *io, const char *path, int *file, uint64_t *size,
                         struct tn_err *err)
 {
-    int got;
+    int got = -1;
     tn_rc rc = open_checked(io, "open", path, O_RDONLY | O_NONBLOCK, &got, err);
     if (rc != TN_OK) {
         return rc;
@@ -203,7 +203,7 @@ static tn_rc cut_back(int file, const char *path, uint64_t size, struct tn_err *
 static tn_rc posix_reopen(struct tn_io *io, const char *path, uint64_t size, int *file,
                           struct tn_err *err)
 {
-    int got;
+    int got = -1;
     tn_rc rc = open_checked(io, "reopen", path, O_WRONLY | O_NONBLOCK, &got, err);
     if (rc != TN_OK) {
         return rc;
@@ -228,7 +228,7 @@ static int sync_again(int file, int (*call)(int file))
 
 static tn_rc sync_one(const struct tn_io *io, const char *path, struct tn_err *err)
 {
-    int file;
+    int file = -1;
     tn_rc rc = open_checked(io, "sync", path, O_RDONLY | O_NONBLOCK, &file, err);
     if (rc != TN_OK) {
         return rc;
@@ -413,7 +413,7 @@ static tn_rc each_entry(int dir, const unsigned char *data, size_t size, tn_io_n
 static tn_rc posix_list(struct tn_io *io, const char *path, tn_io_name_fn *each, void *user,
                         struct tn_err *err)
 {
-    int dir;
+    int dir = -1;
     tn_rc rc = open_checked(io, "list", path, O_RDONLY | O_DIRECTORY, &dir, err);
     if (rc != TN_OK) {
         return rc;
@@ -473,7 +473,7 @@ static void write_holder(int file, const char *who)
 static tn_rc posix_lock(struct tn_io *io, const char *path, const char *who, int *file,
                         struct tn_err *err)
 {
-    int got;
+    int got = -1;
     tn_rc rc = open_checked(io, "lock", path, O_RDWR | O_CREAT | O_NONBLOCK, &got, err);
     if (rc != TN_OK) {
         return rc;
