@@ -1,6 +1,7 @@
 #include "schema/decimal.h"
 
 #include "base/check.h"
+#include "schema/text_scan.h"
 
 /* Two's complement in two words; also a magnitude, where both words are unsigned. */
 struct words {
@@ -174,11 +175,6 @@ void tn_digits_format(struct tn_buf *buf, uint32_t value, uint32_t digits)
     tn_buf_append(buf, text, digits);
 }
 
-static inline bool is_digit(unsigned char byte)
-{
-    return byte >= '0' && byte <= '9';
-}
-
 /* The magnitude, in words that may be too large for the sign; false when it leaves 64 bits. */
 static inline bool push_u64(uint64_t *value, unsigned digit)
 {
@@ -203,7 +199,7 @@ enum tn_integer_parsed tn_integer_parse(struct tn_bytes text, int64_t *value)
     bool fits = true;
     size_t safe_end = at + 19; /* 19 digits always fit 64 bits */
     for (; at < text.size; at++) {
-        if (!is_digit(text.data[at])) {
+        if (!tn_is_digit(text.data[at])) {
             return TN_INTEGER_NONE;
         }
         unsigned digit = text.data[at] - '0';
@@ -280,36 +276,15 @@ struct number_text {
     int64_t exponent; /* as written, cut to what no number here can reach */
 };
 
-static struct tn_bytes take_digits(struct tn_bytes *rest)
-{
-    struct tn_bytes digits = {rest->data, 0};
-    while (digits.size < rest->size && is_digit(rest->data[digits.size])) {
-        digits.size++;
-    }
-    rest->data += digits.size;
-    rest->size -= digits.size;
-    return digits;
-}
-
-static bool take_byte(struct tn_bytes *rest, char byte)
-{
-    if (rest->size == 0 || rest->data[0] != (unsigned char)byte) {
-        return false;
-    }
-    rest->data++;
-    rest->size--;
-    return true;
-}
-
 enum { EXPONENT_LIMIT = 1000000000 }; /* larger ones change nothing: only zero survives them */
 
 static bool scan_exponent(struct tn_bytes *rest, int64_t *exponent)
 {
-    bool negative = take_byte(rest, '-');
+    bool negative = tn_take_byte(rest, '-');
     if (!negative) {
-        (void)take_byte(rest, '+');
+        (void)tn_take_byte(rest, '+');
     }
-    struct tn_bytes digits = take_digits(rest);
+    struct tn_bytes digits = tn_take_digits(rest);
     int64_t size = 0;
     for (size_t i = 0; i < digits.size; i++) {
         size = size < EXPONENT_LIMIT ? size * 10 + (digits.data[i] - '0') : EXPONENT_LIMIT;
@@ -320,18 +295,18 @@ static bool scan_exponent(struct tn_bytes *rest, int64_t *exponent)
 
 static bool scan_number(struct tn_bytes text, struct number_text *number)
 {
-    *number = (struct number_text){.negative = take_byte(&text, '-')};
+    *number = (struct number_text){.negative = tn_take_byte(&text, '-')};
     if (!number->negative) {
-        (void)take_byte(&text, '+');
+        (void)tn_take_byte(&text, '+');
     }
-    number->whole = take_digits(&text);
-    if (take_byte(&text, '.')) {
-        number->fraction = take_digits(&text);
+    number->whole = tn_take_digits(&text);
+    if (tn_take_byte(&text, '.')) {
+        number->fraction = tn_take_digits(&text);
     }
     if (number->whole.size + number->fraction.size == 0) {
         return false;
     }
-    if ((take_byte(&text, 'e') || take_byte(&text, 'E')) &&
+    if ((tn_take_byte(&text, 'e') || tn_take_byte(&text, 'E')) &&
         !scan_exponent(&text, &number->exponent)) {
         return false;
     }
@@ -383,29 +358,23 @@ static enum digits_pushed push_number(struct tn_i128 *size, const struct number_
     return pushed;
 }
 
-enum { QUOTE_MAX = 60 }; /* bytes of a value that an error shows */
-
-static int quoted(struct tn_bytes text)
-{
-    return text.size < QUOTE_MAX ? (int)text.size : QUOTE_MAX;
-}
-
 tn_rc tn_decimal_parse(const struct tn_type *type, struct tn_bytes text, struct tn_i128 *value,
                        struct tn_err *err)
 {
     struct number_text number;
     if (!scan_number(text, &number)) {
-        return tn_err_set(err, TN_INVALID, 0, "'%.*s' is no DECIMAL", quoted(text), text.data);
+        return tn_err_set(err, TN_INVALID, 0, "'%.*s' is no DECIMAL", tn_quote_size(text),
+                          text.data);
     }
     struct tn_i128 size = {0, 0};
     enum digits_pushed pushed = push_number(&size, &number, type->scale);
     if (pushed == DIGITS_LOST) {
         return tn_err_set(err, TN_INVALID, 0, "%.*s has more than %d digits behind the point",
-                          quoted(text), text.data, type->scale);
+                          tn_quote_size(text), text.data, type->scale);
     }
     if (pushed == DIGITS_TOO_MANY || !tn_i128_fits(size, type->precision)) {
-        return tn_err_set(err, TN_INVALID, 0, "%.*s does not fit DECIMAL(%d, %d)", quoted(text),
-                          text.data, type->precision, type->scale);
+        return tn_err_set(err, TN_INVALID, 0, "%.*s does not fit DECIMAL(%d, %d)",
+                          tn_quote_size(text), text.data, type->precision, type->scale);
     }
     *value = number.negative ? negated(size) : size;
     return TN_OK;

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "schema/decimal.h"
+#include "schema/text_scan.h"
 #include "schema/value.h"
 
 enum {
@@ -28,11 +29,6 @@ static const double exact_powers[EXACT_POWERS] = {1e0,  1e1,  1e2,  1e3,  1e4,  
 
 /* ---- parse ---- */
 
-static inline bool is_digit(unsigned char byte)
-{
-    return byte >= '0' && byte <= '9';
-}
-
 /* digits * 10^exponent; `cut` digits that did not fit `mantissa` are left out of both. */
 struct scanned {
     bool negative;
@@ -46,7 +42,7 @@ static const unsigned char *scan_digits(const unsigned char *at, const unsigned 
                                         bool fraction, struct scanned *s)
 {
     const uint64_t limit = UINT64_C(1000000000000000000); /* 10^18: one digit more still fits */
-    for (; at < end && is_digit(*at); at++) {
+    for (; at < end && tn_is_digit(*at); at++) {
         if (s->mantissa < limit) {
             s->mantissa = s->mantissa * 10 + (uint64_t)(*at - '0');
             s->exponent -= fraction;
@@ -66,11 +62,11 @@ static const unsigned char *scan_exponent(const unsigned char *at, const unsigne
     if (negative || (at < end && *at == '+')) {
         at++;
     }
-    if (at == end || !is_digit(*at)) {
+    if (at == end || !tn_is_digit(*at)) {
         return NULL;
     }
     int64_t exponent = 0;
-    for (; at < end && is_digit(*at); at++) {
+    for (; at < end && tn_is_digit(*at); at++) {
         exponent = exponent < INT32_MAX ? exponent * 10 + (*at - '0') : exponent;
     }
     s->exponent += negative ? -exponent : exponent;
@@ -132,7 +128,7 @@ static double combine_by_library(struct tn_bytes text, const struct scanned *s, 
     int64_t mantissa_digits = 0; /* of s: what s->exponent counts from */
     for (size_t i = 0; i < text.size && text.data[i] != 'e' && text.data[i] != 'E'; i++) {
         unsigned char byte = text.data[i];
-        if (!is_digit(byte) || (count == 0 && byte == '0')) {
+        if (!tn_is_digit(byte) || (count == 0 && byte == '0')) {
             continue;
         }
         if (count < SIGNIFICANT_MAX) {
@@ -257,7 +253,7 @@ static void nearest_of(double value, uint32_t count, uint64_t *digits, int *expo
     const char *at = text;
     *digits = 0;
     for (; *at && *at != 'e'; at++) {
-        if (is_digit((unsigned char)*at)) { /* the point is the locale's */
+        if (tn_is_digit((unsigned char)*at)) { /* the point is the locale's */
             *digits = *digits * 10 + (uint64_t)(*at - '0');
         }
     }

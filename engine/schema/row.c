@@ -470,12 +470,12 @@ static inline uint64_t bytes_top(struct tn_bytes bytes)
     return top;
 }
 
-/* Bytes that further columns follow: a zero ends them. Content below 2 can't be told from the end,
- * so there the prefix says 1 (above the end, below all other content) and stops. */
+/* Bytes that further columns follow: a zero ends them. A zero among them can't be told from the
+ * end, so there the prefix says 1 (above the end, not above other content) and stops. */
 static void prefix_add_bytes(struct prefix *prefix, struct tn_bytes bytes)
 {
     for (size_t i = 0; i < bytes.size && prefix->used < PREFIX_BITS; i++) {
-        if (bytes.data[i] < 2) {
+        if (bytes.data[i] == 0) {
             prefix_add(prefix, UINT64_C(1) << 56, 1);
             prefix->used = PREFIX_BITS;
             return;

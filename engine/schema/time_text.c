@@ -1,6 +1,7 @@
 #include "schema/time_text.h"
 
 #include "schema/decimal.h"
+#include "schema/text_scan.h"
 
 enum {
     MS_PER_SECOND = 1000,
@@ -131,23 +132,9 @@ void tn_time_format(struct tn_buf *buf, const struct tn_type *type, const struct
 
 /* ---- parse ---- */
 
-static bool take_byte(struct tn_bytes *rest, char byte)
+static size_t digits_at(struct tn_bytes text)
 {
-    if (rest->size == 0 || rest->data[0] != (unsigned char)byte) {
-        return false;
-    }
-    rest->data++;
-    rest->size--;
-    return true;
-}
-
-static uint32_t digits_at(struct tn_bytes text)
-{
-    uint32_t count = 0;
-    while (count < text.size && text.data[count] >= '0' && text.data[count] <= '9') {
-        count++;
-    }
-    return count;
+    return tn_take_digits(&text).size;
 }
 
 /* Exactly `count` (at most 9) digits. */
@@ -164,8 +151,7 @@ static bool take_number(struct tn_bytes *rest, uint32_t count, uint32_t *number)
         }
         sum = sum * 10 + digit;
     }
-    rest->data += count;
-    rest->size -= count;
+    tn_skip(rest, count);
     *number = sum;
     return true;
 }
@@ -178,11 +164,11 @@ static bool take_part(struct tn_bytes *rest, uint32_t limit, uint32_t *number)
 
 static bool take_year(struct tn_bytes *rest, int64_t *year)
 {
-    bool negative = take_byte(rest, '-');
-    bool has_sign = negative || take_byte(rest, '+');
-    uint32_t digits = has_sign ? digits_at(*rest) : 4;
+    bool negative = tn_take_byte(rest, '-');
+    bool has_sign = negative || tn_take_byte(rest, '+');
+    size_t digits = has_sign ? digits_at(*rest) : 4;
     uint32_t size = 0;
-    if (digits < 4 || digits > YEAR_DIGITS_MAX || !take_number(rest, digits, &size)) {
+    if (digits < 4 || digits > YEAR_DIGITS_MAX || !take_number(rest, (uint32_t)digits, &size)) {
         return false;
     }
     *year = negative ? -(int64_t)size : (int64_t)size;
@@ -199,8 +185,8 @@ static uint32_t days_in_month(int64_t year, uint32_t month)
 static bool take_date(struct tn_bytes *rest, int64_t *days)
 {
     struct date date;
-    bool taken = take_year(rest, &date.year) && take_byte(rest, '-') &&
-                 take_part(rest, 13, &date.month) && take_byte(rest, '-') &&
+    bool taken = take_year(rest, &date.year) && tn_take_byte(rest, '-') &&
+                 take_part(rest, 13, &date.month) && tn_take_byte(rest, '-') &&
                  take_part(rest, 32, &date.day);
     if (!taken || date.month == 0 || date.day == 0 ||
         date.day > days_in_month(date.year, date.month)) {
@@ -214,12 +200,12 @@ static bool take_date(struct tn_bytes *rest, int64_t *days)
 /* Digits behind a point, as a number of 10^-places; false when some behind those are not zeros. */
 static bool take_fraction(struct tn_bytes *rest, uint32_t places, uint32_t *fraction)
 {
-    uint32_t count = digits_at(*rest);
-    uint32_t kept = count < places ? count : places;
+    size_t count = digits_at(*rest);
+    uint32_t kept = count < places ? (uint32_t)count : places;
     uint32_t size = 0;
     (void)take_number(rest, kept, &size);
-    for (uint32_t i = kept; i < count; i++) {
-        if (!take_byte(rest, '0')) {
+    for (size_t i = kept; i < count; i++) {
+        if (!tn_take_byte(rest, '0')) {
             return false;
         }
     }
@@ -234,14 +220,14 @@ static bool take_clock(struct tn_bytes *rest, uint32_t *ms_of_day, uint32_t *nan
     uint32_t minute = 0;
     uint32_t second = 0;
     uint32_t fraction = 0;
-    if (!take_part(rest, 24, &hour) || !take_byte(rest, ':') || !take_part(rest, 60, &minute)) {
+    if (!take_part(rest, 24, &hour) || !tn_take_byte(rest, ':') || !take_part(rest, 60, &minute)) {
         return false;
     }
-    if (take_byte(rest, ':')) {
+    if (tn_take_byte(rest, ':')) {
         if (!take_part(rest, 60, &second)) {
             return false;
         }
-        if (take_byte(rest, '.') && !take_fraction(rest, FRACTION_DIGITS, &fraction)) {
+        if (tn_take_byte(rest, '.') && !take_fraction(rest, FRACTION_DIGITS, &fraction)) {
             return false;
         }
     }
@@ -254,18 +240,18 @@ static bool take_clock(struct tn_bytes *rest, uint32_t *ms_of_day, uint32_t *nan
 /* Z, +02, +0230, +02:30; the whole rest. Java: ZoneOffset, at most 18 hours. */
 static bool take_offset(struct tn_bytes *rest, int64_t *offset_ms)
 {
-    if (take_byte(rest, 'Z') || take_byte(rest, 'z')) {
+    if (tn_take_byte(rest, 'Z') || tn_take_byte(rest, 'z')) {
         *offset_ms = 0;
         return rest->size == 0;
     }
-    bool negative = take_byte(rest, '-');
+    bool negative = tn_take_byte(rest, '-');
     uint32_t hours = 0;
     uint32_t minutes = 0;
-    if ((!negative && !take_byte(rest, '+')) || !take_part(rest, 19, &hours)) {
+    if ((!negative && !tn_take_byte(rest, '+')) || !take_part(rest, 19, &hours)) {
         return false;
     }
     if (rest->size > 0) {
-        (void)take_byte(rest, ':');
+        (void)tn_take_byte(rest, ':');
         if (!take_part(rest, 60, &minutes)) {
             return false;
         }
@@ -283,7 +269,7 @@ static bool parse_timestamp(struct tn_bytes text, bool zoned, struct tn_value *v
     if (!take_date(&text, &days)) {
         return false;
     }
-    if (!take_byte(&text, 'T') && !take_byte(&text, ' ') && !take_byte(&text, 't')) {
+    if (!tn_take_byte(&text, 'T') && !tn_take_byte(&text, ' ') && !tn_take_byte(&text, 't')) {
         return false;
     }
     if (!take_clock(&text, &ms_of_day, &value->nanos)) {
@@ -376,19 +362,17 @@ static bool parse_date(struct tn_bytes text, struct tn_value *value)
 /* All digits, perhaps with a sign or a point: then no date and no time of day. */
 static bool is_number(struct tn_bytes text)
 {
-    uint32_t at = text.size > 0 && (text.data[0] == '-' || text.data[0] == '+') ? 1 : 0;
-    text = (struct tn_bytes){text.data + at, text.size - at};
-    uint32_t digits = digits_at(text);
-    return digits > 0 && (digits == text.size || text.data[digits] == '.');
+    if (!tn_take_byte(&text, '-')) {
+        (void)tn_take_byte(&text, '+');
+    }
+    bool digits = tn_take_digits(&text).size > 0;
+    return digits && (text.size == 0 || text.data[0] == '.');
 }
-
-enum { QUOTE_MAX = 60 }; /* bytes of a value that an error shows */
 
 static tn_rc refuse(const struct tn_type *type, struct tn_bytes text, const char *why,
                     struct tn_err *err)
 {
-    int size = text.size < QUOTE_MAX ? (int)text.size : QUOTE_MAX;
-    return tn_err_set(err, TN_INVALID, 0, "'%.*s' %s%s", size, text.data, why,
+    return tn_err_set(err, TN_INVALID, 0, "'%.*s' %s%s", tn_quote_size(text), text.data, why,
                       tn_type_name(type->kind));
 }
 

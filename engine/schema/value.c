@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "schema/decimal.h"
+#include "schema/text_scan.h"
 #include "schema/time_text.h"
 
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
@@ -173,8 +174,6 @@ void tn_json_string(struct tn_buf *buf, struct tn_bytes text)
 
 /* ---- parse ---- */
 
-enum { QUOTE_MAX = 60 }; /* bytes of a value that an error shows */
-
 /* The type without NOT NULL, which is not what is wrong. */
 static const char *bare_name(const struct tn_type *type, char name[TN_TYPE_TEXT_SIZE])
 {
@@ -183,25 +182,20 @@ static const char *bare_name(const struct tn_type *type, char name[TN_TYPE_TEXT_
     return tn_type_format(&bare, name);
 }
 
-static int quote_size(struct tn_bytes text)
-{
-    return text.size < QUOTE_MAX ? (int)text.size : QUOTE_MAX;
-}
-
 /* "'<text>' <why> <type>" */
 static tn_rc refuse(const struct tn_type *type, struct tn_bytes text, const char *why,
                     struct tn_err *err)
 {
     char name[TN_TYPE_TEXT_SIZE];
-    return tn_err_set(err, TN_INVALID, 0, "'%.*s' %s %s", quote_size(text), text.data, why,
+    return tn_err_set(err, TN_INVALID, 0, "'%.*s' %s %s", tn_quote_size(text), text.data, why,
                       bare_name(type, name));
 }
 
 static tn_rc refuse_size(const struct tn_type *type, struct tn_bytes number, struct tn_err *err)
 {
     char name[TN_TYPE_TEXT_SIZE];
-    return tn_err_set(err, TN_INVALID, 0, "%.*s does not fit %s", quote_size(number), number.data,
-                      bare_name(type, name));
+    return tn_err_set(err, TN_INVALID, 0, "%.*s does not fit %s", tn_quote_size(number),
+                      number.data, bare_name(type, name));
 }
 
 /* `word` is in lower case. */
