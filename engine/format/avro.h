@@ -159,7 +159,7 @@ static inline unsigned char *tn_avro_put_varint(unsigned char *at, uint64_t valu
 
 static inline unsigned char *tn_avro_put_long(unsigned char *at, int64_t value)
 {
-    return tn_avro_put_varint(at, ((uint64_t)value << 1) ^ (uint64_t)(value >> 63));
+    return tn_avro_put_varint(at, ((uint64_t)value << 1) ^ (0 - (uint64_t)(value < 0)));
 }
 
 void tn_avro_write_long(struct tn_buf *buf, int64_t value);

@@ -1,4 +1,5 @@
 #define ZSTD_STATIC_LINKING_ONLY /* static contexts, and their sizes */
+#define ZLIB_CONST               /* input is const */
 #include "format/codec.h"
 
 #include <bzlib.h>
@@ -163,12 +164,11 @@ static uInt clamped(size_t size)
     return size < UINT_MAX ? (uInt)size : UINT_MAX;
 }
 
-/* The stream's type has no const, but zlib only reads what it is given. */
 static z_stream zlib_stream(struct tn_bytes input, unsigned char *output, size_t room,
                             struct tn_arena *scratch)
 {
     z_stream stream = {.zalloc = zlib_take, .zfree = zlib_give, .opaque = scratch};
-    stream.next_in = (unsigned char *)(uintptr_t)input.data;
+    stream.next_in = input.data;
     stream.avail_in = clamped(input.size);
     stream.next_out = output;
     stream.avail_out = clamped(room);
@@ -325,7 +325,7 @@ static tn_rc decompress_bzip2(struct tn_bytes block, struct tn_arena *scratch, s
                               size_t *needed, struct tn_err *err)
 {
     bz_stream stream = {.bzalloc = bzip2_take, .bzfree = zlib_give, .opaque = scratch};
-    stream.next_in = (char *)(uintptr_t)block.data; /* read only, like zlib */
+    stream.next_in = (char *)block.data; /* bzip2 has no const, but only reads it */
     stream.avail_in = (unsigned)block.size;
     stream.next_out = (char *)out->data;
     stream.avail_out = clamped(out->capacity);

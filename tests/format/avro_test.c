@@ -3,6 +3,7 @@
 #include "format/avro.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 
 #include "check.h"
 #include "format/json.h"
@@ -424,6 +425,48 @@ static void short_memory_is_an_answer(void)
     }
 }
 
+struct reader {
+    pthread_t thread;
+    struct tn_bytes schema;
+    unsigned char memory[64 * 1024];
+};
+
+static void *parse_often(void *argument)
+{
+    struct reader *reader = argument;
+    for (int round = 0; round < 40; round++) {
+        struct tn_arena own;
+        struct tn_avro_type root;
+        struct tn_err error;
+        tn_arena_init(&own, reader->memory, sizeof reader->memory);
+        tn_rc rc = tn_avro_schema_parse(reader->schema, &own, &root, &error);
+        CHECK_OK(rc, error);
+        CHECK(root.child_count == 11 && strcmp(root.names[10], "_MAX_LEVEL") == 0);
+        rc = tn_avro_schema_parse(tn_bytes_of("{\"type\":\"array\"}"), &own, &root, &error);
+        CHECK(rc == TN_CORRUPT && strstr(error.text, "items"));
+    }
+    return NULL;
+}
+
+/* avro-c has one heap and one error text for the whole process. */
+static void threads_parse_in_turn(void)
+{
+    static struct reader readers[4];
+    struct tn_avro_header header;
+    tn_rc rc = tn_avro_header_decode(golden("java-manifest-list"), &header, &err);
+    CHECK_OK(rc, err);
+    for (size_t i = 0; i < COUNT(readers); i++) {
+        readers[i].schema = header.schema;
+        int code = pthread_create(&readers[i].thread, NULL, parse_often, &readers[i]);
+        CHECK(code == 0);
+    }
+    for (size_t i = 0; i < COUNT(readers); i++) {
+        int code = pthread_join(readers[i].thread, NULL);
+        CHECK(code == 0);
+    }
+    CHECK(avro_heap.used == 0 && json_heap.used == 0);
+}
+
 /* ---- values ---- */
 
 static uint64_t next_random(uint64_t *seed)
@@ -604,6 +647,7 @@ static const struct test tests[] = {
     TEST(nesting_is_bounded),
     TEST(names_refer_and_are_kept),
     TEST(short_memory_is_an_answer),
+    TEST(threads_parse_in_turn),
     TEST(skip_passes_a_value_and_not_less),
     TEST(huge_counts_cost_nothing),
     TEST(longs_are_zigzag_and_of_ten_bytes_at_most),
