@@ -49,7 +49,7 @@ class Tarn:
         self.warehouse = str(warehouse)
 
     def run(self, verb, *args, stdin=None):
-        argv = [str(TARN), verb, *map(str, args), "--warehouse", self.warehouse]
+        argv = [str(TARN), verb, "--warehouse", self.warehouse, *map(str, args)]
         data = stdin.encode() if isinstance(stdin, str) else stdin
         try:
             done = subprocess.run(argv, input=data, stdin=None if data is not None else subprocess.DEVNULL,

@@ -523,10 +523,10 @@ class Case:
         row = self.rng.choice(self.model.visible() or [self.rows.row(self.model)])
         key = self.model.key(row)
         plain = [values.plain_form(v) for v in key]
-        if any(p.startswith("-") or "\0" in p for p in plain):
+        if any("\0" in p for p in plain):
             return
         kind, last = self.model.keys.get(key, ("-D", None))
-        result = self.tarn.run("get", TABLE, *plain, "--format", "json")
+        result = self.tarn.run("get", "--format", "json", TABLE, "--", *plain)
         want = [self.table.line(last)] if kind not in ("-U", "-D") else []
         if result.rc != (0 if want else 1) or result.lines != want:
             raise peer.Failure("get %s: exit code %d, %s instead of %s: %s" % (plain, result.rc, result.lines, want, result.err))
