@@ -856,6 +856,36 @@ static void nested_columns_are_refused(void)
     CHECK(strstr(err.text, "list") != NULL);
 }
 
+static void rows_are_written_as_json_objects(void)
+{
+    static const char *const names[] = {"dev", "te\"mp", "ts"};
+    static const struct tn_type types[] = {T(VARCHAR, 0, 0), T(DOUBLE, 0, 0), T(TIMESTAMP, 3, 0)};
+    static const struct tn_value values[] = {S("gw-01", 5), F(21.5), NIL};
+    static const uint32_t reversed[] = {2, 1};
+    static const struct tn_columns some = {reversed, 2};
+    unsigned char data[ROW_SIZE_MAX];
+    unsigned char memory[128];
+    struct tn_arena arena;
+    struct tn_err err = {0};
+    struct tn_row_layout layout;
+    struct tn_buf buf;
+    tn_arena_init(&arena, arena_memory, sizeof arena_memory);
+    tn_rc rc = tn_row_layout_init(&layout, names, types, 3, &arena, &err);
+    CHECK_OK(rc, err);
+    struct tn_row row = pack(&layout, values, data);
+
+    tn_buf_init(&buf, memory, sizeof memory);
+    tn_row_format_json(&layout, NULL, row, &buf);
+    CHECK(tn_bytes_equal(tn_buf_bytes(&buf),
+                         tn_bytes_of("{\"dev\":\"gw-01\",\"te\\\"mp\":21.5,\"ts\":null}")));
+    tn_buf_init(&buf, memory, sizeof memory);
+    tn_row_format_json(&layout, &some, row, &buf);
+    CHECK(tn_bytes_equal(tn_buf_bytes(&buf), tn_bytes_of("{\"ts\":null,\"te\\\"mp\":21.5}")));
+    tn_buf_init(&buf, memory, 10);
+    tn_row_format_json(&layout, NULL, row, &buf);
+    CHECK(buf.overflow);
+}
+
 static void row_kinds_read_back(void)
 {
     for (int i = TN_ROW_INSERT; i <= TN_ROW_DELETE; i++) {
@@ -889,6 +919,7 @@ static const struct test tests[] = {
     TEST(a_null_in_a_not_null_column_is_below_all),
     TEST(bytes_that_are_no_row_are_refused),
     TEST(nested_columns_are_refused),
+    TEST(rows_are_written_as_json_objects),
     TEST(row_kinds_read_back),
     TEST(columns_are_found_by_name),
 };
