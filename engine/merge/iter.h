@@ -1,9 +1,9 @@
 /* iter: the cursor, the one shape of everything that moves rows.
  *
- * A cursor yields key-values in key order, one at a time, and owns nothing that outlives its next call.
- * Memtable, data file, run and merge are all cursors; flush, compaction, lookup and scan are short
- * sentences of cursors put together, ending in a writer. A cursor never skips, sorts or filters by side
- * effect.
+ * A cursor yields key-values in key order, one at a time, and owns nothing that outlives its next
+ * call. Memtable, data file, run and merge are all cursors; flush, compaction, lookup and scan are
+ * short sentences of cursors put together, ending in a writer. A cursor never skips, sorts or
+ * filters by side effect.
  *
  *     for (rc = next(&kv); rc == TN_OK; rc = next(&kv)) ...     // ends with ABSENT, or an error
  */
@@ -24,7 +24,8 @@ struct tn_iter;
 struct tn_iter_vtable {
     /* ABSENT at the end (`kv` untouched). What `kv` points to lives until the next call. */
     tn_rc (*next)(struct tn_iter *iter, struct tn_kv *kv, struct tn_err *err);
-    /* Moves to the first row whose key is >= `key` (values in key order); NULL where not supported. */
+    /* Moves to the first row whose key is >= `key` (values in key order); NULL where not supported.
+     */
     tn_rc (*seek)(struct tn_iter *iter, const struct tn_value *key, struct tn_err *err);
     void (*close)(struct tn_iter *iter);
 };

@@ -1,0 +1,121 @@
+#include "write/flush.h"
+
+#include "file/names.h"
+
+struct flush {
+    const struct tn_flush_spec *spec;
+    struct tn_worker *worker;
+    struct tn_worker writing; /* with the writer's part of the arena */
+    struct tn_arena state;
+    struct tn_data_writer writer;
+    bool open;
+    struct tn_flush_file *first;
+    struct tn_flush_file **end;
+};
+
+static tn_rc open_file(struct flush *f, struct tn_err *err)
+{
+    const struct tn_flush_spec *spec = f->spec;
+    const char *name;
+    tn_rc rc = tn_name_data_file(&f->worker->arena, spec->options, spec->uuid, (*spec->counter)++,
+                                 &name, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    struct tn_data_writer_spec writer = {.schema = spec->schema,
+                                         .options = spec->options,
+                                         .layout = spec->order->layout,
+                                         .keys = spec->order->keys,
+                                         .dir = spec->dir,
+                                         .name = name,
+                                         .level = 0,
+                                         .source = 0,
+                                         .block_size = spec->block_size};
+    tn_arena_reset(&f->state, 0);
+    rc = tn_data_writer_begin(&f->writer, &writer, &f->writing, spec->memtable->row_size_max,
+                              &f->state, err);
+    f->open = rc == TN_OK;
+    return rc;
+}
+
+static tn_rc close_file(struct flush *f, struct tn_err *err)
+{
+    struct tn_flush_file *file = tn_arena_take(&f->worker->arena, sizeof *file);
+    if (!file) {
+        return tn_err_set(err, TN_AGAIN, 0, "no memory for another file of a flush");
+    }
+    tn_rc rc = tn_data_writer_finish(&f->writer, &f->worker->arena, &file->meta, err);
+    if (rc == TN_OK) {
+        f->open = false;
+        *f->end = file;
+        f->end = &file->next;
+    }
+    return rc;
+}
+
+static tn_rc write_rows(struct flush *f, struct tn_err *err)
+{
+    struct tn_memtable_iter rows;
+    tn_memtable_iter_init(&rows, f->spec->memtable);
+    for (;;) {
+        struct tn_kv kv;
+        tn_rc rc = tn_iter_next(&rows.iter, &kv, err);
+        if (rc == TN_ABSENT) {
+            return f->open ? close_file(f, err) : TN_OK;
+        }
+        if (rc == TN_OK && !f->open) {
+            rc = open_file(f, err);
+        }
+        if (rc == TN_OK) {
+            rc = tn_data_writer_add(&f->writer, &kv, err);
+        }
+        if (rc == TN_OK &&
+            tn_data_writer_written(&f->writer) >= f->spec->options->target_file_size) {
+            rc = close_file(f, err);
+        }
+        if (rc != TN_OK) {
+            return rc;
+        }
+    }
+}
+
+static void remove_files(struct flush *f)
+{
+    if (f->open) {
+        tn_data_writer_abort(&f->writer);
+    }
+    for (struct tn_flush_file *file = f->first; file; file = file->next) {
+        const char *path =
+            tn_arena_format(&f->worker->arena, "%s%s", f->spec->dir, file->meta.file_name);
+        struct tn_err ignored = {0};
+        if (path) {
+            (void)f->worker->io->vtable->unlink(f->worker->io, path, &ignored);
+        }
+    }
+}
+
+tn_rc tn_flush(const struct tn_flush_spec *spec, struct tn_worker *worker,
+               struct tn_flush_file **files, struct tn_err *err)
+{
+    struct flush f = {.spec = spec, .worker = worker, .writing = *worker};
+    f.end = &f.first;
+    tn_memtable_sort(spec->memtable);
+    uint32_t row_size_max = spec->memtable->row_size_max;
+    size_t size = tn_data_writer_size(spec->order->layout, spec->block_size, row_size_max);
+    size = (size + 15) & ~(size_t)15;
+    size_t state = tn_data_writer_state_size(spec->order->layout, spec->options, row_size_max);
+    void *memory;
+    tn_rc rc = tn_arena_need(&worker->arena, size + state, "a flush", &memory, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    tn_arena_init(&f.writing.arena, memory, size);
+    tn_arena_init(&f.state, (unsigned char *)memory + size, state);
+    rc = write_rows(&f, err);
+    if (rc != TN_OK) {
+        remove_files(&f);
+        return tn_err_in(err, "flush %s", spec->dir);
+    }
+    *files = f.first;
+    return TN_OK;
+}

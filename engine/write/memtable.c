@@ -1,0 +1,430 @@
+#include "write/memtable.h"
+
+#include "base/check.h"
+
+enum { ROW_HEAD_SIZE = 16, PAGE_HEAD_SIZE = 8, ROW_PART = 8 };
+
+/* How a row lies in a row page: sequence, size, kind, three zero bytes, the packed row. */
+struct entry_row {
+    int64_t sequence;
+    uint32_t size;
+    uint8_t kind;
+    uint8_t zero[3];
+};
+_Static_assert(sizeof(struct entry_row) == ROW_HEAD_SIZE, "rows follow their head without a gap");
+_Static_assert(sizeof(struct tn_memtable_entry) == 16, "design §2: 16 bytes a row");
+
+static uint32_t log2_of(uint32_t value)
+{
+    uint32_t shift = 0;
+    while (value > 1) {
+        value >>= 1;
+        shift++;
+    }
+    return shift;
+}
+
+void tn_memtable_init(struct tn_memtable *memtable, struct tn_pool *pool,
+                      const struct tn_order *order)
+{
+    *memtable = (struct tn_memtable){
+        .pool = pool,
+        .order = order,
+        .index_shift = log2_of(pool->block_size / (uint32_t)sizeof(struct tn_memtable_entry)),
+        .hash_shift = log2_of(pool->block_size / (uint32_t)sizeof(uint32_t)),
+        .min_sequence = INT64_MAX,
+        .max_sequence = INT64_MIN,
+    };
+}
+
+static struct tn_memtable_entry *entry_at(const struct tn_memtable *m, uint32_t i)
+{
+    return &m->index_pages[i >> m->index_shift][i & ((1u << m->index_shift) - 1)];
+}
+
+static uint32_t *slot_at(const struct tn_memtable *m, uint32_t i)
+{
+    return &m->hash_pages[i >> m->hash_shift][i & ((1u << m->hash_shift) - 1)];
+}
+
+static struct entry_row *row_head(const struct tn_memtable *m,
+                                  const struct tn_memtable_entry *entry)
+{
+    return (struct entry_row *)(void *)(m->pool->base + (size_t)entry->where * 8);
+}
+
+static struct tn_row row_of(const struct tn_memtable *m, const struct tn_memtable_entry *entry)
+{
+    const struct entry_row *head = row_head(m, entry);
+    return (struct tn_row){(const unsigned char *)(head + 1), head->size};
+}
+
+/* ---- rows ---- */
+
+static uint32_t row_space(uint32_t size)
+{
+    return (ROW_HEAD_SIZE + size + 7) & ~7u;
+}
+
+static bool open_row_page(struct tn_memtable *m, uint32_t space)
+{
+    uint32_t blocks = (space + PAGE_HEAD_SIZE + m->pool->block_size - 1) / m->pool->block_size;
+    unsigned char *page = blocks == 1 ? tn_pool_take(m->pool) : tn_pool_take_run(m->pool, blocks);
+    if (!page) {
+        return false;
+    }
+    memcpy(page, &m->row_pages, sizeof m->row_pages);
+    m->row_pages = page;
+    m->row_page_used = PAGE_HEAD_SIZE;
+    m->row_page_size = blocks * m->pool->block_size;
+    m->pages += blocks;
+    return true;
+}
+
+/* Room for a row at the end of the newest row page, or NULL. */
+static struct entry_row *take_row(struct tn_memtable *m, uint32_t size)
+{
+    uint32_t space = row_space(size);
+    if (m->row_page_size - m->row_page_used < space && !open_row_page(m, space)) {
+        return NULL;
+    }
+    struct entry_row *head = (struct entry_row *)(void *)(m->row_pages + m->row_page_used);
+    m->row_page_used += space;
+    return head;
+}
+
+static void store_row(struct entry_row *head, struct tn_row row, enum tn_row_kind kind,
+                      int64_t sequence)
+{
+    *head = (struct entry_row){.sequence = sequence, .size = row.size, .kind = (uint8_t)kind};
+    memcpy(head + 1, row.data, row.size);
+}
+
+static uint32_t where_of(const struct tn_memtable *m, const struct entry_row *head)
+{
+    return (uint32_t)(((const unsigned char *)head - m->pool->base) / 8);
+}
+
+/* ---- hash ---- */
+
+static void hash_insert(struct tn_memtable *m, uint32_t number)
+{
+    uint32_t mask = (m->hash_page_count << m->hash_shift) - 1;
+    uint32_t i = entry_at(m, number)->hash & mask;
+    while (*slot_at(m, i) != 0) {
+        i = (i + 1) & mask;
+    }
+    *slot_at(m, i) = number + 1;
+}
+
+/* Doubles the hash pages, and puts every row in again. */
+static bool hash_grow(struct tn_memtable *m)
+{
+    uint32_t before = m->hash_page_count;
+    uint32_t after = before == 0 ? 1 : 2 * before;
+    if (after > TN_MEMTABLE_PAGES_MAX || tn_pool_free(m->pool) < after - before) {
+        return false;
+    }
+    for (uint32_t i = before; i < after; i++) {
+        m->hash_pages[i] = tn_pool_take(m->pool);
+        TN_CHECK(m->hash_pages[i]);
+    }
+    m->hash_page_count = after;
+    m->pages += after - before;
+    for (uint32_t i = 0; i < after; i++) {
+        memset(m->hash_pages[i], 0, m->pool->block_size);
+    }
+    for (uint32_t i = 0; i < m->count; i++) {
+        hash_insert(m, i);
+    }
+    return true;
+}
+
+static struct tn_memtable_entry *hash_find(const struct tn_memtable *m, uint64_t prefix,
+                                           uint32_t hash, struct tn_row row)
+{
+    if (m->hash_page_count == 0) {
+        return NULL;
+    }
+    const struct tn_order *order = m->order;
+    uint32_t mask = (m->hash_page_count << m->hash_shift) - 1;
+    for (uint32_t i = hash & mask;; i = (i + 1) & mask) {
+        uint32_t number = *slot_at(m, i);
+        if (number == 0) {
+            return NULL;
+        }
+        struct tn_memtable_entry *entry = entry_at(m, number - 1);
+        if (entry->hash == hash && entry->prefix == prefix &&
+            (order->prefix_decides ||
+             tn_row_compare(order->layout, order->keys, row_of(m, entry), row) == 0)) {
+            return entry;
+        }
+    }
+}
+
+/* ---- put ---- */
+
+static bool index_has_room(struct tn_memtable *m)
+{
+    if (m->count < m->index_page_count << m->index_shift) {
+        return true;
+    }
+    if (m->index_page_count == TN_MEMTABLE_PAGES_MAX) {
+        return false;
+    }
+    struct tn_memtable_entry *page = tn_pool_take(m->pool);
+    if (!page) {
+        return false;
+    }
+    m->index_pages[m->index_page_count++] = page;
+    m->pages++;
+    return true;
+}
+
+static bool hash_has_room(struct tn_memtable *m)
+{
+    uint32_t slots = m->hash_page_count << m->hash_shift;
+    return (m->count + 1) * 4 <= slots * 3 || hash_grow(m);
+}
+
+static void count_sequence(struct tn_memtable *m, int64_t sequence)
+{
+    m->min_sequence = sequence < m->min_sequence ? sequence : m->min_sequence;
+    m->max_sequence = sequence > m->max_sequence ? sequence : m->max_sequence;
+}
+
+static tn_rc full(struct tn_err *err)
+{
+    return tn_err_set(err, TN_AGAIN, 0, "no page is free for another row");
+}
+
+static tn_rc put_new(struct tn_memtable *m, uint64_t prefix, uint32_t hash, struct tn_row row,
+                     enum tn_row_kind kind, int64_t sequence, struct tn_err *err)
+{
+    bool keyed = m->order->keys.count > 0;
+    if (!index_has_room(m) || (keyed && !hash_has_room(m))) {
+        return full(err);
+    }
+    struct entry_row *head = take_row(m, row.size);
+    if (!head) {
+        return full(err);
+    }
+    store_row(head, row, kind, sequence);
+    *entry_at(m, m->count) = (struct tn_memtable_entry){prefix, where_of(m, head), hash};
+    if (keyed) {
+        hash_insert(m, m->count);
+    }
+    m->count++;
+    return TN_OK;
+}
+
+/* A version of a key that is there: the newer by sequence fields stays, the later arrival on a tie.
+ */
+static tn_rc put_again(struct tn_memtable *m, struct tn_memtable_entry *entry, struct tn_row row,
+                       enum tn_row_kind kind, int64_t sequence, struct tn_err *err)
+{
+    struct entry_row *head = row_head(m, entry);
+    if (tn_kv_compare_sequence_fields(m->order, row, row_of(m, entry)) < 0) {
+        return TN_OK;
+    }
+    if (row_space(row.size) > row_space(head->size)) {
+        head = take_row(m, row.size);
+        if (!head) {
+            return full(err);
+        }
+        entry->where = where_of(m, head);
+    }
+    store_row(head, row, kind, sequence);
+    return TN_OK;
+}
+
+tn_rc tn_memtable_put(struct tn_memtable *memtable, struct tn_row row, enum tn_row_kind kind,
+                      int64_t sequence, struct tn_err *err)
+{
+    TN_CHECK(!memtable->frozen);
+    size_t part = (size_t)memtable->pool->block_size * memtable->pool->block_count;
+    if (row.size > part / ROW_PART) {
+        return tn_err_set(err, TN_INVALID, 0, "a row of %u bytes; at most %zu fit the memory",
+                          row.size, part / ROW_PART);
+    }
+    const struct tn_order *order = memtable->order;
+    tn_rc rc;
+    if (order->keys.count == 0) {
+        rc = put_new(memtable, 0, 0, row, kind, sequence, err);
+    } else {
+        uint64_t prefix = tn_row_prefix(order->layout, order->keys, row);
+        uint64_t wide = tn_row_hash(order->layout, order->keys, row);
+        uint32_t hash = (uint32_t)(wide ^ wide >> 32);
+        struct tn_memtable_entry *entry = hash_find(memtable, prefix, hash, row);
+        rc = entry ? put_again(memtable, entry, row, kind, sequence, err)
+                   : put_new(memtable, prefix, hash, row, kind, sequence, err);
+    }
+    if (rc == TN_OK) {
+        count_sequence(memtable, sequence);
+        memtable->row_size_max =
+            row.size > memtable->row_size_max ? row.size : memtable->row_size_max;
+    }
+    return rc;
+}
+
+/* ---- freeze, sort, drop ---- */
+
+static void give_hash_pages(struct tn_memtable *m)
+{
+    for (uint32_t i = 0; i < m->hash_page_count; i++) {
+        tn_pool_give(m->pool, m->hash_pages[i]);
+    }
+    m->pages -= m->hash_page_count;
+    m->hash_page_count = 0;
+}
+
+void tn_memtable_freeze(struct tn_memtable *memtable)
+{
+    TN_CHECK(!memtable->frozen);
+    give_hash_pages(memtable);
+    memtable->frozen = true;
+}
+
+void tn_memtable_drop(struct tn_memtable *memtable)
+{
+    give_hash_pages(memtable);
+    for (uint32_t i = 0; i < memtable->index_page_count; i++) {
+        tn_pool_give(memtable->pool, memtable->index_pages[i]);
+    }
+    while (memtable->row_pages) {
+        unsigned char *page = memtable->row_pages;
+        memcpy(&memtable->row_pages, page, sizeof memtable->row_pages);
+        tn_pool_give(memtable->pool, page);
+    }
+    tn_memtable_init(memtable, memtable->pool, memtable->order);
+}
+
+static bool before(const struct tn_memtable *m, const struct tn_memtable_entry *a,
+                   const struct tn_memtable_entry *b)
+{
+    if (a->prefix != b->prefix) {
+        return a->prefix < b->prefix;
+    }
+    const struct tn_order *order = m->order;
+    return !order->prefix_decides &&
+           tn_row_compare(order->layout, order->keys, row_of(m, a), row_of(m, b)) < 0;
+}
+
+static void swap(struct tn_memtable *m, uint32_t i, uint32_t j)
+{
+    struct tn_memtable_entry *a = entry_at(m, i);
+    struct tn_memtable_entry *b = entry_at(m, j);
+    struct tn_memtable_entry kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+static void insertion_sort(struct tn_memtable *m, uint32_t low, uint32_t high)
+{
+    for (uint32_t i = low + 1; i < high; i++) {
+        struct tn_memtable_entry moving = *entry_at(m, i);
+        uint32_t at = i;
+        for (; at > low && before(m, &moving, entry_at(m, at - 1)); at--) {
+            *entry_at(m, at) = *entry_at(m, at - 1);
+        }
+        *entry_at(m, at) = moving;
+    }
+}
+
+/* Median of three into the middle; the value is returned. */
+static struct tn_memtable_entry choose_pivot(struct tn_memtable *m, uint32_t low, uint32_t high)
+{
+    uint32_t middle = low + (high - low) / 2;
+    if (before(m, entry_at(m, middle), entry_at(m, low))) {
+        swap(m, middle, low);
+    }
+    if (before(m, entry_at(m, high - 1), entry_at(m, middle))) {
+        swap(m, high - 1, middle);
+        if (before(m, entry_at(m, middle), entry_at(m, low))) {
+            swap(m, middle, low);
+        }
+    }
+    return *entry_at(m, middle);
+}
+
+static uint32_t partition(struct tn_memtable *m, uint32_t low, uint32_t high)
+{
+    struct tn_memtable_entry pivot = choose_pivot(m, low, high);
+    uint32_t i = low;
+    uint32_t j = high - 1;
+    for (;;) {
+        while (before(m, entry_at(m, i), &pivot)) {
+            i++;
+        }
+        while (before(m, &pivot, entry_at(m, j))) {
+            j--;
+        }
+        if (i >= j) {
+            return j + 1;
+        }
+        swap(m, i++, j--);
+    }
+}
+
+/* Quicksort over the paged index, with a stack of its own; the larger part waits, so the stack is
+ * as deep as log2(rows). Keys are distinct. */
+void tn_memtable_sort(struct tn_memtable *memtable)
+{
+    enum { STACK_MAX = 64, SMALL = 16 };
+    uint32_t stack[STACK_MAX][2];
+    uint32_t depth = 0;
+    TN_CHECK(memtable->frozen);
+    if (memtable->order->keys.count == 0) {
+        return;
+    }
+    uint32_t low = 0;
+    uint32_t high = memtable->count;
+    for (;;) {
+        while (high - low > SMALL) {
+            uint32_t middle = partition(memtable, low, high);
+            TN_CHECK(depth < STACK_MAX);
+            bool left_larger = middle - low > high - middle;
+            stack[depth][0] = left_larger ? low : middle;
+            stack[depth++][1] = left_larger ? middle : high;
+            low = left_larger ? middle : low;
+            high = left_larger ? high : middle;
+        }
+        insertion_sort(memtable, low, high);
+        if (depth == 0) {
+            return;
+        }
+        low = stack[--depth][0];
+        high = stack[depth][1];
+    }
+}
+
+static tn_rc iter_next(struct tn_iter *base, struct tn_kv *kv, struct tn_err *err)
+{
+    (void)err;
+    struct tn_memtable_iter *iter = (struct tn_memtable_iter *)base;
+    const struct tn_memtable *m = iter->memtable;
+    if (iter->at == m->count) {
+        return TN_ABSENT;
+    }
+    const struct tn_memtable_entry *entry = entry_at(m, iter->at++);
+    const struct entry_row *head = row_head(m, entry);
+    *kv = (struct tn_kv){.row = row_of(m, entry),
+                         .sequence = head->sequence,
+                         .prefix = entry->prefix,
+                         .kind = (enum tn_row_kind)head->kind,
+                         .level = -1};
+    return TN_OK;
+}
+
+static void iter_close(struct tn_iter *base)
+{
+    (void)base;
+}
+
+static const struct tn_iter_vtable iter_vtable = {iter_next, NULL, iter_close};
+
+void tn_memtable_iter_init(struct tn_memtable_iter *iter, const struct tn_memtable *memtable)
+{
+    TN_CHECK(memtable->frozen);
+    *iter = (struct tn_memtable_iter){.iter = {&iter_vtable}, .memtable = memtable};
+}
