@@ -1,8 +1,9 @@
-/* pick: which runs of a bucket to merge next, and into which level. Paimon's UniversalCompaction, as a pure function.
+/* pick: which runs of a bucket to merge next, and into which level. Paimon's UniversalCompaction,
+ * as a pure function.
  *
- * Runs are ordered newest first: level-0 files by arrival, then levels 1..max that hold files. A unit is always the first
- * `take` runs, since a merge must take neighbours, or an old row could pass a newer one.
- * Source: Paimon 1.3, UniversalCompaction; behaviour spec, 2.2.
+ * Runs are ordered newest first: level-0 files by arrival, then levels 1..max that hold files. A
+ * unit is always the first `take` runs, since a merge must take neighbours, or an old row could
+ * pass a newer one. Source: Paimon 1.3, UniversalCompaction; behaviour spec, 2.2.
  */
 #pragma once
 
@@ -20,7 +21,7 @@ struct tn_pick_rules {
     int32_t size_ratio;             /* percent */
     int32_t trigger;                /* runs */
     int32_t num_levels;
-    bool force_level0;              /* lookup tables, compaction.force-up-level-0: level 0 is always taken up */
+    bool force_level0; /* lookup tables, compaction.force-up-level-0: level 0 is always taken up */
     int64_t optimization_interval_ms;   /* -1: off */
     int64_t since_full_ms;              /* since the last full compaction; -1: never */
     int64_t total_size_threshold;       /* -1: off */
@@ -33,9 +34,11 @@ struct tn_pick {
     bool full; /* all runs to the highest level */
 };
 
-struct tn_pick tn_pick(const struct tn_run *runs, uint32_t count, const struct tn_pick_rules *rules);
+struct tn_pick tn_pick(const struct tn_run *runs, uint32_t count,
+                       const struct tn_pick_rules *rules);
 
-/* A full compaction: all runs to the highest level; nothing when there are none, or one that is there already. */
+/* A full compaction: all runs to the highest level; nothing when there are none, or one that is
+ * there already. */
 struct tn_pick tn_pick_full(const struct tn_run *runs, uint32_t count,
                             const struct tn_pick_rules *rules);
 
