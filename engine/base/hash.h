@@ -12,7 +12,8 @@ int32_t tn_hash_murmur(struct tn_bytes words);
 /* CRC-32, zlib's polynomial: deletion vectors, avro's snappy blocks. */
 uint32_t tn_hash_crc32(struct tn_bytes bytes);
 
-/* 64 bits, fast, for tables in memory; the values are not stored anywhere. */
+/* 64 bits, fast: for tables in memory, and for the identity of an input file. The same on every
+ * machine. */
 uint64_t tn_hash_64(struct tn_bytes bytes, uint64_t seed);
 
 struct tn_hash_128 {

@@ -1,27 +1,32 @@
-/* commit: a round's files become an APPEND snapshot and, where something was compacted, a COMPACT snapshot on top.
+/* commit: a round's files become an APPEND snapshot and, where something was compacted, a COMPACT
+ * snapshot on top.
  *
- *     read newest L -> check -> base list (merged) -> delta manifest, delta list -> barrier -> publish L+1 -> hint
- *          ^                                                                          |
+ *     read newest L -> check -> base list (merged) -> delta manifest, delta list -> barrier ->
+ * publish L+1 -> hint ^                                                                          |
  *          '------------------- name taken: the next L, checked again ----------------'
  *
- * Data files are never touched. Manifests and lists of an attempt that lost are removed and written again. After an error of the
- * disk whose outcome is unknown the name is looked for and its content compared. Source: behaviour spec, 6.
+ * Data files are never touched. Manifests and lists of an attempt that lost are removed and written
+ * again. After an error of the disk whose outcome is unknown the name is looked for and its content
+ * compared. Source: behaviour spec, 6.
  */
 #pragma once
 
 #include "commit/live.h"
 #include "schema/options.h"
 
-/* A file that a compaction took away: its identity and where to look. The full record is copied from the manifests. */
+/* A file that a compaction took away: its identity and where to look. The full record is copied
+ * from the manifests. */
 struct tn_commit_removal {
     struct tn_bytes partition;
     int32_t bucket;
     int32_t level;
     const char *file_name;
+    int32_t upgrade_level; /* >= 0: the same record is added again with this level, behind all
+                              DELETEs; -1: gone */
 };
 
 struct tn_commit_spec {
-    const char *root; /* "db.db/t" */
+    const char *root;               /* "db.db/t" */
     const struct tn_schema *schema; /* the newest */
     const struct tn_options *options;
     const char *user;
@@ -45,12 +50,14 @@ struct tn_commit_result {
     int64_t append_id;  /* 0: none */
     int64_t compact_id; /* 0: none, or refused */
     int64_t latest_id;
-    bool compact_refused; /* a source was gone or a level would overlap: the rows stand, the compaction is void */
-    bool foreign; /* snapshots of others were found above last_seen */
+    bool compact_refused; /* a source was gone or a level would overlap: the rows stand, the
+                             compaction is void */
+    bool foreign;         /* snapshots of others were found above last_seen */
     uint32_t attempts;
 };
 
 /* Everything it needs comes from the worker's arena and is given back. CONFLICT: more than
- * options->commit_max_retries names were taken. FULL and IO: nothing was published, or what was is in `result`. */
+ * options->commit_max_retries names were taken. FULL and IO: nothing was published, or what was is
+ * in `result`. */
 TN_MUST_USE tn_rc tn_commit(const struct tn_commit_spec *spec, struct tn_worker *worker,
                             struct tn_commit_result *result, struct tn_err *err);

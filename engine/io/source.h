@@ -1,0 +1,31 @@
+/* source: a stream of bytes from outside the warehouse: a file by its path, or standard input.
+ *
+ * A file can be read from any offset, and has an identity: device, inode, and the hash of its first
+ * bytes. An offset under another identity means nothing. A pipe has neither.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum { TN_SOURCE_IDENTITY_SIZE = 96, TN_SOURCE_HASHED = 64 * 1024 };
+
+struct tn_source {
+    int file;
+    const char *name; /* for messages */
+    bool seekable;
+    char identity[TN_SOURCE_IDENTITY_SIZE]; /* "" for pipes */
+};
+
+/* Opens `path`, "-" for standard input. With `known` (an identity from before, or NULL) as many
+ * first bytes are hashed as then, so that a file that has grown is still the same. */
+TN_MUST_USE tn_rc tn_source_open(struct tn_source *source, const char *path, const char *known,
+                                 struct tn_err *err);
+/* Up to `size` bytes; 0 at the end. */
+TN_MUST_USE tn_rc tn_source_read(struct tn_source *source, void *data, size_t size, size_t *got,
+                                 struct tn_err *err);
+TN_MUST_USE tn_rc tn_source_seek(struct tn_source *source, uint64_t offset, struct tn_err *err);
+void tn_source_close(struct tn_source *source);

@@ -1,0 +1,45 @@
+/* bucket: what is open of one (partition, bucket): its memtables, its levels, the next sequence
+ * number.
+ *
+ *     LOADING -> READY        the live files are read by a task; rows wait meanwhile
+ *     READY -> LOADING        another writer changed the table: levels are read again
+ *
+ * A bucket has one active memtable and any number of frozen ones, oldest first; it flushes one at a
+ * time. Rows get their sequence numbers on arrival, before they are merged.
+ */
+#pragma once
+
+#include "levels/compact.h"
+#include "table/env.h"
+#include "write/flush.h"
+
+enum tn_bucket_state { TN_BUCKET_FREE, TN_BUCKET_LOADING, TN_BUCKET_READY };
+
+struct tn_frozen {
+    struct tn_memtable memtable;
+    int64_t round; /* whose rows these are */
+    struct tn_frozen *next;
+};
+
+struct tn_bucket {
+    enum tn_bucket_state state;
+    struct tn_bytes partition; /* in the levels heap */
+    int32_t number;
+    const char *dir;          /* likewise */
+    struct tn_levels *levels; /* NULL: no files */
+    int64_t next_sequence;
+    struct tn_frozen *active; /* or NULL */
+    struct tn_frozen *frozen; /* oldest first */
+    struct tn_frozen **frozen_end;
+    bool flushing;
+    bool compacting;
+    bool dir_made;
+    int64_t last_round; /* that put a row: the bucket longest idle is closed first */
+    char uuid[TN_UUID_SIZE];
+    uint32_t counter; /* of file names */
+};
+
+static inline uint32_t tn_bucket_pages(const struct tn_bucket *bucket)
+{
+    return bucket->active ? bucket->active->memtable.pages : 0;
+}

@@ -1,0 +1,138 @@
+#include "table/recover.h"
+
+#include <stdio.h>
+
+#include "file/names.h"
+
+static const char DIR[] = ".tarn/";
+
+tn_rc tn_table_lock(struct tn_io *io, const char *table, const char *who, struct tn_arena *scratch,
+                    int *lock, struct tn_err *err)
+{
+    const char *path = tn_arena_format(scratch, "%s%s.lock", DIR, table);
+    if (!path) {
+        return tn_err_set(err, TN_AGAIN, 0, "no memory for the lock's name");
+    }
+    tn_rc rc = io->vtable->make_dir(io, DIR, err);
+    return rc == TN_OK ? io->vtable->lock(io, path, who, lock, err) : rc;
+}
+
+/* The id becomes durable before anything is written under it. */
+static tn_rc make_writer(struct tn_io *io, struct tn_clock *clock, const char *path,
+                         struct tn_arena *arena, struct tn_recovered *recovered, struct tn_err *err)
+{
+    tn_clock_uuid(clock, recovered->writer);
+    recovered->writer_new = true;
+    const char *draft = tn_arena_format(arena, "%s.%s.tmp", path, recovered->writer);
+    if (!draft) {
+        return tn_err_set(err, TN_AGAIN, 0, "no memory for the writer's name");
+    }
+    tn_rc rc = tn_io_write_new(io, draft, tn_bytes_of(recovered->writer), err);
+    if (rc == TN_OK) {
+        rc = io->vtable->sync(io, &draft, 1, err);
+    }
+    if (rc == TN_OK) {
+        rc = io->vtable->replace(io, draft, path, err);
+    }
+    const char *dir = DIR;
+    return rc == TN_OK ? io->vtable->sync(io, &dir, 1, err) : rc;
+}
+
+static tn_rc read_writer(struct tn_io *io, struct tn_clock *clock, const char *table,
+                         struct tn_arena *arena, struct tn_recovered *recovered, struct tn_err *err)
+{
+    const char *path = tn_arena_format(arena, "%s%s.writer", DIR, table);
+    if (!path) {
+        return tn_err_set(err, TN_AGAIN, 0, "no memory for the writer's name");
+    }
+    struct tn_bytes text;
+    tn_rc rc = tn_io_read_all(io, path, 256, arena, &text, err);
+    if (rc == TN_ABSENT) {
+        return make_writer(io, clock, path, arena, recovered, err);
+    }
+    if (rc == TN_OK && text.size != TN_UUID_SIZE - 1) {
+        return tn_err_set(err, TN_CORRUPT, 0, "%s: %zu bytes, a writer's id has %d", path,
+                          text.size, TN_UUID_SIZE - 1);
+    }
+    if (rc == TN_OK) {
+        memcpy(recovered->writer, text.data, TN_UUID_SIZE - 1);
+        recovered->writer[TN_UUID_SIZE - 1] = 0;
+    }
+    return rc;
+}
+
+static const char *property(const struct tn_json_map *map, const char *key)
+{
+    for (uint32_t i = 0; i < map->count; i++) {
+        if (strcmp(map->pairs[i].key, key) == 0) {
+            return map->pairs[i].value;
+        }
+    }
+    return NULL;
+}
+
+static bool is_ours(const struct tn_snapshot *snapshot, const char *writer)
+{
+    const char *found = property(&snapshot->properties, TN_WRITER_PROPERTY);
+    return found && strcmp(found, writer) == 0;
+}
+
+static bool parse_round(const char *text, int64_t *round)
+{
+    int64_t value = 0;
+    size_t digits = 0;
+    for (; text[digits] >= '0' && text[digits] <= '9' && digits < 18; digits++) {
+        value = value * 10 + (text[digits] - '0');
+    }
+    *round = value;
+    return digits > 0 && text[digits] == 0;
+}
+
+static tn_rc take(const struct tn_snapshot *snapshot, struct tn_recovered *recovered,
+                  struct tn_err *err)
+{
+    const char *round = property(&snapshot->properties, TN_ROUND_PROPERTY);
+    if (!round || !parse_round(round, &recovered->round)) {
+        return tn_err_set(err, TN_CORRUPT, 0, "snapshot %lld: property %s is no number",
+                          (long long)snapshot->id, TN_ROUND_PROPERTY);
+    }
+    recovered->found = true;
+    recovered->properties = snapshot->properties;
+    return TN_OK;
+}
+
+/* A hole in the chain is passed over: others may expire. */
+static tn_rc walk_back(struct tn_io *io, const char *root, struct tn_arena *arena,
+                       struct tn_recovered *recovered, struct tn_err *err)
+{
+    int64_t earliest;
+    tn_rc rc = tn_snapshot_earliest(io, root, arena, &earliest, err);
+    for (int64_t id = recovered->latest_id; rc == TN_OK && id >= earliest; id--) {
+        size_t mark = tn_arena_mark(arena);
+        struct tn_snapshot snapshot;
+        rc = tn_snapshot_read(io, root, id, arena, &snapshot, err);
+        if (rc == TN_OK && is_ours(&snapshot, recovered->writer)) {
+            return take(&snapshot, recovered, err);
+        }
+        tn_arena_reset(arena, mark);
+        rc = rc == TN_ABSENT ? TN_OK : rc;
+    }
+    return rc;
+}
+
+tn_rc tn_table_recover(struct tn_io *io, struct tn_clock *clock, const char *table,
+                       const char *root, struct tn_arena *arena, struct tn_recovered *recovered,
+                       struct tn_err *err)
+{
+    *recovered = (struct tn_recovered){0};
+    tn_rc rc = read_writer(io, clock, table, arena, recovered, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    rc = tn_snapshot_latest(io, root, arena, &recovered->latest_id, err);
+    if (rc == TN_ABSENT) {
+        recovered->latest_id = 0;
+        return TN_OK;
+    }
+    return rc == TN_OK ? walk_back(io, root, arena, recovered, err) : rc;
+}

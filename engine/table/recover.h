@@ -1,0 +1,38 @@
+/* recover: what a table's writer knows after a start: its lock, its id, the round it goes on with,
+ * and its sources' positions.
+ *
+ * Beside the table, outside of it, in `.tarn/`:
+ *
+ *     <db>.<table>.lock     held while somebody writes; its text says who
+ *     <db>.<table>.writer   the writer's id, made when the table was first written here
+ *
+ * Positions stand in the snapshots' properties. Recovery walks back from the newest snapshot, of
+ * any user and kind, to the first whose `tarn.writer` is ours. Source: design, 7.
+ */
+#pragma once
+
+#include "commit/snapshot.h"
+#include "io/clock.h"
+
+#define TN_WRITER_PROPERTY   "tarn.writer"
+#define TN_ROUND_PROPERTY    "tarn.round"
+#define TN_POSITION_PROPERTY "tarn.position."
+
+struct tn_recovered {
+    char writer[TN_UUID_SIZE];
+    bool writer_new;               /* made just now: the table was never written here */
+    bool found;                    /* a snapshot of ours */
+    int64_t latest_id;             /* 0: no snapshot at all */
+    int64_t round;                 /* of our newest snapshot, 0 when there is none */
+    struct tn_json_map properties; /* of that snapshot */
+};
+
+/* Takes the lock. EXISTS says who holds it. */
+TN_MUST_USE tn_rc tn_table_lock(struct tn_io *io, const char *table, const char *who,
+                                struct tn_arena *scratch, int *lock, struct tn_err *err);
+
+/* Reads or makes the writer's id, then walks back. `scratch` is used for one snapshot at a time;
+ * what is found is in `arena`. */
+TN_MUST_USE tn_rc tn_table_recover(struct tn_io *io, struct tn_clock *clock, const char *table,
+                                   const char *root, struct tn_arena *arena,
+                                   struct tn_recovered *recovered, struct tn_err *err);

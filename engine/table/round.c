@@ -1,0 +1,131 @@
+#include "table/round.h"
+
+#include "base/check.h"
+
+enum { POSITION_SIZE = 192 };
+
+void tn_round_open(struct tn_round *round, int64_t number)
+{
+    struct tn_arena arena = round->arena;
+    tn_arena_reset(&arena, 0);
+    *round = (struct tn_round){.number = number, .state = TN_ROUND_OPEN, .arena = arena};
+}
+
+static tn_rc full(const struct tn_round *round, struct tn_err *err)
+{
+    return tn_err_set(err, TN_AGAIN, 0, "round %lld: its list of files is full",
+                      (long long)round->number);
+}
+
+tn_rc tn_round_add(struct tn_round *round, struct tn_bytes partition, int32_t bucket,
+                   int32_t total_buckets, const struct tn_file_meta *meta,
+                   struct tn_level_file *file, bool compacted, struct tn_err *err)
+{
+    struct tn_round_entry *added = tn_arena_take(&round->arena, sizeof *added);
+    bool ok = added != NULL;
+    struct tn_bytes kept = ok ? tn_arena_copy(&round->arena, partition, &ok) : partition;
+    if (!ok) {
+        return full(round, err);
+    }
+    added->entry = (struct tn_entry){TN_ENTRY_ADD, kept, bucket, total_buckets, {0}};
+    tn_rc rc = tn_file_meta_copy(meta, &round->arena, &added->entry.file, err);
+    if (rc != TN_OK) {
+        return full(round, err);
+    }
+    struct tn_round_entry **list = compacted ? &round->compacted : &round->added;
+    added->next = *list;
+    *list = added;
+    *(compacted ? &round->compacted_count : &round->added_count) += 1;
+    added->file = file;
+    file->round = round->number;
+    file->compacted = compacted;
+    tn_level_file_hold(file);
+    return TN_OK;
+}
+
+tn_rc tn_round_remove(struct tn_round *round, struct tn_bytes partition, int32_t bucket,
+                      const struct tn_level_file *file, int32_t upgrade_level, struct tn_err *err)
+{
+    struct tn_round_removal *removed = tn_arena_take(&round->arena, sizeof *removed);
+    char *name = removed ? tn_arena_text(&round->arena, tn_bytes_of(file->name)) : NULL;
+    bool ok = name != NULL;
+    struct tn_bytes kept = ok ? tn_arena_copy(&round->arena, partition, &ok) : partition;
+    if (!ok) {
+        return full(round, err);
+    }
+    removed->removal = (struct tn_commit_removal){.partition = kept,
+                                                  .bucket = bucket,
+                                                  .level = file->level,
+                                                  .file_name = name,
+                                                  .upgrade_level = upgrade_level};
+    removed->next = round->removed;
+    round->removed = removed;
+    round->removed_count++;
+    return TN_OK;
+}
+
+bool tn_round_forget(struct tn_round *round, const struct tn_level_file *file)
+{
+    for (struct tn_round_entry *entry = round->compacted; entry; entry = entry->next) {
+        if (entry->file == file && !entry->gone) {
+            entry->gone = true;
+            round->compacted_count--;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool tn_round_upgrade_again(struct tn_round *round, const struct tn_level_file *file, int32_t level)
+{
+    for (struct tn_round_removal *removed = round->removed; removed; removed = removed->next) {
+        struct tn_commit_removal *removal = &removed->removal;
+        if (removal->upgrade_level == file->level && strcmp(removal->file_name, file->name) == 0) {
+            removal->upgrade_level = level;
+            return true;
+        }
+    }
+    return false;
+}
+
+tn_rc tn_round_discard(struct tn_round *round, const char *dir, const char *name,
+                       struct tn_err *err)
+{
+    struct tn_round_garbage *garbage = tn_arena_take(&round->arena, sizeof *garbage);
+    const char *path = garbage ? tn_arena_format(&round->arena, "%s%s", dir, name) : NULL;
+    if (!path) {
+        return full(round, err);
+    }
+    *garbage = (struct tn_round_garbage){path, round->garbage};
+    round->garbage = garbage;
+    return TN_OK;
+}
+
+tn_rc tn_round_position(struct tn_round *round, const char *source, const char *text,
+                        struct tn_err *err)
+{
+    size_t size = strlen(text) + 1;
+    if (size > POSITION_SIZE) {
+        return tn_err_set(err, TN_INVALID, 0, "the position of %s is longer than %d bytes", source,
+                          POSITION_SIZE - 1);
+    }
+    struct tn_round_position *position = round->positions;
+    while (position && strcmp(position->source, source) != 0) {
+        position = position->next;
+    }
+    if (!position) {
+        position = tn_arena_take(&round->arena, sizeof *position + POSITION_SIZE);
+        const char *kept = position ? tn_arena_text(&round->arena, tn_bytes_of(source)) : NULL;
+        if (!kept) {
+            return full(round, err);
+        }
+        *position = (struct tn_round_position){kept, (char *)(position + 1), NULL};
+        struct tn_round_position **end = &round->positions;
+        while (*end) {
+            end = &(*end)->next;
+        }
+        *end = position;
+    }
+    memcpy(position->text, text, size);
+    return TN_OK;
+}

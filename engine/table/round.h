@@ -1,0 +1,91 @@
+/* round: what will become one commit: files that were flushed, what compactions took away and gave,
+ * and positions.
+ *
+ * A table has one open round and at most one that is closing. A round's memory is an arena that is
+ * reset when it is done.
+ */
+#pragma once
+
+#include "commit/commit.h"
+#include "levels/levels.h"
+
+struct tn_round_entry {
+    struct tn_entry entry;
+    struct tn_level_file *file; /* one reference, until the round is done */
+    bool gone;                  /* an intermediate compaction output that was compacted again */
+    struct tn_round_entry *next;
+};
+
+struct tn_round_removal {
+    struct tn_commit_removal removal;
+    struct tn_round_removal *next;
+};
+
+struct tn_round_position {
+    const char *source; /* "tarn.position.<source>" */
+    char *text;         /* POSITION_SIZE bytes */
+    struct tn_round_position *next;
+};
+
+struct tn_round_garbage { /* a path that no snapshot will name: removed with the commit */
+    const char *path;
+    struct tn_round_garbage *next;
+};
+
+enum tn_round_state { TN_ROUND_OPEN, TN_ROUND_DRAINING, TN_ROUND_COMMITTING, TN_ROUND_DONE };
+
+struct tn_round {
+    int64_t number;
+    enum tn_round_state state;
+    struct tn_arena arena;
+    struct tn_round_entry *added; /* newest first */
+    struct tn_round_entry *compacted;
+    struct tn_round_removal *removed;
+    struct tn_round_position *positions;
+    struct tn_round_garbage *garbage;
+    bool positions_moved; /* since the round before */
+    uint32_t added_count;
+    uint32_t compacted_count; /* less those that are gone */
+    uint32_t removed_count;
+    uint64_t row_count; /* of the input, up to the cut */
+};
+
+void tn_round_open(struct tn_round *round, int64_t number);
+
+/* `meta` is copied. AGAIN: the round's memory is full, and it should be cut. */
+TN_MUST_USE tn_rc tn_round_add(struct tn_round *round, struct tn_bytes partition, int32_t bucket,
+                               int32_t total_buckets, const struct tn_file_meta *meta,
+                               struct tn_level_file *file, bool compacted, struct tn_err *err);
+
+/* The file leaves the table in this round. With `upgrade_level` >= 0 it comes back under that
+ * level. */
+TN_MUST_USE tn_rc tn_round_remove(struct tn_round *round, struct tn_bytes partition, int32_t bucket,
+                                  const struct tn_level_file *file, int32_t upgrade_level,
+                                  struct tn_err *err);
+
+/* An output of this round's own compactions that no snapshot will name: true when it was one. */
+bool tn_round_forget(struct tn_round *round, const struct tn_level_file *file);
+
+/* A file that this round moved up is taken by a later compaction of the same round: with `level` >=
+ * 0 it moves on to that level, with -1 it is gone. False when this round did not move it. */
+bool tn_round_upgrade_again(struct tn_round *round, const struct tn_level_file *file,
+                            int32_t level);
+
+TN_MUST_USE tn_rc tn_round_discard(struct tn_round *round, const char *dir, const char *name,
+                                   struct tn_err *err);
+
+/* Notes a source's position; the newest counts. */
+TN_MUST_USE tn_rc tn_round_position(struct tn_round *round, const char *source, const char *text,
+                                    struct tn_err *err);
+
+/* Room that must be left for the next flush or compaction result. */
+static inline bool tn_round_nearly_full(const struct tn_round *round)
+{
+    return tn_arena_free(&round->arena) < round->arena.size / 4;
+}
+
+/* Whether a commit would say anything. */
+static inline bool tn_round_empty(const struct tn_round *round)
+{
+    return round->added_count == 0 && round->removed_count == 0 && round->compacted_count == 0;
+}

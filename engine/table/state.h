@@ -1,0 +1,126 @@
+/* state: the inside of a table, shared by table.c (rows, rounds, what to do next) and work.c (the
+ * tasks).
+ *
+ * All of it belongs to the loop. A task gets what it needs in its own struct when it is started;
+ * while it runs the loop leaves alone what the task was given: a flushing bucket's oldest frozen
+ * memtable, the compaction, a committing round.
+ */
+#pragma once
+
+#include "commit/expire.h"
+#include "table/bucket.h"
+#include "table/table.h"
+#include "write/route.h"
+
+enum {
+    TN_TABLE_BUCKETS_MAX = 128,
+    TN_TABLE_SLOTS = 2 * TN_TABLE_BUCKETS_MAX, /* of the hash table that finds them */
+    TN_TABLE_FROZEN_MAX = 96,                  /* memtables, active ones included */
+    TN_TABLE_ROUTE_SIZE = 4096,                /* bytes of a partition or bucket key */
+};
+
+struct tn_load_task {
+    struct tn_task task; /* first */
+    struct tn_table *table;
+    struct tn_bucket *bucket;
+    struct tn_level_file *files;
+    bool under_way;
+};
+
+struct tn_flush_task {
+    struct tn_task task; /* first */
+    struct tn_table *table;
+    struct tn_bucket *bucket;
+    struct tn_flush_spec spec;
+    struct tn_flush_file *files; /* in the worker's arena, above mark */
+    size_t mark;
+    bool under_way;
+};
+
+struct tn_slice_task {
+    struct tn_task task; /* first */
+    struct tn_table *table;
+    struct tn_bucket *bucket;
+    struct tn_compaction compaction;
+    struct tn_arena arena;  /* the compaction's */
+    struct tn_levels *held; /* the version that it was picked from */
+    bool active;            /* a compaction is there */
+    bool under_way;         /* a slice of it runs */
+};
+
+struct tn_commit_task {
+    struct tn_task task; /* first */
+    struct tn_table *table;
+    struct tn_round *round;
+    struct tn_commit_result result;
+    struct tn_expire_result expired;
+    bool skipped; /* nothing to commit */
+    bool under_way;
+};
+
+struct tn_table {
+    struct tn_env *env;
+    struct tn_table_spec spec;
+    size_t arena_mark; /* of env->arena, for close */
+    int lock;          /* or -1 */
+    const char *root;
+    char user[64];
+    struct tn_recovered recovered;
+
+    struct tn_schemas schemas;
+    const struct tn_schema *schema;
+    struct tn_options options;
+    struct tn_row_layout layout;
+    struct tn_order order;
+    struct tn_read_spec read;
+    struct tn_key_types key_types;
+    struct tn_route_spec route;
+    struct tn_buf route_scratch;
+    bool keyed;
+
+    struct tn_pool pages;
+    struct tn_pool frozen_slots;
+    struct tn_bucket *buckets; /* TN_TABLE_BUCKETS_MAX */
+    struct tn_bucket **slots;
+    struct tn_bucket *last_bucket;
+
+    struct tn_round rounds[2];
+    struct tn_round *open;
+    struct tn_round *closing; /* or NULL */
+    int64_t last_seen;        /* newest snapshot that our levels rest on */
+
+    struct tn_load_task load;
+    struct tn_flush_task flush;
+    struct tn_slice_task slice;
+    struct tn_commit_task commit;
+    uint32_t flushes_since_slice;
+    bool pages_short;
+    bool reload;       /* levels are stale: another writer was there */
+    bool compact_due;  /* something changed since the last pick found nothing */
+    uint64_t cut_rows; /* row_count of the last cut */
+
+    tn_rc rc; /* of the first task that failed since the last turn */
+    struct tn_err err;
+    struct tn_table_counts counts;
+};
+
+/* ---- work.c: each starts one task, whose completion changes the table ---- */
+
+void tn_work_load(struct tn_table *table, struct tn_bucket *bucket);
+void tn_work_flush(struct tn_table *table, struct tn_bucket *bucket);
+void tn_work_commit(struct tn_table *table);
+
+/* Picks what `bucket` should merge next and plans it; false when there is nothing to do. */
+bool tn_work_pick(struct tn_table *table, struct tn_bucket *bucket);
+void tn_work_slice(struct tn_table *table);
+/* A finished compaction's result joins a round; false when that round has no room now. */
+bool tn_work_apply(struct tn_table *table);
+void tn_work_abort_compaction(struct tn_table *table);
+
+static inline void tn_table_fail(struct tn_table *table, tn_rc rc, const struct tn_err *err)
+{
+    if (table->rc == TN_OK) {
+        table->rc = rc;
+        table->err = *err;
+    }
+}

@@ -1,0 +1,99 @@
+/* table: one table that is written: rows in, commits out.
+ *
+ *     open -> { put*, position -> cut -> turn* }* -> finish -> close
+ *
+ * put, position and cut only touch memory; everything else happens in `turn`, which starts what can
+ * be started and completes what has finished: loads, flushes, slices of a compaction, commits. With
+ * an inline executor a turn does one such piece of work; with threads it may return at once, or
+ * wait. AGAIN from put or cut means: turn, and try again.
+ *
+ * An error that turn returns leaves rows and round as they were; the same work is tried again by
+ * the next turn (a full disk may have room by then). Source: design, 3.
+ */
+#pragma once
+
+#include "table/env.h"
+#include "table/recover.h"
+#include "table/round.h"
+
+struct tn_table; /* state.h */
+
+struct tn_committed {
+    int64_t append_id;  /* 0: none */
+    int64_t compact_id; /* 0: none */
+    int64_t latest_id;
+    uint64_t row_count; /* of the input, since open, that are durable now */
+    uint32_t expired;   /* snapshots */
+};
+
+struct tn_table_spec {
+    const char *name; /* "db.t"; lives as long as the table */
+    const char *who;  /* what the lock says; NULL: no lock (a test of two committers, or the caller
+                         has it) */
+    const char *user; /* commit user; NULL: "tarn-<writer>" */
+    int64_t identifier; /* of the one commit, with `user`; -1: the round's number */
+    bool compact;       /* false: rows only, as with write-only */
+    bool full;          /* compactions take everything to the highest level */
+    void (*committed)(void *user_data, const struct tn_committed *committed);
+    void *user_data;
+};
+
+/* What happened since open, for reports and tests. */
+struct tn_table_counts {
+    uint64_t rows;          /* admitted */
+    uint64_t rows_filtered; /* ignore-delete, ignore-update-before */
+    uint64_t flushes;
+    uint64_t flushed_bytes;
+    uint64_t compactions;
+    uint64_t compacted_bytes; /* written */
+    uint64_t slices;
+    uint64_t stalls; /* flushes that had to wait at the stop trigger */
+    uint64_t commits;
+};
+
+/* Memory comes from env->arena until close, which gives it back. ABSENT: no such table; EXISTS:
+ * somebody else holds it (the text says who); UNSUPPORTED: an option that a writer must obey. */
+TN_MUST_USE tn_rc tn_table_open(struct tn_env *env, const struct tn_table_spec *spec,
+                                struct tn_table **table, struct tn_err *err);
+void tn_table_close(
+    struct tn_table *table); /* what was not committed is dropped, its files removed */
+
+const struct tn_schema *tn_table_schema(const struct tn_table *table);
+const struct tn_options *tn_table_options(const struct tn_table *table);
+const struct tn_row_layout *tn_table_layout(const struct tn_table *table);
+const struct tn_recovered *tn_table_recovered(const struct tn_table *table);
+const char *tn_table_root(const struct tn_table *table);
+const struct tn_table_counts *tn_table_counts(const struct tn_table *table);
+
+/* The position of a source in the newest snapshot of ours, or NULL. */
+const char *tn_table_position_of(const struct tn_table *table, const char *source);
+
+/* Adds one row (of tn_table_layout), which is copied. AGAIN: no room now. INVALID: this row can't
+ * be taken (its kind, its size); the text says why. */
+TN_MUST_USE tn_rc tn_table_put(struct tn_table *table, struct tn_row row, enum tn_row_kind kind,
+                               struct tn_err *err);
+
+/* All rows of the source before `text` are in. */
+TN_MUST_USE tn_rc tn_table_position(struct tn_table *table, const char *source, const char *text,
+                                    struct tn_err *err);
+
+/* Closes the open round: rows put so far become one commit, said to be the input's first
+ * `row_count`. AGAIN while another round is closing. A round in which nothing happened makes no
+ * snapshot. */
+TN_MUST_USE tn_rc tn_table_cut(struct tn_table *table, uint64_t row_count, struct tn_err *err);
+
+/* True when the open round's list of files is nearly full: it should be cut now. */
+bool tn_table_wants_cut(const struct tn_table *table);
+
+/* See above. With `wait` at least one piece of work is completed, if any is under way. */
+TN_MUST_USE tn_rc tn_table_turn(struct tn_table *table, bool wait, struct tn_err *err);
+
+/* Nothing is under way, due, or waiting to be flushed or committed; uncut rows don't count. */
+bool tn_table_idle(const struct tn_table *table);
+
+/* Cuts, and turns until everything is durable and no compaction is due, results committed. */
+TN_MUST_USE tn_rc tn_table_finish(struct tn_table *table, uint64_t row_count, struct tn_err *err);
+
+/* Opens a bucket without a row, so that it is compacted when it should be. AGAIN: turn first. */
+TN_MUST_USE tn_rc tn_table_touch(struct tn_table *table, struct tn_bytes partition, int32_t bucket,
+                                 struct tn_err *err);
