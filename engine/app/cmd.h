@@ -1,0 +1,24 @@
+/* cmd: the verbs. Each is one file; `run` gets the words behind the verb, says its errors itself
+ * and returns the exit code. */
+#pragma once
+
+#include "app/boot.h"
+
+struct tn_command {
+    const char *name;
+    const char *usage; /* "write D.T [FILE...|-]" */
+    const char *summary;
+    const struct tn_flag *flags;
+    uint32_t flag_count;
+    int (*run)(const struct tn_text_list *words);
+};
+
+extern const struct tn_command tn_cmd_create;
+extern const struct tn_command tn_cmd_write;
+extern const struct tn_command tn_cmd_cat;
+
+/* One line on stderr, "tarn: what, where, why"; returns the exit code. */
+int tn_say_error(tn_rc rc, const struct tn_err *err);
+
+/* "D.T is needed": for a verb without its table; returns 2. */
+int tn_say_usage(const struct tn_command *command);

@@ -1,0 +1,294 @@
+/* tarn cat: the merged rows of a snapshot. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "app/cmd.h"
+#include "app/output.h"
+#include "app/reader.h"
+#include "commit/live.h"
+#include "file/names.h"
+
+static struct {
+    const char *columns;
+    const char *where;
+    const char *incremental;
+    int64_t limit;
+    bool kind;
+} o = {.limit = -1};
+
+static const struct tn_flag flags[] = {
+    TN_READER_FLAGS,
+    {"columns", 0, TN_FLAG_TEXT, &o.columns, "A,B", "only these columns"},
+    {"where", 0, TN_FLAG_TEXT, &o.where, "EXPR", "only rows like 'temp > 80 and unit = \"C\"'"},
+    {"limit", 0, TN_FLAG_I64, &o.limit, "N", "at most N rows"},
+    {"kind", 0, TN_FLAG_SET, &o.kind, NULL, "with each row's kind"},
+    {"incremental", 0, TN_FLAG_TEXT, &o.incremental, "A,B",
+     "rows that snapshots A+1..B added, as they came"},
+};
+
+struct printer {
+    struct tn_output output;
+    const struct tn_projection *projection;
+    struct tn_buf text;
+    struct tn_cell *cells;
+    int64_t left; /* rows; -1: no limit */
+};
+
+static tn_rc open_printer(struct printer *p, struct tn_app *app, const struct tn_schema *schema,
+                          const struct tn_scan_spec *spec, struct tn_err *err)
+{
+    struct tn_arena *arena = &app->input;
+    uint32_t count = p->projection->columns.count + o.kind;
+    void *memory;
+    enum { TEXT_SIZE = 128 * 1024 };
+    tn_rc rc =
+        tn_arena_need(arena, (count + 1) * (sizeof(char *) + sizeof *p->cells) + TEXT_SIZE + 64,
+                      "output", &memory, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    p->cells = memory;
+    const char **names = (const char **)(void *)(p->cells + count + 1);
+    tn_buf_init(&p->text, names + count + 1, TEXT_SIZE);
+    uint32_t at = 0;
+    if (o.kind) {
+        names[at++] = "_kind";
+    }
+    for (uint32_t i = 0; at < count; i++) {
+        names[at++] = schema->fields[spec->fields ? spec->fields[i] : i].name;
+    }
+    return tn_output_open(&p->output, names, count, arena, err);
+}
+
+static tn_rc print_json(struct printer *p, const struct tn_kv *kv, struct tn_err *err)
+{
+    p->text.size = 0;
+    if (o.kind) {
+        tn_buf_format(&p->text, "{\"kind\":\"%s\",\"row\":", tn_row_kind_text(kv->kind));
+    }
+    tn_row_format_json(&p->projection->layout, &p->projection->columns, kv->row, &p->text);
+    if (o.kind) {
+        tn_buf_byte(&p->text, '}');
+    }
+    if (p->text.overflow) {
+        return tn_err_set(err, TN_AGAIN, 0, "a row of more than %zu bytes of JSON",
+                          p->text.capacity);
+    }
+    return tn_output_json(&p->output, tn_buf_bytes(&p->text), err);
+}
+
+static tn_rc print_cells(struct printer *p, const struct tn_kv *kv, struct tn_err *err)
+{
+    p->text.size = 0;
+    uint32_t at = 0;
+    if (o.kind) {
+        p->cells[at++] = (struct tn_cell){.text = tn_bytes_of(tn_row_kind_text(kv->kind))};
+    }
+    for (uint32_t i = 0; i < p->projection->columns.count; i++) {
+        uint32_t column = p->projection->columns.index[i];
+        struct tn_value value;
+        size_t start = p->text.size;
+        tn_row_get(&p->projection->layout, kv->row, column, &value);
+        tn_value_format_text(&p->projection->layout.columns[column].type, &value, &p->text);
+        p->cells[at++] = (struct tn_cell){.text = {p->text.data + start, p->text.size - start},
+                                          .null = value.null};
+    }
+    if (p->text.overflow) {
+        return tn_err_set(err, TN_AGAIN, 0, "a row of more than %zu bytes of text",
+                          p->text.capacity);
+    }
+    return tn_output_row(&p->output, p->cells, err);
+}
+
+static tn_rc print_row(struct printer *p, const struct tn_kv *kv, struct tn_err *err)
+{
+    p->left -= p->left > 0;
+    return p->output.format == TN_FORMAT_JSON ? print_json(p, kv, err) : print_cells(p, kv, err);
+}
+
+static tn_rc print_scan(struct tn_reader *reader, const struct tn_scan_spec *spec,
+                        struct tn_err *err)
+{
+    struct tn_app *app = reader->app;
+    static struct tn_scan scan;
+    static struct printer printer;
+    const struct tn_part *window = tn_budget_part(&app->budget, "memtable");
+    tn_rc rc = tn_scan_open(&scan, spec, window->base, window->size, &app->table,
+                            &app->workers[TN_LANE_LONG], err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    printer = (struct printer){.projection = &scan.projection, .left = o.limit};
+    rc = open_printer(&printer, app, spec->schema, spec, err);
+    while (rc == TN_OK && printer.left != 0) {
+        struct tn_kv kv;
+        rc = tn_scan_next(&scan, &kv, err);
+        if (rc == TN_OK) {
+            rc = print_row(&printer, &kv, err);
+        }
+    }
+    tn_scan_close(&scan);
+    return rc == TN_OK || rc == TN_ABSENT ? tn_output_close(&printer.output, err) : rc;
+}
+
+/* ---- --incremental: the rows of the files that APPEND snapshots added ---- */
+
+struct increment {
+    struct tn_reader *reader;
+    const struct tn_scan_spec *spec;
+    struct tn_projection projection;
+    struct printer printer;
+};
+
+static tn_rc print_file(struct increment *inc, const struct tn_entry *entry, struct tn_err *err)
+{
+    struct tn_reader *reader = inc->reader;
+    struct tn_worker *worker = &reader->app->workers[TN_LANE_LONG];
+    const struct tn_schema *schema;
+    const char *dir;
+    size_t mark = tn_arena_mark(&worker->arena);
+    tn_rc rc = tn_name_check_format(entry->file.file_name, err);
+    if (rc == TN_OK) {
+        rc = tn_schemas_load(&reader->schemas, entry->file.schema_id, &schema, err);
+    }
+    if (rc == TN_OK) {
+        rc = tn_name_bucket(&worker->arena, reader->root, reader->schema, &reader->options,
+                            entry->partition, entry->bucket, &dir, err);
+    }
+    if (rc != TN_OK) {
+        return rc;
+    }
+    const char *path = tn_arena_format(&worker->arena, "%s%s", dir, entry->file.file_name);
+    static struct tn_data_reader data;
+    rc = tn_data_reader_open(&data, path, entry->file.file_size, entry->file.level, schema,
+                             &inc->projection.read, worker, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    struct tn_kv kv;
+    while (rc == TN_OK && inc->printer.left != 0) {
+        rc = tn_iter_next(&data.iter, &kv, err);
+        if (rc == TN_OK && (!inc->spec->predicate ||
+                            tn_predicate_match(inc->spec->predicate, &inc->projection.layout,
+                                               inc->projection.column_of, kv.row))) {
+            rc = print_row(&inc->printer, &kv, err);
+        }
+    }
+    tn_iter_close(&data.iter);
+    tn_arena_reset(&worker->arena, mark);
+    return rc == TN_ABSENT ? TN_OK : rc;
+}
+
+static tn_rc print_added(void *user, const struct tn_entry *entry, struct tn_err *err)
+{
+    return entry->kind == TN_ENTRY_ADD ? print_file(user, entry, err) : TN_OK;
+}
+
+static tn_rc print_delta(struct increment *inc, int64_t id, struct tn_err *err)
+{
+    struct tn_reader *reader = inc->reader;
+    struct tn_arena *arena = &reader->app->table;
+    size_t mark = tn_arena_mark(arena);
+    struct tn_snapshot snapshot;
+    tn_rc rc = tn_snapshot_read(&reader->app->posix.io, reader->root, id, arena, &snapshot, err);
+    if (rc == TN_ABSENT) {
+        rc = tn_err_set(err, TN_INVALID, 0, "snapshot %" PRId64 " is not there (any more)", id);
+    }
+    if (rc == TN_OK && strcmp(snapshot.commit_kind, "APPEND") == 0) {
+        struct tn_live_filter all = {0};
+        rc = tn_list_each(reader->root, snapshot.delta_manifest_list,
+                          snapshot.delta_manifest_list_size.present
+                              ? snapshot.delta_manifest_list_size.value
+                              : -1,
+                          &all, &reader->app->workers[TN_LANE_SHORT], print_added, inc, err);
+    }
+    (void)mark; /* schemas that were loaded meanwhile live in this arena */
+    return rc;
+}
+
+static tn_rc print_incremental(struct tn_reader *reader, const struct tn_scan_spec *spec,
+                               struct tn_err *err)
+{
+    static struct increment inc;
+    char *end;
+    long long from = strtoll(o.incremental, &end, 10);
+    long long to = *end == ',' ? strtoll(end + 1, &end, 10) : -1;
+    if (*end != 0 || from < 0 || to < from) {
+        return tn_err_set(err, TN_INVALID, 0, "--incremental %s: want A,B with A <= B",
+                          o.incremental);
+    }
+    inc = (struct increment){.reader = reader, .spec = spec};
+    tn_rc rc = tn_projection_init(&inc.projection, spec, &reader->app->table, err);
+    inc.printer = (struct printer){.projection = &inc.projection, .left = o.limit};
+    if (rc == TN_OK) {
+        rc = open_printer(&inc.printer, reader->app, spec->schema, spec, err);
+    }
+    for (int64_t id = from + 1; rc == TN_OK && id <= to; id++) {
+        rc = print_delta(&inc, id, err);
+    }
+    return rc == TN_OK ? tn_output_close(&inc.printer.output, err) : rc;
+}
+
+static tn_rc print_nothing(struct tn_reader *reader, const struct tn_scan_spec *spec,
+                           struct tn_err *err)
+{
+    static struct tn_projection projection;
+    static struct printer printer;
+    tn_rc rc = tn_projection_init(&projection, spec, &reader->app->table, err);
+    printer = (struct printer){.projection = &projection};
+    if (rc == TN_OK) {
+        rc = open_printer(&printer, reader->app, spec->schema, spec, err);
+    }
+    return rc == TN_OK ? tn_output_close(&printer.output, err) : rc;
+}
+
+static tn_rc cat(struct tn_app *app, const char *table, struct tn_err *err)
+{
+    static struct tn_reader reader;
+    tn_rc rc = tn_reader_open(&reader, app, table, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    struct tn_predicate *predicate = NULL;
+    struct tn_scan_spec spec = {.root = reader.root,
+                                .snapshot = &reader.snapshot,
+                                .schema = reader.schema,
+                                .options = &reader.options,
+                                .schemas = &reader.schemas};
+    if (o.columns) {
+        rc = tn_reader_fields(&reader, o.columns, &spec.fields, &spec.field_count, err);
+    }
+    if (rc == TN_OK && o.where) {
+        rc = tn_predicate_parse(o.where, reader.schema, &app->table, &predicate, err);
+        spec.predicate = predicate;
+    }
+    if (rc != TN_OK) {
+        return rc;
+    }
+    if (reader.empty) {
+        return print_nothing(&reader, &spec, err);
+    }
+    return o.incremental ? print_incremental(&reader, &spec, err) : print_scan(&reader, &spec, err);
+}
+
+static int run(const struct tn_text_list *words)
+{
+    if (words->count != 1) {
+        return tn_say_usage(&tn_cmd_cat);
+    }
+    static struct tn_app app;
+    struct tn_err err = {0};
+    tn_rc rc = tn_boot(&app, false, &err);
+    if (rc != TN_OK) {
+        return tn_say_error(rc, &err);
+    }
+    rc = cat(&app, words->items[0], &err);
+    int code = rc == TN_OK ? 0 : tn_say_error(rc, &err);
+    tn_shut(&app);
+    return code;
+}
+
+const struct tn_command tn_cmd_cat = {
+    "cat", "cat D.T", "prints the merged rows", flags, sizeof flags / sizeof flags[0], run,
+};

@@ -1,0 +1,270 @@
+/* tarn create: a table's schema-0. */
+#include <stdio.h>
+
+#include "app/cmd.h"
+#include "base/check.h"
+#include "file/names.h"
+#include "schema/options.h"
+#include "table/recover.h"
+
+static struct {
+    const char *schema_file;
+    struct tn_text_list fields;
+    struct tn_text_list options;
+    const char *primary_key;
+    const char *partition_by;
+    const char *comment;
+} o;
+
+static const struct tn_flag flags[] = {
+    {"schema", 0, TN_FLAG_TEXT, &o.schema_file, "FILE",
+     "JSON: fields, primaryKeys, partitionKeys, options, comment"},
+    {"field", 0, TN_FLAG_LIST, &o.fields, "'NAME TYPE'", "a column; repeat it"},
+    {"primary-key", 0, TN_FLAG_TEXT, &o.primary_key, "A,B", "the key's columns"},
+    {"partition-by", 0, TN_FLAG_TEXT, &o.partition_by, "P", "the partition's columns"},
+    {"option", 0, TN_FLAG_LIST, &o.options, "K=V", "a table option; repeat it"},
+    {"comment", 0, TN_FLAG_TEXT, &o.comment, "TEXT", "of the table"},
+};
+
+enum { SPLIT_MAX = 64 };
+
+static tn_rc split(const char *text, struct tn_arena *arena, const char **names, uint32_t *count,
+                   struct tn_err *err)
+{
+    *count = 0;
+    while (text && *text) {
+        size_t size = strcspn(text, ",");
+        if (*count == SPLIT_MAX) {
+            return tn_err_set(err, TN_INVALID, 0, "more than %d key columns", SPLIT_MAX);
+        }
+        names[*count] = tn_arena_text(arena, (struct tn_bytes){(const unsigned char *)text, size});
+        if (!names[(*count)++]) {
+            return tn_err_set(err, TN_AGAIN, 0, "no memory for the schema");
+        }
+        text += size + (text[size] == ',');
+    }
+    return TN_OK;
+}
+
+static tn_rc parse_field(const char *text, struct tn_arena *arena, struct tn_field *field,
+                         struct tn_err *err)
+{
+    size_t name_size = strcspn(text, " ");
+    struct tn_bytes name = {(const unsigned char *)text, name_size};
+    const char *type = text + name_size + strspn(text + name_size, " ");
+    field->name = tn_arena_text(arena, name);
+    if (!field->name) {
+        return tn_err_set(err, TN_AGAIN, 0, "no memory for the schema");
+    }
+    tn_rc rc = *type ? tn_type_parse(tn_bytes_of(type), &field->type, err)
+                     : tn_err_set(err, TN_INVALID, 0, "the type is missing");
+    return rc == TN_OK ? rc : tn_err_in(err, "field '%s'", field->name);
+}
+
+static tn_rc add_option(const char *text, struct tn_arena *arena, struct tn_schema *schema,
+                        struct tn_err *err)
+{
+    const char *equals = strchr(text, '=');
+    if (!equals) {
+        return tn_err_set(err, TN_INVALID, 0, "--option %s: want KEY=VALUE", text);
+    }
+    struct tn_bytes key = {(const unsigned char *)text, (size_t)(equals - text)};
+    const char *kept = tn_arena_text(arena, key);
+    if (!kept) {
+        return tn_err_set(err, TN_AGAIN, 0, "no memory for the schema");
+    }
+    for (uint32_t i = 0; i < schema->option_count; i++) {
+        if (strcmp(schema->options[i].key, kept) == 0) {
+            schema->options[i].value = equals + 1;
+            return TN_OK;
+        }
+    }
+    schema->options[schema->option_count++] = (struct tn_option){kept, equals + 1};
+    return TN_OK;
+}
+
+/* Room for what the command line adds behind what the file had. */
+static tn_rc add_options(struct tn_arena *arena, struct tn_schema *schema, struct tn_err *err)
+{
+    struct tn_option *options =
+        tn_arena_take(arena, (schema->option_count + o.options.count + 1) * sizeof *options);
+    if (!options) {
+        return tn_err_set(err, TN_AGAIN, 0, "no memory for the schema");
+    }
+    if (schema->option_count > 0) {
+        memcpy(options, schema->options, schema->option_count * sizeof *options);
+    }
+    schema->options = options;
+    tn_rc rc = TN_OK;
+    for (uint32_t i = 0; rc == TN_OK && i < o.options.count; i++) {
+        rc = add_option(o.options.items[i], arena, schema, err);
+    }
+    if (rc == TN_OK && !tn_schema_option(schema, "file.format")) {
+        schema->options[schema->option_count++] = (struct tn_option){"file.format", "avro"};
+    }
+    return rc;
+}
+
+static tn_rc schema_from_flags(struct tn_arena *arena, struct tn_schema *schema, struct tn_err *err)
+{
+    const char *primary[SPLIT_MAX];
+    const char *partition[SPLIT_MAX];
+    uint32_t primary_count;
+    uint32_t partition_count;
+    *schema = (struct tn_schema){.version = 3, .comment = o.comment};
+    schema->fields = tn_arena_take(arena, (o.fields.count + 1) * sizeof *schema->fields);
+    if (!schema->fields) {
+        return tn_err_set(err, TN_AGAIN, 0, "no memory for the schema");
+    }
+    tn_rc rc = TN_OK;
+    for (uint32_t i = 0; rc == TN_OK && i < o.fields.count; i++) {
+        rc = parse_field(o.fields.items[i], arena, &schema->fields[i], err);
+    }
+    schema->field_count = o.fields.count;
+    if (rc == TN_OK) {
+        rc = split(o.primary_key, arena, primary, &primary_count, err);
+    }
+    if (rc == TN_OK) {
+        rc = split(o.partition_by, arena, partition, &partition_count, err);
+    }
+    return rc == TN_OK ? tn_schema_build(schema, primary, primary_count, partition, partition_count,
+                                         arena, err)
+                       : rc;
+}
+
+static tn_rc schema_from_file(struct tn_arena *arena, struct tn_schema *schema, struct tn_err *err)
+{
+    FILE *file = fopen(o.schema_file, "rb");
+    size_t room = 64 * 1024;
+    unsigned char *text = tn_arena_take_raw(arena, room);
+    if (!file || !text) {
+        if (file) {
+            (void)fclose(file);
+        }
+        return tn_err_set(err, TN_INVALID, 0, "%s can't be read", o.schema_file);
+    }
+    size_t size = fread(text, 1, room - 1, file);
+    (void)fclose(file);
+    text[size] = 0;
+    tn_rc rc = size == room - 1
+                   ? tn_err_set(err, TN_INVALID, 0, "more than %zu bytes", room - 2)
+                   : tn_schema_from_user((struct tn_bytes){text, size}, arena, schema, err);
+    if (rc == TN_OK && o.comment) {
+        schema->comment = o.comment;
+    }
+    return rc == TN_OK ? rc : tn_err_set(err, rc, 0, "%s:%s", o.schema_file, err->text);
+}
+
+/* schema-0 appears whole, with its folder, or not at all; a table that is there already is left
+ * alone. */
+static tn_rc publish_schema(struct tn_app *app, const char *root, struct tn_bytes text,
+                            struct tn_err *err)
+{
+    struct tn_io *io = &app->posix.io;
+    const char *dir = tn_name_in(&app->table, root, TN_DIR_SCHEMA, "");
+    const char *path = tn_name_numbered(&app->table, root, TN_DIR_SCHEMA, "schema-", 0);
+    char uuid[TN_UUID_SIZE];
+    tn_clock_uuid(app->env.clock, uuid);
+    const char *draft = dir ? tn_arena_format(&app->table, "%s.schema-0.%s.tmp", dir, uuid) : NULL;
+    if (!draft || !path) {
+        return tn_err_set(err, TN_AGAIN, 0, "no memory for the schema's name");
+    }
+    tn_rc rc = io->vtable->make_dir(io, dir, err);
+    if (rc == TN_OK) {
+        rc = tn_io_write_new(io, draft, text, err);
+    }
+    if (rc == TN_OK) {
+        rc = io->vtable->sync(io, &draft, 1, err);
+    }
+    if (rc == TN_OK) {
+        rc = io->vtable->rename_new(io, draft, path, err);
+        if (rc != TN_OK) {
+            struct tn_err ignored = {0};
+            (void)io->vtable->unlink(io, draft, &ignored);
+        }
+    }
+    return rc == TN_OK ? io->vtable->sync(io, &dir, 1, err) : rc;
+}
+
+static void say_hazards(const struct tn_schema *schema, const struct tn_options *options)
+{
+    static char text[8192];
+    struct tn_buf lines;
+    tn_buf_init(&lines, text, sizeof text - 1);
+    tn_options_hazards(schema, options, &lines);
+    text[lines.size] = 0;
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        (void)fprintf(stderr, "tarn: warning: %s\n", line);
+    }
+}
+
+static tn_rc create(struct tn_app *app, const char *table, struct tn_err *err)
+{
+    struct tn_arena *arena = &app->table;
+    struct tn_schema schema;
+    struct tn_options options;
+    const char *root;
+    tn_rc rc = tn_name_table_root(arena, table, &root, err);
+    if (rc == TN_OK) {
+        rc = o.schema_file ? schema_from_file(arena, &schema, err)
+                           : schema_from_flags(arena, &schema, err);
+    }
+    if (rc == TN_OK) {
+        rc = add_options(arena, &schema, err);
+    }
+    if (rc == TN_OK) {
+        rc = tn_schema_check_create(&schema, arena, err);
+    }
+    if (rc == TN_OK) {
+        rc = tn_options_read(&schema, TN_OPTIONS_CREATE, arena, &options, err);
+    }
+    if (rc != TN_OK) {
+        return rc;
+    }
+    schema.time_ms = app->env.clock->vtable->now_ms(app->env.clock);
+    struct tn_buf text;
+    size_t size = tn_arena_free(arena) / 2;
+    void *memory = tn_arena_take_raw(arena, size);
+    tn_buf_init(&text, memory, size);
+    tn_schema_encode(&schema, &text);
+    if (text.overflow) {
+        return tn_err_set(err, TN_AGAIN, 0, "the schema needs more than %zu KB", size / 1024);
+    }
+    if (!tn_common.quiet) {
+        say_hazards(&schema, &options);
+    }
+    rc = publish_schema(app, root, tn_buf_bytes(&text), err);
+    return rc == TN_EXISTS ? tn_err_set(err, TN_INVALID, 0, "table %s exists", table) : rc;
+}
+
+static int run(const struct tn_text_list *words)
+{
+    if (words->count != 1 || (!o.schema_file && o.fields.count == 0)) {
+        return tn_say_usage(&tn_cmd_create);
+    }
+    static struct tn_app app;
+    struct tn_err err = {0};
+    int lock = -1;
+    tn_rc rc = tn_boot(&app, true, &err);
+    if (rc == TN_OK) {
+        rc = tn_table_lock(&app.posix.io, words->items[0], "tarn create", &app.table, &lock, &err);
+    }
+    if (rc == TN_OK) {
+        rc = create(&app, words->items[0], &err);
+    }
+    int code = rc == TN_OK ? 0 : tn_say_error(rc, &err);
+    if (lock >= 0) {
+        app.posix.io.vtable->close(&app.posix.io, lock);
+    }
+    tn_shut(&app);
+    return code;
+}
+
+const struct tn_command tn_cmd_create = {
+    "create",
+    "create D.T --schema FILE | --field ... --primary-key ...",
+    "makes a table",
+    flags,
+    sizeof flags / sizeof flags[0],
+    run,
+};

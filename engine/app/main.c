@@ -1,0 +1,93 @@
+/* tarn: one program, verbs first. */
+#include <stdio.h>
+
+#include "app/cmd.h"
+#include "schema/types.h"
+
+static const struct tn_command *const commands[] = {
+    &tn_cmd_create,
+    &tn_cmd_write,
+    &tn_cmd_cat,
+};
+enum { COMMAND_COUNT = sizeof commands / sizeof commands[0], HELP_SIZE = 8192 };
+
+static void print_overview(FILE *to)
+{
+    (void)fputs("tarn VERB [DB.TABLE] [arguments] [options]\n\n", to);
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        (void)fprintf(to, "  %-34s %s\n", commands[i]->usage, commands[i]->summary);
+    }
+    (void)fputs("\n`tarn VERB --help` lists a verb's options.\n", to);
+}
+
+static int print_help(const struct tn_command *command)
+{
+    static char text[HELP_SIZE];
+    struct tn_buf buf;
+    tn_buf_init(&buf, text, sizeof text);
+    tn_buf_format(&buf, "tarn %s\n%s\n\n", command->usage, command->summary);
+    tn_args_help(command->flags, command->flag_count, &buf);
+    tn_buf_text(&buf, "\n");
+    tn_args_help(tn_common_flags, tn_common_flag_count, &buf);
+    (void)fwrite(text, 1, buf.size, stdout);
+    return 0;
+}
+
+static const struct tn_command *find(const char *name)
+{
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        if (strcmp(commands[i]->name, name) == 0) {
+            return commands[i];
+        }
+    }
+    return NULL;
+}
+
+static int unknown_verb(const char *word)
+{
+    const char *names[COMMAND_COUNT];
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        names[i] = commands[i]->name;
+    }
+    const char *near = tn_nearest_name(tn_bytes_of(word), names, COMMAND_COUNT);
+    (void)fprintf(stderr,
+                  near ? "tarn: verb '%s' is unknown; did you mean '%s'?\n"
+                       : "tarn: verb '%s' is unknown; `tarn help` lists them\n",
+                  word, near);
+    return 2;
+}
+
+int tn_say_error(tn_rc rc, const struct tn_err *err)
+{
+    (void)fflush(stdout);
+    (void)fprintf(stderr, "tarn: %s\n", err->text);
+    return tn_exit_code(rc);
+}
+
+int tn_say_usage(const struct tn_command *command)
+{
+    (void)fprintf(stderr, "tarn: usage: tarn %s\n", command->usage);
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    const char *verb = argc > 1 ? argv[1] : "--help";
+    if (strcmp(verb, "--help") == 0) {
+        print_overview(argc > 1 ? stdout : stderr);
+        return argc > 1 ? 0 : 2;
+    }
+    const struct tn_command *command = find(verb);
+    if (!command) {
+        return unknown_verb(verb);
+    }
+    const struct tn_flag *tables[] = {command->flags, tn_common_flags};
+    const uint32_t counts[] = {command->flag_count, tn_common_flag_count};
+    static struct tn_text_list words;
+    struct tn_err err = {0};
+    tn_rc rc = tn_args_parse(argc - 2, argv + 2, tables, counts, 2, &words, &err);
+    if (rc != TN_OK) {
+        return tn_say_error(rc, &err);
+    }
+    return tn_common.help ? print_help(command) : command->run(&words);
+}

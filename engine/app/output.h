@@ -1,0 +1,37 @@
+/* output: rows of named cells on standard output, as a table for people, JSON lines or csv.
+ *
+ * Without --format it is a table on a terminal and JSON lines into a pipe. A table's widths come
+ * from the first rows that fit its buffer; longer cells later on push their line out.
+ */
+#pragma once
+
+#include "app/boot.h"
+
+struct tn_cell {
+    struct tn_bytes text; /* for csv and tables */
+    struct tn_bytes json; /* for JSON: a whole JSON value; data NULL: `text` as a string */
+    bool null;
+};
+
+struct tn_output {
+    enum tn_format format;
+    const char *const *names;
+    uint32_t count;
+    struct tn_buf line;
+    struct tn_buf held; /* a table's first rows: lengths and texts */
+    uint32_t held_rows;
+    uint32_t *widths; /* code points */
+    bool heading_done;
+    uint64_t rows;
+};
+
+/* `arena` gives 64 KiB for a line and 64 KiB for a table's first rows. */
+TN_MUST_USE tn_rc tn_output_open(struct tn_output *output, const char *const *names, uint32_t count,
+                                 struct tn_arena *arena, struct tn_err *err);
+/* One row of `count` cells. IO when standard output is gone. */
+TN_MUST_USE tn_rc tn_output_row(struct tn_output *output, const struct tn_cell *cells,
+                                struct tn_err *err);
+/* A row that is JSON already, for TN_FORMAT_JSON. */
+TN_MUST_USE tn_rc tn_output_json(struct tn_output *output, struct tn_bytes json,
+                                 struct tn_err *err);
+TN_MUST_USE tn_rc tn_output_close(struct tn_output *output, struct tn_err *err);

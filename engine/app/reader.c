@@ -1,0 +1,163 @@
+#include "app/reader.h"
+
+#include <inttypes.h>
+
+#include "file/names.h"
+
+struct tn_reader_at tn_reader_at;
+
+static tn_rc find_tag(struct tn_reader *r, const char *tag, struct tn_err *err)
+{
+    const char *path = tn_arena_format(&r->app->table, "%s/%stag-%s", r->root, TN_DIR_TAG, tag);
+    if (!path || strchr(tag, '/')) {
+        return tn_err_set(err, TN_INVALID, 0, "'%s' is no tag's name", tag);
+    }
+    tn_rc rc = tn_snapshot_read_path(&r->app->posix.io, path, &r->app->table, &r->snapshot, err);
+    return rc == TN_ABSENT ? tn_err_set(err, TN_INVALID, 0, "%s has no tag '%s'", r->name, tag)
+                           : rc;
+}
+
+/* Snapshot times grow with ids, so this bisects. */
+static tn_rc find_as_of(struct tn_reader *r, const char *text, struct tn_err *err)
+{
+    struct tn_type type = {.kind = TN_TYPE_TIMESTAMP_LTZ, .nullable = true, .precision = 9};
+    unsigned char scratch[64];
+    struct tn_buf buf;
+    tn_buf_init(&buf, scratch, sizeof scratch);
+    struct tn_value value;
+    tn_rc rc = tn_value_parse(&type, TN_EPOCH_MS, tn_bytes_of(text), &buf, &value, err);
+    if (rc != TN_OK) {
+        return tn_err_in(err, "--as-of");
+    }
+    struct tn_arena *arena = &r->app->table;
+    struct tn_io *io = &r->app->posix.io;
+    int64_t low;
+    int64_t high;
+    rc = tn_snapshot_earliest(io, r->root, arena, &low, err);
+    if (rc == TN_OK) {
+        rc = tn_snapshot_latest(io, r->root, arena, &high, err);
+    }
+    int64_t found = 0;
+    while (rc == TN_OK && low <= high) {
+        size_t mark = tn_arena_mark(arena);
+        int64_t middle = low + (high - low) / 2;
+        struct tn_snapshot snapshot;
+        rc = tn_snapshot_read(io, r->root, middle, arena, &snapshot, err);
+        if (rc == TN_OK && snapshot.time_ms.value <= value.as.i64) {
+            found = middle;
+            low = middle + 1;
+        } else {
+            high = middle - 1;
+        }
+        tn_arena_reset(arena, mark);
+    }
+    if (rc == TN_OK && found == 0) {
+        return tn_err_set(err, TN_INVALID, 0, "%s has no snapshot as old as %s", r->name, text);
+    }
+    return rc == TN_OK ? tn_snapshot_read(io, r->root, found, arena, &r->snapshot, err) : rc;
+}
+
+static tn_rc find_snapshot(struct tn_reader *r, struct tn_err *err)
+{
+    struct tn_io *io = &r->app->posix.io;
+    const struct tn_reader_at *at = &tn_reader_at;
+    if ((at->snapshot != 0) + (at->tag != NULL) + (at->as_of != NULL) > 1) {
+        return tn_err_set(err, TN_INVALID, 0, "only one of --snapshot, --tag and --as-of");
+    }
+    if (at->tag) {
+        return find_tag(r, at->tag, err);
+    }
+    if (at->as_of) {
+        return find_as_of(r, at->as_of, err);
+    }
+    int64_t id = at->snapshot;
+    tn_rc rc = TN_OK;
+    if (id == 0) {
+        rc = tn_snapshot_latest(io, r->root, &r->app->table, &id, err);
+        if (rc == TN_ABSENT) {
+            r->empty = true;
+            return TN_OK;
+        }
+    }
+    if (rc == TN_OK) {
+        rc = tn_snapshot_read(io, r->root, id, &r->app->table, &r->snapshot, err);
+    }
+    return rc == TN_ABSENT
+               ? tn_err_set(err, TN_INVALID, 0, "%s has no snapshot %" PRId64, r->name, id)
+               : rc;
+}
+
+static bool travels(void)
+{
+    return tn_reader_at.snapshot != 0 || tn_reader_at.tag || tn_reader_at.as_of;
+}
+
+static tn_rc open_parts(struct tn_reader *r, struct tn_err *err)
+{
+    struct tn_arena *arena = &r->app->table;
+    tn_rc rc = tn_name_table_root(arena, r->name, &r->root, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    tn_schemas_init(&r->schemas, &r->app->posix.io, r->root, arena);
+    rc = tn_schemas_newest(&r->schemas, &r->newest, err);
+    if (rc == TN_ABSENT) {
+        return tn_err_set(err, TN_ABSENT, 0, "there is no such table");
+    }
+    if (rc == TN_OK) {
+        rc = tn_options_read(r->newest, TN_OPTIONS_READ, arena, &r->options, err);
+    }
+    r->schema = r->newest;
+    if (rc == TN_OK) {
+        rc = find_snapshot(r, err);
+    }
+    if (rc == TN_OK && !r->empty && travels()) {
+        rc = tn_schemas_load(&r->schemas, r->snapshot.schema_id, &r->schema, err);
+    }
+    return rc;
+}
+
+tn_rc tn_reader_open(struct tn_reader *reader, struct tn_app *app, const char *table,
+                     struct tn_err *err)
+{
+    *reader = (struct tn_reader){.app = app, .name = table};
+    tn_rc rc = open_parts(reader, err);
+    return rc == TN_OK ? rc : tn_err_in(err, "%s", table);
+}
+
+static tn_rc unknown_column(const struct tn_reader *reader, struct tn_bytes name,
+                            struct tn_err *err)
+{
+    const char *names[256];
+    uint32_t count = reader->schema->field_count < 256 ? reader->schema->field_count : 256;
+    for (uint32_t i = 0; i < count; i++) {
+        names[i] = reader->schema->fields[i].name;
+    }
+    const char *near = tn_nearest_name(name, names, count);
+    return tn_err_set(err, TN_INVALID, 0, "column '%.*s' is unknown%s%s%s", (int)name.size,
+                      (const char *)name.data, near ? "; did you mean '" : "", near ? near : "",
+                      near ? "'?" : "");
+}
+
+tn_rc tn_reader_fields(const struct tn_reader *reader, const char *names, const uint32_t **fields,
+                       uint32_t *count, struct tn_err *err)
+{
+    uint32_t *index =
+        tn_arena_take(&reader->app->table, (strlen(names) / 2 + 2) * sizeof(uint32_t));
+    if (!index) {
+        return tn_err_set(err, TN_AGAIN, 0, "no memory for --columns");
+    }
+    *count = 0;
+    while (*names) {
+        struct tn_bytes name = {(const unsigned char *)names, strcspn(names, ",")};
+        int32_t field = tn_schema_find(reader->schema, name);
+        if (field < 0) {
+            return unknown_column(reader, name, err);
+        }
+        index[(*count)++] = (uint32_t)field;
+        names += name.size;
+        names += *names == ',';
+    }
+    *fields = index;
+    return TN_OK;
+}

@@ -1,0 +1,43 @@
+/* reader: a table opened for reading at some snapshot: what cat, get, ls, show and fsck start with.
+ */
+#pragma once
+
+#include "app/boot.h"
+#include "commit/snapshot.h"
+#include "read/scan.h"
+
+/* Options that name a snapshot; a verb lists TN_READER_FLAGS among its flags. At most one may be
+ * given. */
+struct tn_reader_at {
+    int64_t snapshot; /* 0: the newest */
+    const char *tag;
+    const char *as_of;
+};
+extern struct tn_reader_at tn_reader_at;
+#define TN_READER_FLAGS                                                         \
+    {"snapshot", 0, TN_FLAG_I64, &tn_reader_at.snapshot, "N", "at snapshot N"}, \
+        {"tag", 0, TN_FLAG_TEXT, &tn_reader_at.tag, "NAME", "at a tag"},        \
+    {                                                                           \
+        "as-of", 0, TN_FLAG_TEXT, &tn_reader_at.as_of, "TIME",                  \
+            "at the newest snapshot not after TIME (UTC)"                       \
+    }
+
+struct tn_reader {
+    struct tn_app *app;
+    const char *name;
+    const char *root;
+    struct tn_schemas schemas;
+    const struct tn_schema *newest;
+    const struct tn_schema *schema; /* whose columns are read */
+    struct tn_options options;
+    bool empty; /* no snapshot */
+    struct tn_snapshot snapshot;
+};
+
+/* ABSENT: no such table, snapshot or tag. */
+TN_MUST_USE tn_rc tn_reader_open(struct tn_reader *reader, struct tn_app *app, const char *table,
+                                 struct tn_err *err);
+
+/* "a,b" as fields of the reader's schema. */
+TN_MUST_USE tn_rc tn_reader_fields(const struct tn_reader *reader, const char *names,
+                                   const uint32_t **fields, uint32_t *count, struct tn_err *err);
