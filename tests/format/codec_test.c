@@ -174,21 +174,22 @@ struct foreign {
     size_t size; /* of `raw` in it */
 };
 
-/* By hand: literals of both kinds, and the three copies, one over itself. */
+/* By hand: literals of both kinds, and the three copies, near and far, one over itself. */
 static struct foreign snappy_block(unsigned char *memory)
 {
     static const unsigned char elements[] = {
-        0x8d, 0x01,                        /* 141 bytes */
+        0x92, 0x02,                        /* 274 bytes */
         0x0c, 'a',  'b',  'c',  'd',       /* literal of 4 */
         0x05, 0x04,                        /* copy 1: 5 bytes from 4 back */
-        0xf0, 0x03, 'w',  'x',  'y',  'z', /* literal of 4, length in a byte of its own */
+        0xf0, 0x03, 'w',  'x',  'y',  'z', /* literal of 4, its length in a byte of its own */
         0xfe, 0x01, 0x00,                  /* copy 2: 64 bytes from 1 back */
         0xff, 0x40, 0x00, 0x00, 0x00,      /* copy 4: 64 bytes from 64 back */
+        0xfe, 0x01, 0x00, 0xfe, 0x01, 0x00, 0x25, 0x0d, /* copy 1: 5 bytes from 269 back */
     };
-    size_t size = 0;
+    size_t size = 274;
     memcpy(raw, "abcdabcdawxyz", 13);
-    memset(raw + 13, 'z', 128);
-    size = 141;
+    memset(raw + 13, 'z', 256);
+    memcpy(raw + 269, "abcda", 5);
     memcpy(memory, elements, sizeof elements);
     uint32_t crc = tn_hash_crc32((struct tn_bytes){raw, size});
     tn_store_u32_be(memory + sizeof elements, crc);
