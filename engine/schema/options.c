@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <stddef.h>
 
+#include "schema/decoder.h"
+
 struct reader {
     const struct tn_schema *schema;
     enum tn_options_use use;
@@ -160,6 +162,19 @@ static const struct unit duration_units[] = {
 
 #define ENTRIES(array) (sizeof(array) / sizeof((array)[0]))
 
+static bool scale_number(int64_t number, int64_t scale, int64_t *value)
+{
+    if (scale < 0) {
+        *value = number / -scale;
+        return true;
+    }
+    if (scale == 0 || number > INT64_MAX / scale) {
+        return false;
+    }
+    *value = number * scale;
+    return true;
+}
+
 static bool parse_scaled(struct tn_bytes text, const struct unit *units, size_t count,
                          int64_t *value)
 {
@@ -170,11 +185,8 @@ static bool parse_scaled(struct tn_bytes text, const struct unit *units, size_t 
     }
     rest = trim(rest);
     for (size_t i = 0; i < count; i++) {
-        int64_t scale = units[i].scale;
         if (same_word(rest, units[i].name)) {
-            bool fits = scale < 0 || number <= INT64_MAX / scale;
-            *value = !fits ? *value : scale < 0 ? number / -scale : number * scale;
-            return fits;
+            return scale_number(number, units[i].scale, value);
         }
     }
     return false;
@@ -339,16 +351,6 @@ static tn_rc read_column(struct reader *r, const struct option *option, const ch
     return rc;
 }
 
-static bool among(struct tn_columns columns, uint32_t field)
-{
-    for (uint32_t i = 0; i < columns.count; i++) {
-        if (columns.index[i] == field) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Commas, and no blanks around them: Java takes a blank for a part of the name. */
 static tn_rc read_columns(struct reader *r, const struct option *option, const char *value)
 {
@@ -365,7 +367,7 @@ static tn_rc read_columns(struct reader *r, const struct option *option, const c
         size_t size = strcspn(start, ",");
         struct tn_bytes name = {(const unsigned char *)start, size};
         rc = find_column(r, option, name, &index[columns.count]);
-        if (rc == TN_OK && among(columns, index[columns.count])) {
+        if (rc == TN_OK && tn_columns_have(columns, index[columns.count])) {
             return invalid(r, option->name, value, "names a column twice");
         }
         columns.count++;
@@ -942,10 +944,11 @@ static tn_rc check_bucket_key(const struct reader *r)
     const char *text = value_of(schema, "bucket-key");
     struct tn_columns key = r->options->bucket_key;
     for (uint32_t i = 0; i < key.count; i++) {
-        if (schema->primary_keys.count > 0 && !among(schema->primary_keys, key.index[i])) {
+        if (schema->primary_keys.count > 0 &&
+            !tn_columns_have(schema->primary_keys, key.index[i])) {
             return invalid(r, "bucket-key", text, "is not part of the primary key");
         }
-        if (among(schema->partition_keys, key.index[i])) {
+        if (tn_columns_have(schema->partition_keys, key.index[i])) {
             return invalid(r, "bucket-key", text, "names a partition key");
         }
     }
@@ -1132,7 +1135,7 @@ static void key_without_partition(const struct tn_schema *schema, struct tn_buf 
 {
     for (uint32_t i = 0; i < schema->partition_keys.count; i++) {
         uint32_t field = schema->partition_keys.index[i];
-        if (schema->primary_keys.count > 0 && !among(schema->primary_keys, field)) {
+        if (schema->primary_keys.count > 0 && !tn_columns_have(schema->primary_keys, field)) {
             tn_buf_format(
                 lines,
                 "the primary key lacks the partition key '%s': the same key lives once in "

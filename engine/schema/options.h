@@ -1,11 +1,12 @@
 /* options: every table option that tarn knows, in one array: name, type, default, bounds, who must
  * obey it, help. `tarn help options` prints it.
  *
- * An option is either obeyed (it fills a member of tn_options), or harmless to tarn (it concerns engines
- * and catalogs: `scan.*`, `sink.*`, ...), or it changes what a writer must do and tarn cannot do that yet:
- * then it is refused by name at create and write. Reading refuses only what changes what is read.
- * Options that are not in the array at all are kept in the schema and ignored, unless they begin like
- * one that matters (`fields.`), with a warning. Source: format spec, 14; Paimon, CoreOptions.
+ * An option is either obeyed (it fills a member of tn_options), or harmless to tarn (it concerns
+ * engines and catalogs: `scan.*`, `sink.*`, ...), or it changes what a writer must do and tarn
+ * cannot do that yet: then it is refused by name at create and write. Reading refuses only what
+ * changes what is read. Options that are not in the array at all are kept in the schema and
+ * ignored, unless they begin like one that matters (`fields.`), with a warning. Source: format
+ * spec, 14; Paimon, CoreOptions.
  */
 #pragma once
 
@@ -24,7 +25,7 @@ enum tn_stats_mode { TN_STATS_NONE, TN_STATS_COUNTS, TN_STATS_TRUNCATE, TN_STATS
 enum tn_bucket_function { TN_BUCKET_HASH, TN_BUCKET_MOD };
 
 struct tn_options {
-    int32_t bucket;              /* > 0, or -1 (append tables) */
+    int32_t bucket;               /* > 0, or -1 (append tables) */
     struct tn_columns bucket_key; /* into the schema's fields; never empty for bucket > 0 */
     enum tn_bucket_function bucket_function;
     struct tn_columns sequence_fields; /* into the schema's fields; may be empty */
@@ -35,17 +36,18 @@ struct tn_options {
     bool write_only;
     bool thin_mode; /* data-file.thin-mode: no _KEY_ columns */
 
-    const char *data_file_prefix;         /* "data-" */
-    const char *path_directory;           /* data-file.path-directory: "" or "data/" */
-    const char *partition_default_name;   /* "__DEFAULT_PARTITION__" */
+    const char *data_file_prefix;       /* "data-" */
+    const char *path_directory;         /* data-file.path-directory: "" or "data/" */
+    const char *partition_default_name; /* "__DEFAULT_PARTITION__" */
     bool partition_legacy_name;
     bool suffix_compression; /* file.suffix.include.compression */
 
-    enum tn_codec_id codec; /* file.compression: zstd, null/none, deflate; snappy and bzip2 are refused */
+    enum tn_codec_id
+        codec; /* file.compression: zstd, null/none, deflate; snappy and bzip2 are refused */
     int32_t zstd_level;
     enum tn_codec_id manifest_codec; /* manifest.compression */
-    int64_t target_file_size;     /* bytes */
-    int64_t write_buffer_size;    /* a hint; the board's pages decide */
+    int64_t target_file_size;        /* bytes */
+    int64_t write_buffer_size;       /* a hint; the board's pages decide */
 
     enum tn_stats_mode *stats_modes; /* per field */
     uint32_t *stats_lengths;         /* per field: n of truncate(n), code points */
@@ -58,15 +60,15 @@ struct tn_options {
     int32_t compaction_trigger; /* num-sorted-run.compaction-trigger */
     int32_t stop_trigger;
     int32_t num_levels;
-    int32_t max_size_amplification; /* percent */
-    int32_t size_ratio;             /* percent */
-    int64_t optimization_interval_ms; /* -1: unset */
-    int64_t total_size_threshold;     /* -1: unset */
+    int32_t max_size_amplification;     /* percent */
+    int32_t size_ratio;                 /* percent */
+    int64_t optimization_interval_ms;   /* -1: unset */
+    int64_t total_size_threshold;       /* -1: unset */
     int64_t incremental_size_threshold; /* -1: unset */
-    int32_t min_file_num;             /* append tables: compaction.min.file-num */
-    bool force_compact;               /* commit.force-compact */
-    bool force_up_level0;             /* compaction.force-up-level-0 */
-    bool force_rewrite;               /* compaction.force-rewrite-all-files */
+    int32_t min_file_num;               /* append tables: compaction.min.file-num */
+    bool force_compact;                 /* commit.force-compact */
+    bool force_up_level0;               /* compaction.force-up-level-0 */
+    bool force_rewrite;                 /* compaction.force-rewrite-all-files */
 
     int32_t snapshot_retained_min;
     int32_t snapshot_retained_max; /* INT32_MAX: unlimited */
@@ -76,24 +78,26 @@ struct tn_options {
     int32_t commit_max_retries;
 };
 
-/* Reads a schema's options. For CREATE and WRITE everything that cannot be obeyed is UNSUPPORTED by name,
- * a bad value INVALID with what is allowed; for READ only what changes the rows (merge engines other
- * than deduplicate, deletion vectors, dynamic and postpone buckets of primary-key tables, file formats are
- * seen by the file's name). Memory strings like "128 mb" and durations like "1 h" as in Paimon. */
+/* Reads a schema's options. For CREATE and WRITE everything that cannot be obeyed is UNSUPPORTED by
+ * name, a bad value INVALID with what is allowed; for READ only what changes the rows (merge
+ * engines other than deduplicate, deletion vectors, dynamic and postpone buckets of primary-key
+ * tables, file formats are seen by the file's name). Memory strings like "128 mb" and durations
+ * like "1 h" as in Paimon. */
 TN_MUST_USE tn_rc tn_options_read(const struct tn_schema *schema, enum tn_options_use use,
                                   struct tn_arena *arena, struct tn_options *options,
                                   struct tn_err *err);
 
-/* Appends one line a hazard that it sees in the schema and its options (write-only without expiry, descending
- * sequence, fixed buckets with a key that lacks the partition, deletes under sequence.field, an unknown option
- * with the nearest known name, ...). */
+/* Appends one line a hazard that it sees in the schema and its options (write-only without expiry,
+ * descending sequence, fixed buckets with a key that lacks the partition, deletes under
+ * sequence.field, an unknown option with the nearest known name, ...). */
 void tn_options_hazards(const struct tn_schema *schema, const struct tn_options *options,
                         struct tn_buf *lines);
 
-/* Appends the array as text: one line an option, "name TAB type TAB default TAB obeyed|refused|harmless TAB
- * help". A name that ends in `*` stands for all that begin so. */
+/* Appends the array as text: one line an option, "name TAB type TAB default TAB
+ * obeyed|refused|harmless TAB help". A name that ends in `*` stands for all that begin so. */
 void tn_options_help(struct tn_buf *lines);
 
-/* Sizes and durations in Paimon's forms: "64 kb", "1g", "128mb"; "10 min", "1h", "1 d", ISO-less. */
+/* Sizes and durations in Paimon's forms: "64 kb", "1g", "128mb"; "10 min", "1h", "1 d", ISO-less.
+ */
 bool tn_parse_size(struct tn_bytes text, int64_t *bytes);
 bool tn_parse_duration(struct tn_bytes text, int64_t *ms);

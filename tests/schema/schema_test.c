@@ -131,6 +131,10 @@ static void old_versions_get_their_defaults(void)
     expect_text(tn_schema_option(&schema, "c"), "0.2");
     expect_text(tn_schema_option(&schema, "bucket"), "1");
     expect_text(tn_schema_option(&schema, "file.format"), "orc");
+    schema = decode("{\"version\":2,\"id\":4,\"fields\":[],\"highestFieldId\":-1,\"partitionKeys\":"
+                    "[],\"primaryKeys\":[],\"options\":{}}");
+    CHECK(schema.option_count == 1);
+    expect_text(tn_schema_option(&schema, "file.format"), "orc");
 }
 
 #define FIELD_K "{\"id\":0,\"name\":\"k\",\"type\":\"INT\"}"
