@@ -31,7 +31,7 @@ struct tn_codec {
     void *compress;   /* ZSTD_CCtx, or NULL when this worker only reads */
     void *decompress; /* ZSTD_DCtx */
     int level;        /* zstd level of `compress` */
-    size_t block_max; /* largest block `compress` was sized for, bytes */
+    size_t block_max; /* bytes of the blocks that the window fits; a larger one compresses a little worse */
 };
 
 /* What tn_codec_init will take, bytes. block_max 0: for reading only. */
@@ -46,8 +46,7 @@ TN_MUST_USE tn_rc tn_codec_init(struct tn_codec *codec, int level, size_t block_
 size_t tn_codec_bound(enum tn_codec_id id, size_t size);
 
 /* Compresses (null, deflate, zstandard) one block and appends it; AGAIN when `out` has less room
- * than tn_codec_bound says or deflate's `scratch` less than 270 KB. For zstandard a block above
- * block_max is UNSUPPORTED. */
+ * than tn_codec_bound says or deflate's `scratch` less than 270 KB. */
 TN_MUST_USE tn_rc tn_codec_compress(struct tn_codec *codec, enum tn_codec_id id,
                                     struct tn_bytes raw, struct tn_arena *scratch,
                                     struct tn_buf *out, struct tn_err *err);
