@@ -91,7 +91,7 @@ demo: deps ## sensors into a table, a lake in a folder, a crash in the middle, a
 	@scripts/demo
 
 fuzz: ## libFuzzer on each decoder, FUZZ_SECONDS each (clang)
-	@scripts/deps/debian build tidy
+	@scripts/deps/debian build fuzz
 	@$(MAKE) --no-print-directory $(fuzz) fuzzers
 	@scripts/test/list fuzz | scripts/test/all build/fuzz/log $(JOBS)
 

@@ -1,0 +1,251 @@
+"""What only whole processes show: a second writer, kill -9, a full disk, damaged files, a wrong command line.
+
+    process_test.py [--seed S] [--kills N] [NAME...]
+
+The simulator cuts the power between any two calls and loses what was not synced; this is the smoke test beside it.
+"""
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import peer
+
+TABLE = peer.TABLE
+COMMITTED = re.compile(r"^committed snapshot=(\d+) rows=(\d+)\b", re.MULTILINE)
+
+
+class Bench:
+    """A warehouse in a folder of its own, with one table."""
+
+    def __init__(self, seed, keyed=True, options=None, folder=None):
+        self.rng = random.Random(seed)
+        self.folder = Path(folder or tempfile.mkdtemp(prefix="tarn-process-"))
+        self.warehouse = self.folder / "warehouse"
+        self.warehouse.mkdir()
+        self.tarn = peer.Tarn(self.warehouse)
+        self.table = self.warehouse / "db.db/t"
+        schema = {"fields": [{"name": "k", "type": "INT"}, {"name": "v", "type": "STRING"}, {"name": "n", "type": "BIGINT"}],
+                  "primaryKeys": ["k"] if keyed else [],
+                  "options": dict({"bucket": "2" if keyed else "-1"}, **(options or {}))}
+        path = self.folder / "schema.json"
+        path.write_text(json.dumps(schema))
+        self.tarn.run("create", TABLE, "--schema", path).ok("create")
+        self.keyed = keyed
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind is None:
+            shutil.rmtree(self.folder)
+
+    def rows(self, count, keys):
+        return [{"k": self.rng.randrange(keys), "v": "x" * self.rng.randrange(40), "n": i} for i in range(count)]
+
+    def file(self, rows):
+        path = self.folder / "rows.json"
+        path.write_text("".join(line(r) + "\n" for r in rows))
+        return path
+
+    def merged(self, rows):
+        return list({r["k"]: r for r in rows}.values()) if self.keyed else rows
+
+    def start(self, *args):
+        argv = [str(peer.TARN), "write", "--warehouse", str(self.warehouse), TABLE, *map(str, args)]
+        return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def line(row):
+    return json.dumps(row, separators=(",", ":"))
+
+
+def need(condition, text):
+    if not condition:
+        raise peer.Failure(text)
+
+
+# ---------------------------------------------------------------- tests
+
+def a_second_writer_says_who_holds_the_table(args):
+    with Bench(args.seed) as b:
+        holder = b.start("-", "--commit-every", "1")
+        holder.stdin.write((line(b.rows(1, 9)[0]) + "\n").encode() * 2)
+        holder.stdin.flush()
+        need(b"committed" in holder.stderr.readline(), "the first writer commits nothing")
+        second = b.tarn.run("write", TABLE, "-", stdin='{"k":1}\n')
+        need(second.rc == 5, "the second writer: exit code %d: %s" % (second.rc, second.err))
+        need(str(holder.pid) in second.err, "it does not say who holds the table: %s" % second.err)
+        b.tarn.cat().ok("a reader beside a writer")
+        holder.stdin.close()
+        need(holder.wait() == 0, "the first writer: exit code %d" % holder.returncode)
+        b.tarn.run("write", TABLE, "-", stdin='{"k":1}\n').ok("a writer after it")
+
+
+def kill_minus_9_costs_nothing_that_was_reported(args):
+    """Append tables show a row that came twice; keyed ones compact as they go."""
+    for keyed in (True, False):
+        with Bench(args.seed, keyed, {"num-sorted-run.compaction-trigger": "3", "snapshot.num-retained.max": "4",
+                                      "snapshot.num-retained.min": "2"}) as b:
+            rows = b.rows(6000, 700)
+            path = b.file(rows)
+            begin = time.monotonic()
+            whole = Bench(args.seed, keyed)
+            whole.tarn.run("write", TABLE, path, "--input", "json", "--commit-every", "200").ok("write")
+            seconds = time.monotonic() - begin
+            shutil.rmtree(whole.folder)
+            for _ in range(args.kills // 2):
+                kill_once(b, rows, path, b.rng.uniform(0, seconds / 4))
+            b.tarn.run("write", TABLE, path, "--input", "json", "--commit-every", "200").ok("write to the end")
+            expect(b, rows, "at the end")
+            b.tarn.run("compact", TABLE, "--full").ok("compact")
+            expect(b, rows, "compacted")
+
+
+def kill_once(b, rows, path, seconds):
+    process = b.start(path, "--input", "json", "--commit-every", "200")
+    time.sleep(seconds)
+    process.send_signal(signal.SIGKILL)
+    err = process.communicate()[1].decode()
+    need(process.returncode in (0, -signal.SIGKILL), "write: exit code %d: %s" % (process.returncode, err))
+    reported = max([int(n) for _, n in COMMITTED.findall(err)], default=0)
+    b.tarn.run("fsck", TABLE).ok("fsck after a kill")
+    got = b.tarn.cat().ok("cat after a kill")
+    # All commits are of 200 rows, but for the last: the table is one of the prefixes.
+    for count in range(reported, len(rows) + 200, 200):
+        if not peer.difference([line(r) for r in b.merged(rows[:count])], got):
+            return
+    raise peer.Failure("after a kill the table is no prefix with the %d reported rows: %d rows" % (reported, len(got)))
+
+
+def expect(b, rows, when):
+    bad = peer.difference([line(r) for r in b.merged(rows)], b.tarn.cat().ok("cat"))
+    need(not bad, "%s: %s" % (when, bad))
+    b.tarn.run("fsck", TABLE).ok("fsck " + when)
+
+
+def a_full_disk_keeps_the_last_snapshot(args):
+    """On a small file system in memory; passed over where mounting is not allowed."""
+    folder = Path(tempfile.mkdtemp(prefix="tarn-full-"))
+    if os.getuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tarn", folder], capture_output=True, check=False).returncode != 0:
+        print("    a full disk: passed over, mount is not allowed here")
+        folder.rmdir()
+        return
+    try:
+        b = Bench(args.seed, folder=folder)
+        rows = b.rows(1000, 300)
+        text = "".join(line(r) + "\n" for r in rows)
+        b.tarn.run("write", TABLE, "-", stdin=text).ok("write")
+        ballast = folder / "ballast"
+        with ballast.open("wb") as f:
+            try:
+                while f.write(b"\0" * 4096):
+                    f.flush()
+            except OSError:
+                pass
+        more = b.rows(1000, 300)
+        result = b.tarn.run("write", TABLE, "-", stdin="".join(line(r) + "\n" for r in more))
+        need(result.rc == 4, "write on a full disk: exit code %d: %s" % (result.rc, result.err))
+        expect(b, rows, "on a full disk")
+        ballast.unlink()
+        b.tarn.run("write", TABLE, "-", stdin="".join(line(r) + "\n" for r in more)).ok("write, with room again")
+        expect(b, rows + more, "with room again")
+    finally:
+        subprocess.run(["umount", folder], check=False)
+        folder.rmdir()
+
+
+def damaged_files_are_named_and_end_nothing(args):
+    """Each file of a table cut short, then with some bytes changed: exit code 3 and its name, or an answer; never a crash."""
+    with Bench(args.seed) as b:
+        for _ in range(3):
+            b.tarn.run("write", TABLE, "-", stdin="".join(line(r) + "\n" for r in b.rows(300, 200))).ok("write")
+        want = b.tarn.cat().ok("cat")
+        for path in sorted(p for p in b.table.rglob("*") if p.is_file()):
+            whole = path.read_bytes()
+            for _ in range(3):
+                path.write_bytes(whole[:b.rng.randrange(len(whole))])
+                damaged(b, path, want, "cut short")
+            for _ in range(10):
+                changed = bytearray(whole)
+                for _ in range(b.rng.choice([1, 1, 4])):
+                    changed[b.rng.randrange(len(changed))] = b.rng.randrange(256)
+                path.write_bytes(changed)
+                damaged(b, path, None, "changed")
+            path.write_bytes(whole)
+        need(not peer.difference(want, b.tarn.cat().ok("cat")), "the table is not as it was")
+
+
+def damaged(b, path, want, how):
+    result = b.tarn.cat()
+    what = "%s %s" % (path.relative_to(b.table), how)
+    need(result.rc in (0, 2, 3), "%s: cat: exit code %d: %s" % (what, result.rc, result.err))
+    if result.rc == 3:
+        need(path.name in result.err, "%s: cat names another file: %s" % (what, result.err))
+    elif want is not None and result.rc == 0:
+        # A hint, or a file that nothing newer reaches, may be damaged without harm.
+        need(not peer.difference(want, result.lines), "%s: cat gives wrong rows" % what)
+    checked = b.tarn.run("fsck", TABLE)
+    need(checked.rc in (0, 1, 2, 3), "%s: fsck: exit code %d: %s" % (what, checked.rc, checked.err))
+
+
+def a_wrong_command_line_changes_nothing(args):
+    with Bench(args.seed) as b:
+        for words, hint in ((["creat", "db.x"], "create"), (["cat", "db.t", "--colums", "k"], "columns"),
+                            (["cat", "db.t", "--where", "kk = 1"], "k"), (["write", "db.t", "-", "--input", "jsno"], "json"),
+                            (["cat", "db.nothing"], "nothing"), (["cat", "db.t", "--snapshot", "99"], "99")):
+            result = b.tarn.run(*words, stdin="")
+            need(result.rc == 2, "%s: exit code %d: %s" % (words, result.rc, result.err))
+            need(hint in result.err and len(result.err.strip().splitlines()) == 1 and not result.lines,
+                 "%s: said: %s%s" % (words, result.err, result.lines))
+        for options, word in (({"merge-engine": "aggregation"}, "merge-engine"), ({"changelog-producer": "input"}, "changelog-producer"),
+                              ({"bucket": "-1"}, "bucket"), ({"file.format": "orc"}, "file.format")):
+            refused(b, [{"name": "k", "type": "INT"}], options, word)
+        refused(b, [{"name": "k", "type": "DOUBLE"}], {"bucket": "1"}, "DOUBLE")
+        refused(b, [{"name": "k", "type": "INT"}, {"name": "a", "type": "ARRAY<INT>"}], {"bucket": "1"}, "a")
+        refused(b, [{"name": "k", "type": "INT"}, {"name": "a", "type": "DUOBLE"}], {"bucket": "1"}, "DOUBLE")
+
+
+def refused(b, fields, options, word):
+    path = b.folder / "refused.json"
+    path.write_text(json.dumps({"fields": fields, "primaryKeys": ["k"], "options": dict({"bucket": "1"}, **options)}))
+    result = b.tarn.run("create", "db.refused", "--schema", path)
+    need(result.rc == 2 and word in result.err, "create with %s %s: exit code %d: %s" % (fields, options, result.rc, result.err))
+    need(not (b.warehouse / "db.db/refused").exists(), "create with %s left a table" % options)
+
+
+TESTS = [a_second_writer_says_who_holds_the_table, kill_minus_9_costs_nothing_that_was_reported, a_full_disk_keeps_the_last_snapshot,
+         damaged_files_are_named_and_end_nothing, a_wrong_command_line_changes_nothing]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("names", nargs="*")
+    args = parser.parse_args()
+    passed = failed = 0
+    for test in TESTS:
+        if args.names and test.__name__ not in args.names:
+            continue
+        try:
+            test(args)
+            passed += 1
+        except peer.Failure as e:
+            failed += 1
+            print("%s: %s\n  repeat: python3 tests/interop/process_test.py --seed %d --kills %d %s"
+                  % (test.__name__, e, args.seed, args.kills, test.__name__), flush=True)
+    print("%d passed, %d failed" % (passed, failed))
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
