@@ -1,18 +1,23 @@
 /* data_reader: one avro data file as a cursor.
  *
- * Rows come packed in the layout that the caller reads in, which may be part of the table's columns; columns are
- * matched by field id through the schema the file was written with, then by that schema's name in the file
- * (a column that the file lacks is NULL, one whose type was widened since is cast, other casts are
- * UNSUPPORTED by name). The `_KEY_` columns are never used: keys are taken from the values.
+ * Rows come packed in the layout that the caller reads in, which may be part of the table's
+ * columns; columns are matched by field id through the schema the file was written with, then by
+ * that schema's name in the file (a column that the file lacks is NULL, one whose type was widened
+ * since is cast, other casts are UNSUPPORTED by name). The `_KEY_` columns are never used: keys are
+ * taken from the values.
  *
- * Memory, all from the worker's arena, in place until close: the compressed block, the raw block, one packed
- * row, the plan. Sizes come from the file's own block heads, bounded first.
+ * Memory, all from the worker's arena: the compressed block, the raw block, one packed row, the
+ * plan. Sizes come from the file's own block heads, bounded first; a block larger than those before
+ * takes new memory. Close gives nothing back: who opened resets the arena. Deflate and bzip2 need
+ * room while a block is decompressed.
  *
- * `tell` names the row that `next` will give; a reader that is opened later with that position goes on there.
+ * `tell` names the row that `next` will give; a reader that is opened later with that position goes
+ * on there.
  */
 #pragma once
 
 #include "base/arena.h"
+#include "file/data_plan.h"
 #include "file/worker.h"
 #include "format/avro.h"
 #include "merge/iter.h"
@@ -23,12 +28,7 @@ struct tn_data_position {
     uint64_t row;          /* in that block */
 };
 
-/* What a reader wants: columns by field id. */
-struct tn_read_spec {
-    const struct tn_row_layout *layout; /* what rows come in */
-    const int32_t *field_ids;           /* per column of `layout` */
-    struct tn_columns keys;             /* into layout; count 0 for append tables */
-};
+struct tn_data_blocks; /* data_reader.c: where some blocks start */
 
 struct tn_data_reader {
     struct tn_iter iter; /* first */
@@ -39,22 +39,26 @@ struct tn_data_reader {
     bool keyed; /* the file has _SEQUENCE_NUMBER and _VALUE_KIND */
     int32_t level;
     uint64_t file_size;
-    struct tn_avro_header header;
-    struct tn_data_plan *plan; /* data_reader.c */
-    struct tn_buf packed;
-    struct tn_buf raw;
-    struct tn_avro_cursor cursor;
-    int64_t rows_left; /* in the block at hand */
+    struct tn_avro_header header; /* without its schema */
+    struct tn_data_plan plan;
+    struct tn_buf
+        packed; /* a window on the file: compressed block, sync, and the next block's head */
+    uint64_t packed_offset;       /* of its first byte in the file */
+    struct tn_buf raw;            /* decompressed block */
+    struct tn_bytes block;        /* raw, or in files without compression a part of packed */
+    struct tn_avro_cursor cursor; /* in block */
+    int64_t rows_left;            /* in the block at hand */
     struct tn_data_position position;
     uint64_t next_block; /* offset */
     unsigned char *row;
     uint32_t row_capacity;
-    struct tn_value *values;
-    int64_t row_sequence; /* append files: counts rows */
+    int64_t row_sequence;          /* append files: counts rows */
+    struct tn_data_blocks *blocks; /* made by the first seek */
 };
 
-/* `file_schema` is schema-<_SCHEMA_ID of the file>. `file_size` from the manifest bounds what is read (blocks
- * that start behind it are not). All pointers live until close. CORRUPT names file and byte. */
+/* `file_schema` is schema-<_SCHEMA_ID of the file>. `file_size` from the manifest bounds what is
+ * read (blocks that start behind it are not). All pointers live until close. CORRUPT names file and
+ * byte. */
 TN_MUST_USE tn_rc tn_data_reader_open(struct tn_data_reader *reader, const char *path,
                                       int64_t file_size, int32_t level,
                                       const struct tn_schema *file_schema,
@@ -69,4 +73,5 @@ static inline struct tn_data_position tn_data_reader_tell(const struct tn_data_r
     return reader->position;
 }
 
-/* The iter's seek hops over block heads and bisects: one small read a block, log2(blocks) decoded. */
+/* The iter's seek hops over block heads once and bisects from then on: one small read a block, then
+ * log2(blocks) decoded. Only in files with keys. */

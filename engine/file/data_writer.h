@@ -1,12 +1,11 @@
 /* data_writer: rows in key order into one avro data file, with everything its metadata must say.
  *
  *     begin -> add* -> finish            the file is closed and described, not synced
- *              add* -> rest -> wake -> add* ...     between slices of a compaction: the block is ended,
- *                                        the file closed; only the struct and its `state` memory remain
- *              abort                     the file is removed
+ *              add* -> rest -> wake -> add* ...     between slices of a compaction: the block is
+ * ended, the file closed; only the struct and its `state` memory remain abort the file is removed
  *
- * A block ends when its raw bytes reach block_size; a row larger than that has a block of its own. The order of rows
- * (strictly ascending keys) is checked on every add. Source: format spec, 8.
+ * A block ends when its raw bytes reach block_size; a row larger than that has a block of its own.
+ * The order of rows (strictly ascending keys) is checked on every add. Source: format spec, 8.
  */
 #pragma once
 
@@ -18,26 +17,30 @@
 #include "schema/options.h"
 #include "schema/schema.h"
 
+enum { TN_DATA_PATH_MAX = 1024 }; /* bytes of dir and name */
+
 struct tn_data_writer_spec {
     const struct tn_schema *schema;
     const struct tn_options *options;
     const struct tn_row_layout *layout; /* of the whole schema: packed rows come in this */
     struct tn_columns keys;             /* trimmed primary key; count 0 for append tables */
-    const char *dir;                    /* the bucket's folder, final '/'; lives as long as the writer */
-    const char *name;                   /* bare file name, likewise */
+    const char *dir;  /* the bucket's folder, final '/'; lives as long as the writer */
+    const char *name; /* bare file name, likewise */
     int32_t level;
-    int32_t source; /* 0 APPEND, 1 COMPACT */
+    int32_t source;      /* 0 APPEND, 1 COMPACT */
     uint32_t block_size; /* raw bytes a block aims at */
 };
 
 struct tn_data_writer {
     struct tn_data_writer_spec spec;
     struct tn_stats_collector stats;
-    struct tn_worker *worker; /* NULL while resting */
-    struct tn_buf block;      /* raw rows, in the worker's arena */
-    struct tn_buf packed;     /* one compressed block with its head and sync */
-    struct tn_buf key;        /* last key as BinaryRow, in `state` memory */
-    struct tn_bytes min_key;
+    struct tn_io *io;
+    const char *path;            /* dir and name, in `state` memory */
+    struct tn_encode_plan *plan; /* data_writer.c; likewise */
+    struct tn_worker *worker;    /* NULL while resting */
+    struct tn_buf block;         /* raw rows, in the worker's arena */
+    struct tn_buf packed;        /* one compressed block with its head and sync */
+    struct tn_buf min_key;       /* BinaryRow, in `state` memory */
     unsigned char sync[16];
     int file;
     int64_t file_size;
@@ -47,21 +50,36 @@ struct tn_data_writer {
     int64_t min_sequence;
     int64_t max_sequence;
     uint32_t row_size_max;
-    unsigned char *last_row; /* copy, for the order check */
+    unsigned char *last_row; /* copy, for the order check and the last key */
     uint32_t last_row_size;
+    uint64_t last_prefix;
 };
 
-/* Bytes of worker arena a writer needs, and bytes of state. */
+/* The largest raw block that a writer may make: what the worker's codec must be made for. */
+size_t tn_data_writer_block_max(const struct tn_row_layout *layout, uint32_t block_size,
+                                uint32_t row_size_max);
+
+/* Bytes of worker arena a writer takes at begin and at wake. It gives nothing back: once the writer
+ * has rested, finished or aborted, whoever began or woke it resets the arena to where it was.
+ * Deflate takes 270 KB more for the time of a call. */
 size_t tn_data_writer_size(const struct tn_row_layout *layout, uint32_t block_size,
                            uint32_t row_size_max);
 
-/* Creates the file and writes its head. `state` lives until finish or abort. */
+/* Bytes of `state`. */
+size_t tn_data_writer_state_size(const struct tn_row_layout *layout,
+                                 const struct tn_options *options, uint32_t row_size_max);
+
+/* Creates the file, and its folder when there is none, and writes its head. `state` lives until
+ * finish or abort; after an error there is no file and nothing to abort. UNSUPPORTED when a
+ * column's name is none that avro knows, or a type is one that is not written. */
 TN_MUST_USE tn_rc tn_data_writer_begin(struct tn_data_writer *writer,
                                        const struct tn_data_writer_spec *spec,
                                        struct tn_worker *worker, uint32_t row_size_max,
                                        struct tn_arena *state, struct tn_err *err);
 
-/* Adds one row. Costs the encode and, once a block, compression and one append. */
+/* Adds one row. Costs the encode and, once a block, compression and one append. INVALID (nothing
+ * was added) when the row is larger than row_size_max or a timestamp has no microseconds of 64
+ * bits; after any other error the writer can only be aborted. */
 TN_MUST_USE tn_rc tn_data_writer_add(struct tn_data_writer *writer, const struct tn_kv *kv,
                                      struct tn_err *err);
 
@@ -75,7 +93,8 @@ TN_MUST_USE tn_rc tn_data_writer_rest(struct tn_data_writer *writer, struct tn_e
 TN_MUST_USE tn_rc tn_data_writer_wake(struct tn_data_writer *writer, struct tn_worker *worker,
                                       struct tn_err *err);
 
-/* Ends the file. `meta` is made in `arena`. */
+/* Ends the file, which must have rows: no rows have no keys. `meta` is made in `arena`. After an
+ * error the writer is to be aborted. */
 TN_MUST_USE tn_rc tn_data_writer_finish(struct tn_data_writer *writer, struct tn_arena *arena,
                                         struct tn_file_meta *meta, struct tn_err *err);
 void tn_data_writer_abort(struct tn_data_writer *writer);

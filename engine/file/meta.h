@@ -1,9 +1,9 @@
-/* meta: what a manifest says about files: DataFileMeta, manifest entries, and the records of manifest
- * lists, to and from avro bytes.
+/* meta: what a manifest says about files: DataFileMeta, manifest entries, and the records of
+ * manifest lists, to and from avro bytes.
  *
- * Writing uses Paimon 1.3's schemas, all 20 fields of `_FILE`, byte for byte its schema texts. Reading goes by
- * field name over whatever schema the file has (pypaimon and later versions add fields, older ones lack some). Source: format
- * spec, 4 and 5.
+ * Writing uses Paimon 1.3's schemas, all 20 fields of `_FILE`, byte for byte its schema texts.
+ * Reading goes by field name over whatever schema the file has (pypaimon and later versions add
+ * fields, older ones lack some). Source: format spec, 4 and 5.
  */
 #pragma once
 
@@ -30,8 +30,8 @@ struct tn_texts {
     bool present; /* for nullable lists: false is NULL, which differs from empty */
 };
 
-/* Optional numbers are struct tn_json_i64 {value, present}. Strings end in a zero and, like all else, belong to
- * the arena that decoded them. */
+/* Optional numbers are struct tn_json_i64 {value, present}. Strings end in a zero and, like all
+ * else, belong to the arena that decoded them. */
 struct tn_file_meta {
     const char *file_name;
     int64_t file_size; /* bytes */
@@ -98,7 +98,8 @@ TN_MUST_USE tn_rc tn_entry_plan(struct tn_bytes schema, struct tn_arena *arena,
 TN_MUST_USE tn_rc tn_manifest_list_plan(struct tn_bytes schema, struct tn_arena *arena,
                                         struct tn_meta_plan *plan, struct tn_err *err);
 
-/* One record; byte strings and texts are copied into the arena. CORRUPT; AGAIN when the arena is full. */
+/* One record; byte strings and texts are copied into the arena. CORRUPT; AGAIN when the arena is
+ * full. */
 TN_MUST_USE tn_rc tn_entry_decode(const struct tn_meta_plan *plan, struct tn_avro_cursor *cursor,
                                   struct tn_arena *arena, struct tn_entry *entry,
                                   struct tn_err *err);
@@ -106,8 +107,8 @@ TN_MUST_USE tn_rc tn_manifest_meta_decode(const struct tn_meta_plan *plan,
                                           struct tn_avro_cursor *cursor, struct tn_arena *arena,
                                           struct tn_manifest_meta *meta, struct tn_err *err);
 
-/* What makes two entries the same file: partition, bucket, level, name, extra files, embedded index, external
- * path. Source: Paimon, FileEntry.Identifier. */
+/* What makes two entries the same file: partition, bucket, level, name, extra files, embedded
+ * index, external path. Source: Paimon, FileEntry.Identifier. */
 struct tn_hash_128 tn_entry_identity(const struct tn_entry *entry, struct tn_arena *scratch);
 
 /* A deep copy. AGAIN when the arena is full. */

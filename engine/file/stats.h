@@ -1,8 +1,10 @@
-/* stats: minimum, maximum and null count of each column of a file, by the modes of `metadata.stats-mode`.
+/* stats: minimum, maximum and null count of each column of a file, by the modes of
+ * `metadata.stats-mode`.
  *
- * Strings are kept cut to what the mode can store, with a mark whether the longest one goes on; that is enough, since
- * only the cut is written (min cut, max cut and rounded up). A column that saw a NaN, or a value too
- * long for its buffer in `full` mode, has no bounds: fewer statistics are always legal. Source: format spec, 6.4–6.6.
+ * Strings are kept cut to what the mode can store, with a mark whether the longest one goes on;
+ * that is enough, since only the cut is written (min cut, max cut and rounded up). A column that
+ * saw a NaN, or a value too long for its buffer in `full` mode, has no bounds: fewer statistics are
+ * always legal. Source: format spec, 6.4–6.6.
  */
 #pragma once
 
@@ -19,9 +21,13 @@ struct tn_stats_collector {
     const struct tn_row_layout *layout;
 };
 
-/* For all columns of `layout` (those of `schema`). The state lives in `arena` (80 + 2 × 4n bytes a column); it
- * needs no other memory, so a writer can rest between slices. */
-TN_MUST_USE tn_rc tn_stats_init(struct tn_stats_collector *stats, const struct tn_row_layout *layout,
+/* Bytes that tn_stats_init takes. */
+size_t tn_stats_size(const struct tn_row_layout *layout, const struct tn_options *options);
+
+/* For all columns of `layout` (those of `schema`). The state lives in `arena` (96 + 2 × 4n bytes a
+ * column); it needs no other memory, so a writer can rest between slices. */
+TN_MUST_USE tn_rc tn_stats_init(struct tn_stats_collector *stats,
+                                const struct tn_row_layout *layout,
                                 const struct tn_options *options, struct tn_arena *arena,
                                 struct tn_err *err);
 
@@ -36,7 +42,7 @@ TN_MUST_USE tn_rc tn_stats_finish(const struct tn_stats_collector *stats,
                                   struct tn_texts *cols, struct tn_stats *key_stats,
                                   struct tn_err *err);
 
-/* First n code points; for the upper bound rounded up. `out` holds 4n bytes. False: no bound (only U+10FFFF). Both return
- * the size. Exposed for the vectors of the spec. */
+/* First n code points; for the upper bound rounded up. `out` holds 4n bytes. False: no bound (only
+ * U+10FFFF). Both return the size. Exposed for the vectors of the spec. */
 uint32_t tn_stats_cut_min(struct tn_bytes text, uint32_t n, unsigned char *out);
 bool tn_stats_cut_max(struct tn_bytes text, uint32_t n, unsigned char *out, uint32_t *size);

@@ -1,7 +1,7 @@
 /* worker: what one task works with, and shares with nobody while it runs.
  *
- * A context belongs to one worker thread (or to the inline executor). A task takes what it needs from
- * `arena` and leaves it as it found it.
+ * A context belongs to one worker thread (or to the inline executor). A task takes what it needs
+ * from `arena` and leaves it as it found it.
  */
 #pragma once
 

@@ -13,7 +13,7 @@
 #include "sim/disk.h"
 
 enum {
-    SETUP_HEAP_SIZE = 4 << 20,
+    SETUP_HEAP_SIZE = 256 << 10,
     SETUP_ARENA_SIZE = 24 << 20,
     SETUP_BLOCK_MAX = 1 << 20,
     SETUP_FILE_MAX = 4 << 20,

@@ -1,0 +1,655 @@
+#include "file/data_plan.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum decode_kind {
+    DECODE_BOOLEAN,
+    DECODE_I8,
+    DECODE_I16,
+    DECODE_I32,
+    DECODE_I64,
+    DECODE_TIME, /* milliseconds of a day */
+    DECODE_F32,
+    DECODE_F64,
+    DECODE_F32_TO_F64,
+    DECODE_DECIMAL64,
+    DECODE_DECIMAL128,
+    DECODE_MILLIS_TO_96,
+    DECODE_MICROS_TO_64,
+    DECODE_MICROS_TO_96,
+    DECODE_BYTES,
+    DECODE_SEQUENCE,
+    DECODE_KIND,
+    SKIP_NUMBER,
+    SKIP_BYTES,
+    SKIP_FIXED, /* `offset` bytes */
+    SKIP_OTHER, /* `type` */
+    DECODE_NONE,
+};
+
+enum { NO_BRANCH, NULL_FIRST, NULL_LAST };
+
+struct tn_decode_op {
+    uint8_t kind;      /* enum decode_kind */
+    uint8_t branch;    /* whether a branch number stands before, and which one is null */
+    uint8_t precision; /* DECIMAL */
+    uint8_t null_bit;  /* what to set in the byte below, 0 when nobody wants to know */
+    uint32_t null_byte;
+    uint32_t offset; /* of the slot; byte columns: the number of the view */
+    const struct tn_avro_type *type;
+};
+
+static const unsigned char nothing[TN_DATA_SLACK];
+
+/* ---- values ---- */
+
+enum { MS_PER_DAY = 86400000 };
+
+static const int64_t powers_of_ten[] = {
+    1,
+    10,
+    100,
+    1000,
+    10000,
+    100000,
+    1000000,
+    10000000,
+    100000000,
+    1000000000,
+    10000000000,
+    100000000000,
+    1000000000000,
+    10000000000000,
+    100000000000000,
+    1000000000000000,
+    10000000000000000,
+    100000000000000000,
+    1000000000000000000,
+};
+
+static inline int64_t number(struct tn_avro_cursor *c, int64_t min, int64_t max)
+{
+    int64_t value = tn_avro_long(c);
+    if (value < min || value > max) {
+        c->failed = true;
+    }
+    return value;
+}
+
+static void decode_decimal64(struct tn_avro_cursor *c, const struct tn_decode_op *op,
+                             unsigned char *slot)
+{
+    struct tn_bytes bytes = tn_avro_bytes(c);
+    struct tn_i128 wide;
+    if (bytes.size == 0 || !tn_i128_from_be(bytes, &wide)) {
+        c->failed = true;
+        return;
+    }
+    int64_t value = (int64_t)wide.low;
+    int64_t bound = powers_of_ten[op->precision];
+    if (wide.high != value >> 63 || value >= bound || value <= -bound) {
+        c->failed = true;
+        return;
+    }
+    tn_store_u64(slot, (uint64_t)value);
+}
+
+static void decode_decimal128(struct tn_avro_cursor *c, const struct tn_decode_op *op,
+                              unsigned char *slot)
+{
+    struct tn_bytes bytes = tn_avro_bytes(c);
+    struct tn_i128 value;
+    if (bytes.size == 0 || !tn_i128_from_be(bytes, &value) || !tn_i128_fits(value, op->precision)) {
+        c->failed = true;
+        return;
+    }
+    tn_store_u64(slot, value.low);
+    tn_store_u64(slot + 8, (uint64_t)value.high);
+}
+
+/* Eight bytes of a double with one NaN only, so that equal rows have equal bytes. */
+static inline uint64_t double_bits(double value)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, &value, sizeof bits);
+    return value == value ? bits : UINT64_C(0x7ff8000000000000);
+}
+
+static inline uint64_t take_u64(struct tn_avro_cursor *c)
+{
+    if (c->end - c->at < 8) {
+        c->failed = true;
+        return 0;
+    }
+    c->at += 8;
+    return tn_load_u64(c->at - 8);
+}
+
+static inline uint32_t take_u32(struct tn_avro_cursor *c)
+{
+    if (c->end - c->at < 4) {
+        c->failed = true;
+        return 0;
+    }
+    c->at += 4;
+    return tn_load_u32(c->at - 4);
+}
+
+static inline void decode_f64(struct tn_avro_cursor *c, unsigned char *slot)
+{
+    uint64_t bits = take_u64(c);
+    double value = 0;
+    memcpy(&value, &bits, sizeof value);
+    tn_store_u64(slot, double_bits(value));
+}
+
+static inline float float_of_bits(uint32_t bits)
+{
+    float value = 0;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline void decode_f32(struct tn_avro_cursor *c, unsigned char *slot)
+{
+    uint32_t bits = take_u32(c);
+    float value = float_of_bits(bits);
+    tn_store_u32(slot, value == value ? bits : UINT32_C(0x7fc00000));
+}
+
+static inline void split_micros(int64_t micros, int64_t *millis, uint32_t *nanos)
+{
+    int64_t rest = micros % 1000;
+    rest += rest < 0 ? 1000 : 0;
+    *millis = (micros - rest) / 1000;
+    *nanos = (uint32_t)rest * 1000;
+}
+
+static inline void decode_micros(struct tn_avro_cursor *c, unsigned char *slot, bool wide)
+{
+    int64_t micros = number(c, INT64_MIN + 1000, INT64_MAX);
+    int64_t millis = 0;
+    uint32_t nanos = 0;
+    split_micros(c->failed ? 0 : micros, &millis, &nanos);
+    tn_store_u64(slot, (uint64_t)millis);
+    if (wide) {
+        tn_store_u32(slot + 8, nanos);
+    }
+}
+
+static inline void skip(struct tn_avro_cursor *c, uint32_t size)
+{
+    if (size > (size_t)(c->end - c->at)) {
+        c->failed = true;
+    } else {
+        c->at += size;
+    }
+}
+
+static inline void decode_value(const struct tn_data_plan *plan, const struct tn_decode_op *op,
+                                struct tn_avro_cursor *c, unsigned char *row,
+                                struct tn_data_record *record)
+{
+    unsigned char *slot = row + op->offset;
+    switch ((enum decode_kind)op->kind) {
+    case DECODE_BOOLEAN:
+        if (c->at == c->end || *c->at > 1) {
+            c->failed = true;
+        } else {
+            *slot = *c->at++;
+        }
+        break;
+    case DECODE_I8:
+        *slot = (unsigned char)number(c, INT8_MIN, INT8_MAX);
+        break;
+    case DECODE_I16:
+        tn_store_u16(slot, (uint16_t)number(c, INT16_MIN, INT16_MAX));
+        break;
+    case DECODE_I32:
+        tn_store_u32(slot, (uint32_t)number(c, INT32_MIN, INT32_MAX));
+        break;
+    case DECODE_TIME:
+        tn_store_u32(slot, (uint32_t)number(c, 0, MS_PER_DAY - 1));
+        break;
+    case DECODE_I64:
+        tn_store_u64(slot, (uint64_t)tn_avro_long(c));
+        break;
+    case DECODE_F32:
+        decode_f32(c, slot);
+        break;
+    case DECODE_F64:
+        decode_f64(c, slot);
+        break;
+    case DECODE_F32_TO_F64:
+        tn_store_u64(slot, double_bits((double)float_of_bits(take_u32(c))));
+        break;
+    case DECODE_DECIMAL64:
+        decode_decimal64(c, op, slot);
+        break;
+    case DECODE_DECIMAL128:
+        decode_decimal128(c, op, slot);
+        break;
+    case DECODE_MILLIS_TO_96:
+        tn_store_u64(slot, (uint64_t)tn_avro_long(c));
+        break;
+    case DECODE_MICROS_TO_64:
+        decode_micros(c, slot, false);
+        break;
+    case DECODE_MICROS_TO_96:
+        decode_micros(c, slot, true);
+        break;
+    case DECODE_BYTES:
+        plan->views[op->offset] = tn_avro_bytes(c);
+        break;
+    case DECODE_SEQUENCE:
+        record->sequence = tn_avro_long(c);
+        break;
+    case DECODE_KIND:
+        record->kind = number(c, TN_ROW_INSERT, TN_ROW_DELETE);
+        break;
+    case SKIP_NUMBER:
+        (void)tn_avro_varint(c);
+        break;
+    case SKIP_BYTES:
+        (void)tn_avro_bytes(c);
+        break;
+    case SKIP_FIXED:
+        skip(c, op->offset);
+        break;
+    case SKIP_OTHER:
+        tn_avro_skip(c, op->type);
+        break;
+    case DECODE_NONE:
+        break;
+    }
+}
+
+/* The branch number before a value: true when it is null. */
+static inline bool decode_null(const struct tn_decode_op *op, struct tn_avro_cursor *c)
+{
+    if (c->at == c->end || (*c->at != 0 && *c->at != 2)) {
+        c->failed = true;
+        return true;
+    }
+    return (*c->at++ == 0) == (op->branch == NULL_FIRST);
+}
+
+uint64_t tn_data_plan_decode(const struct tn_data_plan *plan, struct tn_avro_cursor *cursor,
+                             unsigned char *row, struct tn_data_record *record)
+{
+    struct tn_avro_cursor c = *cursor;
+    memcpy(row, plan->blank, plan->fixed_size);
+    for (uint32_t i = 0; i < plan->op_count; i++) {
+        const struct tn_decode_op *op = &plan->ops[i];
+        if (op->branch != NO_BRANCH && decode_null(op, &c)) {
+            row[op->null_byte] = (unsigned char)(row[op->null_byte] | op->null_bit);
+            if (op->kind == DECODE_BYTES) {
+                plan->views[op->offset] = (struct tn_bytes){nothing, 0};
+            }
+            continue;
+        }
+        decode_value(plan, op, &c, row, record);
+    }
+    *cursor = c;
+    uint64_t size = plan->fixed_size;
+    for (uint32_t i = 0; i < plan->view_count; i++) {
+        size += plan->views[i].size;
+    }
+    return size;
+}
+
+void tn_data_plan_append(const struct tn_data_plan *plan, unsigned char *row)
+{
+    uint32_t end = plan->fixed_size;
+    for (uint32_t i = 0; i < plan->view_count; i++) {
+        struct tn_bytes view = plan->views[i];
+        if (view.size <= TN_DATA_SLACK) {
+            memcpy(row + end, view.data, TN_DATA_SLACK);
+        } else {
+            memcpy(row + end, view.data, view.size);
+        }
+        end += (uint32_t)view.size;
+        tn_store_u32(row + plan->view_offsets[i], end);
+    }
+}
+
+/* ---- making the plan ---- */
+
+static const char *const avro_names[] = {
+    [TN_AVRO_NULL] = "null",     [TN_AVRO_BOOLEAN] = "boolean", [TN_AVRO_INT] = "int",
+    [TN_AVRO_LONG] = "long",     [TN_AVRO_FLOAT] = "float",     [TN_AVRO_DOUBLE] = "double",
+    [TN_AVRO_BYTES] = "bytes",   [TN_AVRO_STRING] = "string",   [TN_AVRO_FIXED] = "fixed",
+    [TN_AVRO_ENUM] = "enum",     [TN_AVRO_ARRAY] = "array",     [TN_AVRO_MAP] = "map",
+    [TN_AVRO_RECORD] = "record", [TN_AVRO_UNION] = "union",
+};
+
+/* What Paimon's rules widen without loss. A CHAR or BINARY that grows would be padded, and is left
+ * out. */
+static bool cast_lossless(const struct tn_type *from, const struct tn_type *to)
+{
+    if (tn_type_integer(from->kind) && tn_type_integer(to->kind)) {
+        return from->kind <= to->kind;
+    }
+    if (from->kind == TN_TYPE_FLOAT && to->kind == TN_TYPE_DOUBLE) {
+        return true;
+    }
+    bool texts = tn_type_textual(from->kind) && to->kind == TN_TYPE_VARCHAR;
+    bool binaries = tn_type_binary(from->kind) && to->kind == TN_TYPE_VARBINARY;
+    if (texts || binaries) {
+        return from->length <= to->length;
+    }
+    if (from->kind != to->kind) {
+        return false;
+    }
+    if (from->kind == TN_TYPE_DECIMAL) {
+        return from->scale == to->scale && from->precision <= to->precision;
+    }
+    if (tn_type_textual(from->kind) || tn_type_binary(from->kind)) {
+        return from->length == to->length;
+    }
+    return from->precision <= to->precision; /* 0 where there is none */
+}
+
+static enum decode_kind timestamp_kind(const struct tn_avro_type *file, const struct tn_type *from,
+                                       const struct tn_column *to)
+{
+    if (file->kind != TN_AVRO_LONG) {
+        return DECODE_NONE;
+    }
+    bool micros = file->logical == TN_AVRO_LOGICAL_MICROS ||
+                  (file->logical == TN_AVRO_LOGICAL_NONE && from->precision > 3);
+    if (to->slot == TN_SLOT_TIME96) {
+        return micros ? DECODE_MICROS_TO_96 : DECODE_MILLIS_TO_96;
+    }
+    return micros ? DECODE_MICROS_TO_64 : DECODE_I64;
+}
+
+static enum decode_kind integer_kind(const struct tn_avro_type *file, const struct tn_column *to)
+{
+    if (file->kind != TN_AVRO_INT && file->kind != TN_AVRO_LONG) {
+        return DECODE_NONE;
+    }
+    switch (to->width) {
+    case 1:
+        return DECODE_I8;
+    case 2:
+        return DECODE_I16;
+    case 4:
+        return to->type.kind == TN_TYPE_TIME ? DECODE_TIME : DECODE_I32;
+    default:
+        return DECODE_I64;
+    }
+}
+
+/* DECODE_NONE when the file's type can't be the column's. */
+static enum decode_kind value_kind(const struct tn_avro_type *file, const struct tn_type *from,
+                                   const struct tn_column *to)
+{
+    bool bytes = file->kind == TN_AVRO_BYTES || file->kind == TN_AVRO_STRING;
+    switch (to->type.kind) {
+    case TN_TYPE_BOOLEAN:
+        return file->kind == TN_AVRO_BOOLEAN ? DECODE_BOOLEAN : DECODE_NONE;
+    case TN_TYPE_TINYINT:
+    case TN_TYPE_SMALLINT:
+    case TN_TYPE_INT:
+    case TN_TYPE_BIGINT:
+    case TN_TYPE_DATE:
+    case TN_TYPE_TIME:
+        return integer_kind(file, to);
+    case TN_TYPE_FLOAT:
+        return file->kind == TN_AVRO_FLOAT ? DECODE_F32 : DECODE_NONE;
+    case TN_TYPE_DOUBLE:
+        return file->kind == TN_AVRO_DOUBLE  ? DECODE_F64
+               : file->kind == TN_AVRO_FLOAT ? DECODE_F32_TO_F64
+                                             : DECODE_NONE;
+    case TN_TYPE_DECIMAL:
+        if (file->kind != TN_AVRO_BYTES) {
+            return DECODE_NONE;
+        }
+        return to->slot == TN_SLOT_DECIMAL64 ? DECODE_DECIMAL64 : DECODE_DECIMAL128;
+    case TN_TYPE_CHAR:
+    case TN_TYPE_VARCHAR:
+    case TN_TYPE_BINARY:
+    case TN_TYPE_VARBINARY:
+        return bytes ? DECODE_BYTES : DECODE_NONE;
+    case TN_TYPE_TIMESTAMP:
+    case TN_TYPE_TIMESTAMP_LTZ:
+        return timestamp_kind(file, from, to);
+    case TN_TYPE_ARRAY:
+    case TN_TYPE_MAP:
+    case TN_TYPE_MULTISET:
+    case TN_TYPE_ROW:
+    case TN_TYPE_VARIANT:
+    case TN_TYPE_BLOB:
+    case TN_TYPE_KIND_COUNT:
+        break;
+    }
+    return DECODE_NONE;
+}
+
+static struct tn_decode_op skip_op(const struct tn_avro_type *type)
+{
+    struct tn_decode_op op = {.kind = SKIP_OTHER, .type = type};
+    switch (type->kind) {
+    case TN_AVRO_INT:
+    case TN_AVRO_LONG:
+    case TN_AVRO_ENUM:
+        op.kind = SKIP_NUMBER;
+        break;
+    case TN_AVRO_BYTES:
+    case TN_AVRO_STRING:
+        op.kind = SKIP_BYTES;
+        break;
+    case TN_AVRO_BOOLEAN:
+        op.kind = SKIP_FIXED;
+        op.offset = 1;
+        break;
+    case TN_AVRO_FLOAT:
+        op.kind = SKIP_FIXED;
+        op.offset = 4;
+        break;
+    case TN_AVRO_DOUBLE:
+        op.kind = SKIP_FIXED;
+        op.offset = 8;
+        break;
+    case TN_AVRO_FIXED:
+        op.kind = SKIP_FIXED;
+        op.offset = type->fixed_size;
+        break;
+    case TN_AVRO_NULL:
+    case TN_AVRO_ARRAY:
+    case TN_AVRO_MAP:
+    case TN_AVRO_RECORD:
+    case TN_AVRO_UNION: /* reads the branch itself */
+        return op;
+    }
+    op.branch = !type->nullable ? NO_BRANCH : type->null_last ? NULL_LAST : NULL_FIRST;
+    return op;
+}
+
+struct maker {
+    const struct tn_schema *schema;
+    const struct tn_read_spec *read;
+    struct tn_data_plan *plan;
+    const struct tn_avro_type *record;
+    struct tn_err *err;
+};
+
+static const struct tn_field *field_of_id(const struct tn_schema *schema, int32_t id)
+{
+    for (uint32_t i = 0; i < schema->field_count; i++) {
+        if (schema->fields[i].id == id) {
+            return &schema->fields[i];
+        }
+    }
+    return NULL;
+}
+
+static int32_t find_name(const struct tn_avro_type *record, const char *name)
+{
+    for (uint32_t i = 0; i < record->child_count; i++) {
+        if (strcmp(record->names[i], name) == 0) {
+            return (int32_t)i;
+        }
+    }
+    return -1;
+}
+
+static tn_rc check_cast(struct maker *m, const struct tn_field *from, const struct tn_column *to)
+{
+    if (cast_lossless(&from->type, &to->type)) {
+        return TN_OK;
+    }
+    char texts[2][TN_TYPE_TEXT_SIZE];
+    struct tn_type from_type = from->type;
+    struct tn_type to_type = to->type;
+    from_type.nullable = to_type.nullable =
+        true; /* the text of NOT NULL is not what matters here */
+    return tn_err_set(m->err, TN_UNSUPPORTED, 0,
+                      "column '%s': cast from %s to %s of older files is not supported", to->name,
+                      tn_type_format(&from_type, texts[0]), tn_type_format(&to_type, texts[1]));
+}
+
+static void lacks(struct maker *m, uint32_t column)
+{
+    unsigned char *bits = &m->plan->blank[column / 8];
+    *bits = (unsigned char)(*bits | 1U << (column % 8));
+}
+
+/* `view` is the column's number among the byte columns. */
+static tn_rc place_column(struct maker *m, uint32_t column, uint32_t view)
+{
+    const struct tn_column *to = &m->read->layout->columns[column];
+    const struct tn_field *from = field_of_id(m->schema, m->read->field_ids[column]);
+    int32_t at = from ? find_name(m->record, from->name) : -1;
+    if (at < 0) {
+        lacks(m, column);
+        return TN_OK;
+    }
+    tn_rc rc = check_cast(m, from, to);
+    if (rc) {
+        return rc;
+    }
+    const struct tn_avro_type *file = &m->record->children[at];
+    enum decode_kind kind = value_kind(file, &from->type, to);
+    if (kind == DECODE_NONE) {
+        return tn_err_set(m->err, TN_CORRUPT, 0, "column '%s' is %s in the file, and avro's %s",
+                          from->name, tn_type_name(from->type.kind), avro_names[file->kind]);
+    }
+    struct tn_decode_op *op = &m->plan->ops[at];
+    if (op->null_bit != 0) {
+        return tn_err_set(m->err, TN_CORRUPT, 0, "column '%s' is wanted twice", from->name);
+    }
+    *op = (struct tn_decode_op){
+        .kind = (uint8_t)kind,
+        .branch = !file->nullable   ? NO_BRANCH
+                  : file->null_last ? NULL_LAST
+                                    : NULL_FIRST,
+        .precision = to->type.precision,
+        .null_bit = (uint8_t)(1U << (column % 8)),
+        .null_byte = column / 8,
+        .offset = kind == DECODE_BYTES ? view : to->offset,
+        .type = file,
+    };
+    return TN_OK;
+}
+
+static tn_rc place_columns(struct maker *m)
+{
+    const struct tn_row_layout *layout = m->read->layout;
+    uint32_t view = 0;
+    for (uint32_t i = 0; i < layout->column_count; i++) {
+        tn_rc rc = place_column(m, i, view);
+        if (rc) {
+            return rc;
+        }
+        if (layout->columns[i].slot == TN_SLOT_BYTES) {
+            m->plan->view_offsets[view++] = layout->columns[i].offset;
+        }
+    }
+    for (uint32_t i = 0; i < m->read->keys.count; i++) {
+        uint32_t column = m->read->keys.index[i];
+        if (m->plan->blank[column / 8] >> (column % 8) & 1) {
+            return tn_err_set(m->err, TN_CORRUPT, 0, "key column '%s' is not in the file",
+                              layout->columns[column].name);
+        }
+    }
+    return TN_OK;
+}
+
+/* Keyed files have both; the appended columns of row tracking are not looked at. */
+static tn_rc place_system(struct maker *m)
+{
+    int32_t sequence = find_name(m->record, "_SEQUENCE_NUMBER");
+    int32_t kind = find_name(m->record, "_VALUE_KIND");
+    bool keyed = sequence >= 0 && kind >= 0;
+    if (!keyed && m->read->keys.count > 0) {
+        return tn_err_set(m->err, TN_CORRUPT, 0, "no _SEQUENCE_NUMBER and _VALUE_KIND in the file");
+    }
+    m->plan->keyed = keyed && m->read->keys.count > 0;
+    if (!m->plan->keyed) {
+        return TN_OK;
+    }
+    const struct tn_avro_type *types = m->record->children;
+    bool plain = !types[sequence].nullable && !types[kind].nullable;
+    if (!plain || types[sequence].kind != TN_AVRO_LONG || types[kind].kind != TN_AVRO_INT) {
+        return tn_err_set(m->err, TN_CORRUPT, 0,
+                          "_SEQUENCE_NUMBER and _VALUE_KIND are not long and int");
+    }
+    m->plan->ops[sequence].kind = DECODE_SEQUENCE;
+    m->plan->ops[kind].kind = DECODE_KIND;
+    return TN_OK;
+}
+
+static tn_rc take_plan(struct maker *m, struct tn_arena *arena)
+{
+    const struct tn_row_layout *layout = m->read->layout;
+    uint32_t views = 0;
+    for (uint32_t i = 0; i < layout->column_count; i++) {
+        views += layout->columns[i].slot == TN_SLOT_BYTES;
+    }
+    struct tn_data_plan *plan = m->plan;
+    *plan = (struct tn_data_plan){
+        .ops = tn_arena_take(arena, m->record->child_count * sizeof(struct tn_decode_op) + 1),
+        .op_count = m->record->child_count,
+        .blank = tn_arena_take(arena, layout->fixed_size + 1),
+        .fixed_size = layout->fixed_size,
+        .views = tn_arena_take(arena, views * sizeof(struct tn_bytes) + 1),
+        .view_offsets = tn_arena_take(arena, views * sizeof(uint32_t) + 1),
+        .view_count = views,
+    };
+    if (!plan->ops || !plan->blank || !plan->views || !plan->view_offsets) {
+        return tn_err_set(m->err, TN_AGAIN, 0, "a file's plan: the arena is full");
+    }
+    for (uint32_t i = 0; i < views; i++) {
+        plan->views[i] = (struct tn_bytes){nothing, 0};
+    }
+    for (uint32_t i = 0; i < plan->op_count; i++) {
+        plan->ops[i] = skip_op(&m->record->children[i]);
+    }
+    return TN_OK;
+}
+
+tn_rc tn_data_plan_make(struct tn_bytes avro_schema, const struct tn_schema *schema,
+                        const struct tn_read_spec *read, struct tn_arena *arena,
+                        struct tn_data_plan *plan, struct tn_err *err)
+{
+    struct tn_avro_type *record = tn_arena_take(arena, sizeof *record);
+    if (!record) {
+        return tn_err_set(err, TN_AGAIN, 0, "a file's plan: the arena is full");
+    }
+    tn_rc rc = tn_avro_schema_parse(avro_schema, arena, record, err);
+    if (rc) {
+        return rc;
+    }
+    if (record->kind != TN_AVRO_RECORD || record->nullable || record->child_count == 0) {
+        return tn_err_set(err, TN_CORRUPT, 0, "the avro schema is no record with fields");
+    }
+    struct maker m = {schema, read, plan, record, err};
+    rc = take_plan(&m, arena);
+    if (rc == TN_OK) {
+        rc = place_columns(&m);
+    }
+    return rc ? rc : place_system(&m);
+}

@@ -1,0 +1,60 @@
+/* data_plan: how the records of one avro data file become packed rows.
+ *
+ *     file's avro schema  +  schema-N it was written with  +  what the reader wants
+ *                                    |
+ *               one op a field of the file, in the file's order: skip it, or store it in a slot
+ *
+ * Numbers go straight into the slots. Bytes are noted where they lie and copied at the end, in the
+ * layout's order, so that the order of the file's fields doesn't matter and the row's size is known
+ * before anything is copied.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "format/avro.h"
+#include "schema/schema.h"
+
+/* What a reader wants: columns by field id. */
+struct tn_read_spec {
+    const struct tn_row_layout *layout; /* what rows come in */
+    const int32_t *field_ids;           /* per column of `layout` */
+    struct tn_columns keys;             /* into layout; count 0 for append tables */
+};
+
+enum {
+    /* Views may be read, and rows written, this far past their ends: short texts are copied whole.
+     */
+    TN_DATA_SLACK = 16,
+};
+
+struct tn_data_plan {
+    struct tn_decode_op *ops; /* data_plan.c */
+    uint32_t op_count;
+    bool keyed;           /* _SEQUENCE_NUMBER and _VALUE_KIND are there */
+    unsigned char *blank; /* the fixed part of a row: what the file lacks is NULL, the rest zero */
+    uint32_t fixed_size;  /* bytes at `blank` */
+    struct tn_bytes *views; /* per byte column of the layout, of the record at hand */
+    uint32_t *view_offsets; /* likewise: its slot */
+    uint32_t view_count;
+};
+
+/* What stands beside a row in its record. */
+struct tn_data_record {
+    int64_t sequence; /* of keyed files */
+    int64_t kind;     /* 0..3 */
+};
+
+/* CORRUPT: a field has a type that doesn't fit its column, or a key column lacks. UNSUPPORTED: a
+ * cast. */
+TN_MUST_USE tn_rc tn_data_plan_make(struct tn_bytes avro_schema, const struct tn_schema *schema,
+                                    const struct tn_read_spec *read, struct tn_arena *arena,
+                                    struct tn_data_plan *plan, struct tn_err *err);
+
+/* Reads one record: slots into `row`, which holds fixed_size bytes, byte columns into plan->views.
+ * cursor->failed when it is broken. Returns the size of the row. */
+uint64_t tn_data_plan_decode(const struct tn_data_plan *plan, struct tn_avro_cursor *cursor,
+                             unsigned char *row, struct tn_data_record *record);
+
+/* Completes the row: what plan->views show goes behind the fixed part. `row` holds the size that
+ * decode gave and TN_DATA_SLACK bytes. */
+void tn_data_plan_append(const struct tn_data_plan *plan, unsigned char *row);

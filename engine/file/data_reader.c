@@ -1,0 +1,553 @@
+#include "file/data_reader.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/check.h"
+
+enum {
+    HEAD_MAX = 20, /* of a block: two varints of at most ten bytes */
+    SYNC_SIZE = 16,
+    FIRST_READ = 8 * 1024,    /* holds the header of most files */
+    RAW_FIRST = 80 * 1024,    /* Java and tarn end a block at 64000 bytes and a bit */
+    ROW_FIRST = 1024,         /* bytes for the byte columns of a row, to begin with */
+    BLOCKS_MAX = 512,         /* offsets kept for seek; beyond that every second, and so on */
+    BLOCK_SIZE_MAX = 1 << 30, /* far above any block; keeps sizes in 32 bits */
+};
+
+struct tn_data_blocks {
+    uint64_t offsets[BLOCKS_MAX];
+    uint32_t count;
+    uint32_t stride; /* blocks from one offset to the next */
+};
+
+static struct tn_data_reader *reader_of(struct tn_iter *iter)
+{
+    return (struct tn_data_reader *)iter;
+}
+
+static tn_rc corrupt(const struct tn_data_reader *reader, uint64_t offset, const char *what,
+                     struct tn_err *err)
+{
+    return tn_err_set(err, TN_CORRUPT, 0, "%s: byte %" PRIu64 ": %s", reader->path, offset, what);
+}
+
+/* ---- the window ---- */
+
+/* Room for `size` bytes; what the window held is gone when it had to grow. */
+static tn_rc grow(struct tn_data_reader *reader, struct tn_buf *buf, size_t size, const char *what,
+                  struct tn_err *err)
+{
+    if (size <= buf->capacity) {
+        return TN_OK;
+    }
+    struct tn_arena *arena = &reader->worker->arena;
+    size_t wanted =
+        size + size / 4; /* blocks differ a little in size: not a piece for each of them */
+    if (wanted > tn_arena_free(arena) / 2) {
+        wanted = size;
+    }
+    void *memory = NULL;
+    tn_rc rc = tn_arena_need(arena, wanted + TN_DATA_SLACK, what, &memory, err);
+    if (rc) {
+        return tn_err_in(err, "%s", reader->path);
+    }
+    tn_buf_init(buf, memory, wanted);
+    return TN_OK;
+}
+
+/* Makes bytes of the file visible: at least `size`, which lie inside the file, and up to `ahead`
+ * more. */
+static tn_rc look(struct tn_data_reader *reader, uint64_t offset, size_t size, size_t ahead,
+                  struct tn_bytes *bytes, struct tn_err *err)
+{
+    uint64_t window_end = reader->packed_offset + reader->packed.size;
+    if (offset < reader->packed_offset || offset + size > window_end) {
+        uint64_t left = reader->file_size - offset;
+        size_t wanted = size + ahead < left ? size + ahead : (size_t)left;
+        tn_rc rc = grow(reader, &reader->packed, wanted, "a file's block", err);
+        if (rc) {
+            return rc;
+        }
+        size_t got = 0;
+        reader->packed.size = 0;
+        rc = reader->worker->io->vtable->read(reader->worker->io, reader->file, offset,
+                                              reader->packed.data, wanted, &got, err);
+        if (rc) {
+            return rc;
+        }
+        if (got < size) {
+            return corrupt(reader, offset + got, "the file ends early", err);
+        }
+        reader->packed.size = got;
+        reader->packed_offset = offset;
+        window_end = offset + got;
+    }
+    *bytes = (struct tn_bytes){reader->packed.data + (offset - reader->packed_offset),
+                               (size_t)(window_end - offset)};
+    return TN_OK;
+}
+
+/* ---- blocks ---- */
+
+struct block_head {
+    int64_t row_count;
+    size_t size;     /* bytes, as they are in the file */
+    uint64_t offset; /* of the bytes */
+    uint64_t next;   /* of the next block's head */
+};
+
+/* ABSENT behind the last block. `ahead` bytes behind the head are read with it. */
+static tn_rc read_head(struct tn_data_reader *reader, uint64_t offset, size_t ahead,
+                       struct block_head *head, struct tn_err *err)
+{
+    if (offset == reader->file_size) {
+        return TN_ABSENT;
+    }
+    uint64_t left = reader->file_size - offset;
+    size_t wanted = left < HEAD_MAX ? (size_t)left : HEAD_MAX;
+    struct tn_bytes bytes;
+    tn_rc rc = look(reader, offset, wanted, ahead, &bytes, err);
+    if (rc) {
+        return rc;
+    }
+    int64_t size = 0;
+    uint32_t head_size = 0;
+    bytes.size = wanted;
+    rc = tn_avro_block_decode(bytes, &head->row_count, &size, &head_size, err);
+    if (rc) {
+        return corrupt(reader, offset, "no block begins here", err);
+    }
+    left -= head_size;
+    if (head->row_count > BLOCK_SIZE_MAX || size > BLOCK_SIZE_MAX || left < SYNC_SIZE ||
+        (uint64_t)size > left - SYNC_SIZE) {
+        return corrupt(reader, offset, "a block goes on behind the end of the file", err);
+    }
+    head->size = (size_t)size;
+    head->offset = offset + head_size;
+    head->next = head->offset + head->size + SYNC_SIZE;
+    return TN_OK;
+}
+
+static tn_rc decompress(struct tn_data_reader *reader, struct tn_bytes packed, uint64_t offset,
+                        struct tn_err *err)
+{
+    if (reader->header.codec == TN_CODEC_ID_NULL) {
+        reader->block = packed;
+        return TN_OK;
+    }
+    size_t needed = RAW_FIRST;
+    tn_rc rc = TN_AGAIN;
+    while (rc == TN_AGAIN) {
+        rc = grow(reader, &reader->raw, needed, "a raw block", err);
+        if (rc) {
+            return rc;
+        }
+        size_t tried = reader->raw.capacity;
+        rc = tn_codec_decompress(&reader->worker->codec, reader->header.codec, packed,
+                                 &reader->worker->arena, &reader->raw, &needed, err);
+        if (rc == TN_AGAIN && needed > BLOCK_SIZE_MAX) {
+            return corrupt(reader, offset, "a block claims to be larger than any is", err);
+        }
+        if (rc == TN_AGAIN && needed <= tried) {
+            return tn_err_in(err, "%s: byte %" PRIu64, reader->path, offset); /* no scratch */
+        }
+    }
+    reader->block = tn_buf_bytes(&reader->raw);
+    return rc ? tn_err_in(err, "%s: byte %" PRIu64, reader->path, offset) : TN_OK;
+}
+
+/* Makes the block at `offset` the one at hand, at its first row. */
+static tn_rc load_block(struct tn_data_reader *reader, uint64_t offset, struct tn_err *err)
+{
+    struct block_head head;
+    reader->rows_left = 0;
+    tn_rc rc = read_head(reader, offset, 0, &head, err);
+    if (rc) {
+        return rc;
+    }
+    struct tn_bytes bytes;
+    rc = look(reader, head.offset, head.size + SYNC_SIZE, HEAD_MAX, &bytes, err);
+    if (rc) {
+        return rc;
+    }
+    if (memcmp(bytes.data + head.size, reader->header.sync, SYNC_SIZE) != 0) {
+        return corrupt(reader, head.offset + head.size, "a block doesn't end with the file's mark",
+                       err);
+    }
+    rc = decompress(reader, (struct tn_bytes){bytes.data, head.size}, offset, err);
+    if (rc) {
+        return rc;
+    }
+    if ((uint64_t)head.row_count > reader->block.size) { /* no record of this file has no bytes */
+        return corrupt(reader, offset, "a block has more rows than bytes", err);
+    }
+    reader->cursor =
+        (struct tn_avro_cursor){reader->block.data, reader->block.data + reader->block.size, false};
+    reader->rows_left = head.row_count;
+    reader->position = (struct tn_data_position){offset, 0};
+    reader->next_block = head.next;
+    if (head.row_count == 0 && reader->block.size != 0) {
+        return corrupt(reader, offset, "a block without rows has bytes", err);
+    }
+    return TN_OK;
+}
+
+/* Sees to it that the block at hand has a row to give; ABSENT at the end. */
+static tn_rc need_rows(struct tn_data_reader *reader, struct tn_err *err)
+{
+    while (reader->rows_left == 0) {
+        tn_rc rc = load_block(reader, reader->next_block, err);
+        if (rc) {
+            return rc;
+        }
+    }
+    return TN_OK;
+}
+
+/* ---- rows ---- */
+
+static tn_rc grow_row(struct tn_data_reader *reader, uint64_t size, struct tn_err *err)
+{
+    if (size > UINT32_MAX / 2) {
+        return corrupt(reader, reader->position.block_offset, "a row is too large", err);
+    }
+    uint32_t wanted = (uint32_t)size + (uint32_t)size / 2;
+    void *memory = NULL;
+    tn_rc rc = tn_arena_need(&reader->worker->arena, wanted + TN_DATA_SLACK, "a row", &memory, err);
+    if (rc) {
+        return tn_err_in(err, "%s", reader->path);
+    }
+    memcpy(memory, reader->row, reader->plan.fixed_size); /* decoded already */
+    reader->row = memory;
+    reader->row_capacity = wanted;
+    return TN_OK;
+}
+
+static tn_rc row_failed(struct tn_data_reader *reader, struct tn_err *err)
+{
+    reader->cursor.failed = true; /* also for whoever asks again */
+    return tn_err_set(err, TN_CORRUPT, 0,
+                      "%s: byte %" PRIu64 ": row %" PRIu64
+                      " of this block is none of the file's schema",
+                      reader->path, reader->position.block_offset, reader->position.row);
+}
+
+/* The row under the cursor; position and cursor move behind it. */
+static tn_rc decode_row(struct tn_data_reader *reader, struct tn_kv *kv, struct tn_err *err)
+{
+    struct tn_data_record record = {0};
+    uint64_t size = tn_data_plan_decode(&reader->plan, &reader->cursor, reader->row, &record);
+    bool last = reader->rows_left == 1;
+    if (reader->cursor.failed || (last && reader->cursor.at != reader->cursor.end)) {
+        return row_failed(reader, err);
+    }
+    if (size > reader->row_capacity) {
+        tn_rc rc = grow_row(reader, size, err);
+        if (rc) {
+            return rc;
+        }
+    }
+    tn_data_plan_append(&reader->plan, reader->row);
+    reader->rows_left--;
+    reader->position.row++;
+    if (last) {
+        reader->position = (struct tn_data_position){reader->next_block, 0};
+    }
+    kv->row = (struct tn_row){reader->row, (uint32_t)size};
+    kv->level = reader->level;
+    if (reader->keyed) {
+        kv->sequence = record.sequence;
+        kv->kind = (enum tn_row_kind)record.kind;
+        kv->prefix = tn_row_prefix(reader->read->layout, reader->read->keys, kv->row);
+    } else {
+        kv->sequence = reader->row_sequence++;
+        kv->kind = TN_ROW_INSERT;
+        kv->prefix = 0;
+    }
+    return TN_OK;
+}
+
+static tn_rc reader_next(struct tn_iter *iter, struct tn_kv *kv, struct tn_err *err)
+{
+    struct tn_data_reader *reader = reader_of(iter);
+    if (reader->rows_left == 0) {
+        tn_rc rc = need_rows(reader, err);
+        if (rc) {
+            return rc;
+        }
+    }
+    return decode_row(reader, kv, err);
+}
+
+/* ---- seek ---- */
+
+static void halve(struct tn_data_blocks *blocks)
+{
+    for (uint32_t i = 0; i < blocks->count / 2; i++) {
+        blocks->offsets[i] = blocks->offsets[2 * i];
+    }
+    blocks->count /= 2;
+    blocks->stride *= 2;
+}
+
+/* Hops from head to head. Blocks without rows are left out: they have no first key. */
+static tn_rc list_blocks(struct tn_data_reader *reader, struct tn_err *err)
+{
+    void *memory = NULL;
+    tn_rc rc = tn_arena_need(&reader->worker->arena, sizeof(struct tn_data_blocks),
+                             "a file's blocks", &memory, err);
+    if (rc) {
+        return rc;
+    }
+    struct tn_data_blocks *blocks = memory;
+    *blocks = (struct tn_data_blocks){.stride = 1};
+    uint64_t offset = reader->header.size;
+    struct block_head head;
+    for (uint64_t number = 0; (rc = read_head(reader, offset, 0, &head, err)) == TN_OK;) {
+        if (head.row_count > 0) {
+            if (blocks->count == BLOCKS_MAX) {
+                halve(blocks);
+            }
+            if (number % blocks->stride == 0) {
+                blocks->offsets[blocks->count++] = offset;
+            }
+            number++;
+        }
+        offset = head.next;
+    }
+    if (rc == TN_ABSENT) {
+        reader->blocks = blocks;
+        rc = TN_OK;
+    }
+    return rc;
+}
+
+/* Whether the block's first key is below `key`. */
+static tn_rc begins_below(struct tn_data_reader *reader, uint64_t offset,
+                          const struct tn_value *key, bool *below, struct tn_err *err)
+{
+    struct tn_kv kv;
+    tn_rc rc = load_block(reader, offset, err);
+    if (rc == TN_OK) {
+        rc = decode_row(reader, &kv, err);
+    }
+    if (rc == TN_OK) {
+        *below = tn_row_compare_values(reader->read->layout, reader->read->keys, kv.row, key) < 0;
+    }
+    return rc;
+}
+
+/* The last of the listed blocks that begins below the key, or the first of all. */
+static tn_rc find_block(struct tn_data_reader *reader, const struct tn_value *key, uint64_t *offset,
+                        struct tn_err *err)
+{
+    uint32_t low = 0;
+    uint32_t high = reader->blocks->count;
+    while (low + 1 < high) {
+        uint32_t middle = low + (high - low) / 2;
+        bool below = false;
+        tn_rc rc = begins_below(reader, reader->blocks->offsets[middle], key, &below, err);
+        if (rc) {
+            return rc;
+        }
+        if (below) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    *offset = reader->blocks->offsets[low];
+    return TN_OK;
+}
+
+/* Rows are passed until one is not below the key; the cursor is set back in front of it. */
+static tn_rc scan_to(struct tn_data_reader *reader, const struct tn_value *key, struct tn_err *err)
+{
+    tn_rc rc = TN_OK;
+    while ((rc = need_rows(reader, err)) == TN_OK) {
+        struct tn_avro_cursor cursor = reader->cursor;
+        struct tn_data_position position = reader->position;
+        struct tn_kv kv;
+        rc = decode_row(reader, &kv, err);
+        if (rc) {
+            return rc;
+        }
+        if (tn_row_compare_values(reader->read->layout, reader->read->keys, kv.row, key) >= 0) {
+            reader->cursor = cursor;
+            reader->position = position;
+            reader->rows_left++;
+            return TN_OK;
+        }
+    }
+    return rc == TN_ABSENT ? TN_OK : rc;
+}
+
+static tn_rc reader_seek(struct tn_iter *iter, const struct tn_value *key, struct tn_err *err)
+{
+    struct tn_data_reader *reader = reader_of(iter);
+    if (!reader->keyed) {
+        return tn_err_set(err, TN_INVALID, 0, "%s: no keys to seek in", reader->path);
+    }
+    tn_rc rc = reader->blocks ? TN_OK : list_blocks(reader, err);
+    if (rc) {
+        return rc;
+    }
+    uint64_t offset = reader->file_size;
+    if (reader->blocks->count > 0) {
+        rc = find_block(reader, key, &offset, err);
+    }
+    if (rc) {
+        return rc;
+    }
+    reader->rows_left = 0;
+    reader->next_block = offset;
+    return scan_to(reader, key, err);
+}
+
+/* ---- open ---- */
+
+static tn_rc open_sized(struct tn_data_reader *reader, const char *path, int64_t file_size,
+                        struct tn_err *err)
+{
+    struct tn_io *io = reader->worker->io;
+    uint64_t size = 0;
+    tn_rc rc = io->vtable->open(io, path, &reader->file, &size, err);
+    if (rc) {
+        return rc;
+    }
+    if (file_size < 0 || (uint64_t)file_size > size) {
+        io->vtable->close(io, reader->file);
+        return tn_err_set(err, TN_CORRUPT, 0,
+                          "%s: byte %" PRIu64 ": the file ends here, its manifest says %" PRId64,
+                          path, size, file_size);
+    }
+    reader->file_size = (uint64_t)file_size;
+    return TN_OK;
+}
+
+static tn_rc read_header(struct tn_data_reader *reader, struct tn_err *err)
+{
+    tn_rc rc = TN_AGAIN;
+    for (size_t size = FIRST_READ; rc == TN_AGAIN && size <= TN_AVRO_HEADER_MAX; size *= 2) {
+        size_t wanted = size < reader->file_size ? size : (size_t)reader->file_size;
+        struct tn_bytes bytes;
+        rc = look(reader, 0, wanted, 0, &bytes, err);
+        if (rc) {
+            return rc;
+        }
+        rc = tn_avro_header_decode(bytes, &reader->header, err);
+        if (rc == TN_AGAIN && wanted == reader->file_size) {
+            return corrupt(reader, wanted, "the file ends in its head", err);
+        }
+    }
+    if (rc == TN_AGAIN) {
+        return corrupt(reader, TN_AVRO_HEADER_MAX, "the file's head is too large", err);
+    }
+    return rc ? tn_err_in(err, "%s", reader->path) : TN_OK;
+}
+
+static tn_rc make_plan(struct tn_data_reader *reader, const struct tn_schema *file_schema,
+                       struct tn_err *err)
+{
+    struct tn_arena *arena = &reader->worker->arena;
+    tn_rc rc = tn_data_plan_make(reader->header.schema, file_schema, reader->read, arena,
+                                 &reader->plan, err);
+    if (rc) {
+        return tn_err_in(err, "%s", reader->path);
+    }
+    reader->header.schema = (struct tn_bytes){0}; /* its bytes are in the window, which moves on */
+    reader->keyed = reader->plan.keyed;
+    reader->row_capacity = reader->plan.fixed_size + ROW_FIRST;
+    void *memory = NULL;
+    rc = tn_arena_need(arena, reader->row_capacity + TN_DATA_SLACK, "a row", &memory, err);
+    reader->row = memory;
+    return rc ? tn_err_in(err, "%s", reader->path) : TN_OK;
+}
+
+static void reader_close(struct tn_iter *iter)
+{
+    struct tn_data_reader *reader = reader_of(iter);
+    if (reader->file >= 0) {
+        reader->worker->io->vtable->close(reader->worker->io, reader->file);
+        reader->file = -1;
+    }
+}
+
+static const struct tn_iter_vtable vtable = {reader_next, reader_seek, reader_close};
+
+/* ---- public ---- */
+
+tn_rc tn_data_reader_open(struct tn_data_reader *reader, const char *path, int64_t file_size,
+                          int32_t level, const struct tn_schema *file_schema,
+                          const struct tn_read_spec *read, struct tn_worker *worker,
+                          struct tn_err *err)
+{
+    size_t mark = tn_arena_mark(&worker->arena);
+    *reader = (struct tn_data_reader){.iter = {&vtable},
+                                      .worker = worker,
+                                      .read = read,
+                                      .path = path,
+                                      .file = -1,
+                                      .level = level};
+    tn_rc rc = open_sized(reader, path, file_size, err);
+    if (rc) {
+        return rc;
+    }
+    rc = read_header(reader, err);
+    if (rc == TN_OK) {
+        rc = make_plan(reader, file_schema, err);
+    }
+    if (rc) {
+        reader_close(&reader->iter);
+        tn_arena_reset(&worker->arena, mark);
+        return rc;
+    }
+    reader->next_block = reader->header.size;
+    return TN_OK;
+}
+
+/* How many rows lie in the blocks before `offset`. */
+static tn_rc count_rows_before(struct tn_data_reader *reader, uint64_t offset, int64_t *count,
+                               struct tn_err *err)
+{
+    int64_t total = 0;
+    for (uint64_t at = reader->header.size; at < offset;) {
+        struct block_head head;
+        tn_rc rc = read_head(reader, at, 0, &head, err);
+        if (rc) {
+            return rc;
+        }
+        total += head.row_count;
+        at = head.next;
+    }
+    *count = total;
+    return TN_OK;
+}
+
+tn_rc tn_data_reader_resume(struct tn_data_reader *reader, struct tn_data_position position,
+                            struct tn_err *err)
+{
+    uint64_t offset = position.block_offset ? position.block_offset : reader->header.size;
+    if (offset < reader->header.size || offset > reader->file_size) {
+        return corrupt(reader, offset, "no block begins here", err);
+    }
+    reader->row_sequence = 0;
+    if (!reader->keyed) {
+        tn_rc rc = count_rows_before(reader, offset, &reader->row_sequence, err);
+        if (rc) {
+            return rc;
+        }
+    }
+    reader->rows_left = 0;
+    reader->next_block = offset;
+    reader->position = (struct tn_data_position){offset, 0};
+    for (uint64_t i = 0; i < position.row; i++) {
+        struct tn_kv kv;
+        tn_rc rc = reader_next(&reader->iter, &kv, err);
+        if (rc) {
+            return rc == TN_ABSENT ? corrupt(reader, offset, "a block has fewer rows", err) : rc;
+        }
+    }
+    return TN_OK;
+}
