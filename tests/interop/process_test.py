@@ -1,6 +1,6 @@
 """What only whole processes show: a second writer, kill -9, a full disk, damaged files, a wrong command line.
 
-    process_test.py [--seed S] [--kills N] [NAME...]
+    process_test.py [--seed S] [--kills N] [--rows N] [NAME...]
 
 The simulator cuts the power between any two calls and loses what was not synced; this is the smoke test beside it.
 """
@@ -197,6 +197,33 @@ def damaged(b, path, want, how):
     need(checked.rc in (0, 1, 2, 3), "%s: fsck: exit code %d: %s" % (what, checked.rc, checked.err))
 
 
+def everything_stays_in_16_mib(args):
+    """Anonymous memory (so without text), sampled while the verbs run over a table that is many times larger."""
+    with Bench(args.seed, options={"bucket": "2"}) as b:
+        path = b.folder / "rows.json"
+        with path.open("w") as f:
+            for i in range(args.rows):
+                f.write('{"k":%d,"v":"sensor %d of many","n":%d}\n' % (i * 7919 % args.rows, i % 1000, i))
+        for words in (["write", TABLE, str(path), "--commit-every", "100000"], ["cat", TABLE, "--format", "json"], ["compact", TABLE, "--full"],
+                      ["fsck", TABLE], ["cat", TABLE, "--where", "n = 5"], ["get", TABLE, "17"]):
+            peak = anonymous_kib([str(peer.TARN), words[0], "--warehouse", str(b.warehouse), *words[1:]])
+            need(peak <= 16 * 1024, "tarn %s: %d KiB" % (words[0], peak))
+
+
+def anonymous_kib(argv):
+    """The largest RssAnon that was seen of a command that must end with 0."""
+    with tempfile.TemporaryFile() as err:
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err)
+        status, peak = Path("/proc/%d/status" % process.pid), 0
+        while process.poll() is None:
+            match = re.search(r"RssAnon:\s+(\d+)", status.read_text())
+            peak = max(peak, int(match.group(1)) if match else 0)
+            time.sleep(0.002)
+        err.seek(0)
+        need(process.returncode == 0, "%s: exit code %d: %s" % (argv, process.returncode, err.read().decode()))
+    return peak
+
+
 def a_wrong_command_line_changes_nothing(args):
     with Bench(args.seed) as b:
         for words, hint in ((["creat", "db.x"], "create"), (["cat", "db.t", "--colums", "k"], "columns"),
@@ -223,13 +250,14 @@ def refused(b, fields, options, word):
 
 
 TESTS = [a_second_writer_says_who_holds_the_table, kill_minus_9_costs_nothing_that_was_reported, a_full_disk_keeps_the_last_snapshot,
-         damaged_files_are_named_and_end_nothing, a_wrong_command_line_changes_nothing]
+         damaged_files_are_named_and_end_nothing, everything_stays_in_16_mib, a_wrong_command_line_changes_nothing]
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--rows", type=int, default=300000, help="of the table that is larger than memory")
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
     passed = failed = 0
