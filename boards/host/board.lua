@@ -8,8 +8,8 @@ return {
         { name = "long", kind = "arena", kib = 5888, min = 2048 }, -- flush, compaction, scan
         { name = "short", kind = "arena", kib = 1536, min = 768 }, -- commit
         { name = "levels", kind = "heap", kib = 768, min = 192 },
-        { name = "json", kind = "heap", kib = 384, min = 192 }, -- cJSON
-        { name = "avro", kind = "heap", kib = 128, min = 128 }, -- avro-c and jansson
+        { name = "json", kind = "heap", kib = 256, min = 192 }, -- cJSON
+        { name = "avro", kind = "heap", kib = 256, min = 192 }, -- avro-c and jansson
         { name = "table", kind = "arena", kib = 1024, min = 512 },
         { name = "input", kind = "arena", kib = 512, min = 256 },
     },
