@@ -45,6 +45,7 @@ static uint32_t combine(enum tn_node_kind kind, unsigned char *truths, uint32_t 
         *last = (unsigned char)(TRUTH_TRUE - *last);
         return count;
     }
+    TN_CHECK(count >= 2);
     bool left_counts = kind == TN_NODE_AND ? last[-1] < last[0] : last[-1] > last[0];
     last[-1] = left_counts ? last[-1] : last[0];
     return count - 1;
@@ -53,7 +54,7 @@ static uint32_t combine(enum tn_node_kind kind, unsigned char *truths, uint32_t 
 bool tn_predicate_match(const struct tn_predicate *predicate, const struct tn_row_layout *layout,
                         const int32_t *column_of, struct tn_row row)
 {
-    unsigned char truths[TN_PREDICATE_STACK_MAX];
+    unsigned char truths[TN_PREDICATE_STACK_MAX] = {0};
     uint32_t count = 0;
     for (uint32_t i = 0; i < predicate->node_count; i++) {
         const struct tn_node *node = &predicate->nodes[i];
@@ -61,7 +62,7 @@ bool tn_predicate_match(const struct tn_predicate *predicate, const struct tn_ro
             count = combine(node->kind, truths, count);
             continue;
         }
-        struct tn_value value;
+        struct tn_value value = {0};
         TN_DCHECK(column_of[node->field] >= 0);
         tn_row_get(layout, row, (uint32_t)column_of[node->field], &value);
         truths[count++] = (unsigned char)test_row(predicate, node, &value);
@@ -69,13 +70,11 @@ bool tn_predicate_match(const struct tn_predicate *predicate, const struct tn_ro
     return truths[0] == TRUTH_TRUE;
 }
 
-/* ---- can a row within bounds match: the same over sets of truths ---- */
+/* ---- can a row within bounds match: the same over sets of truths ----
+ *
+ * Unknown is not kept in the sets: no `and`, `or` or `not` makes true or false of it. */
 
-enum {
-    MAYBE_FALSE = 1 << TRUTH_FALSE,
-    MAYBE_UNKNOWN = 1 << TRUTH_UNKNOWN,
-    MAYBE_TRUE = 1 << TRUTH_TRUE
-};
+enum { MAYBE_FALSE = 1, MAYBE_TRUE = 2 };
 
 /* Which orders values between min and max can have to a literal. */
 static unsigned orders_within(const struct tn_type *type, const struct tn_bounds *bounds,
@@ -118,28 +117,23 @@ static unsigned truths_of_values(const struct tn_predicate *predicate, const str
 static unsigned test_bounds(const struct tn_predicate *predicate, const struct tn_node *node,
                             const struct tn_bounds *bounds, int64_t row_count)
 {
-    bool counted = bounds->known && bounds->null_count >= 0;
-    bool all_null = counted && row_count > 0 && bounds->null_count == row_count;
-    bool no_null = counted && bounds->null_count == 0;
+    bool no_null = bounds->known && bounds->null_count == 0;
+    bool all_null = bounds->known && row_count > 0 && bounds->null_count == row_count;
     if (node->kind == TN_NODE_IS_NULL) {
         return (no_null ? 0U : MAYBE_TRUE) | (all_null ? 0U : MAYBE_FALSE);
     }
-    unsigned truths = no_null ? 0U : MAYBE_UNKNOWN;
-    return all_null ? truths : truths | truths_of_values(predicate, node, bounds);
+    return all_null ? 0U : truths_of_values(predicate, node, bounds);
 }
 
 static unsigned mirror(unsigned truths)
 {
-    return (truths & MAYBE_UNKNOWN) | (truths & MAYBE_TRUE ? MAYBE_FALSE : 0U) |
-           (truths & MAYBE_FALSE ? MAYBE_TRUE : 0U);
+    return (truths & MAYBE_TRUE ? MAYBE_FALSE : 0U) | (truths & MAYBE_FALSE ? MAYBE_TRUE : 0U);
 }
 
-/* True needs both, false needs one, and unknown is what is left. */
+/* True needs both, false needs one. */
 static unsigned both(unsigned a, unsigned b)
 {
-    unsigned not_false = MAYBE_UNKNOWN | MAYBE_TRUE;
-    bool unknown = ((a | b) & MAYBE_UNKNOWN) && (a & not_false) && (b & not_false);
-    return (a & b & MAYBE_TRUE) | ((a | b) & MAYBE_FALSE) | (unknown ? MAYBE_UNKNOWN : 0U);
+    return (a & b & MAYBE_TRUE) | ((a | b) & MAYBE_FALSE);
 }
 
 static uint32_t combine_sets(enum tn_node_kind kind, unsigned *sets, uint32_t count)
@@ -157,7 +151,7 @@ static uint32_t combine_sets(enum tn_node_kind kind, unsigned *sets, uint32_t co
 bool tn_predicate_may_match(const struct tn_predicate *predicate, const struct tn_bounds *bounds,
                             int64_t row_count)
 {
-    unsigned sets[TN_PREDICATE_STACK_MAX];
+    unsigned sets[TN_PREDICATE_STACK_MAX] = {0};
     uint32_t count = 0;
     for (uint32_t i = 0; i < predicate->node_count; i++) {
         const struct tn_node *node = &predicate->nodes[i];

@@ -38,8 +38,8 @@ void tn_predicate_fields(const struct tn_predicate *predicate, bool *used);
 bool tn_predicate_match(const struct tn_predicate *predicate, const struct tn_row_layout *layout,
                         const int32_t *column_of, struct tn_row row);
 
-/* Bounds of some columns: what statistics or a partition say, in the order of tn_value_compare (so
- * a NaN is above max or is max). They may be wider than the values; ones that contradict themselves
+/* Bounds of some columns: what statistics or a partition say, in the order of tn_value_compare (in
+ * which a NaN is the greatest). They may be wider than the values; ones that contradict themselves
  * are not used. */
 struct tn_bounds {
     bool known;     /* false: nothing is known of this column */

@@ -143,13 +143,13 @@ static struct token scan(const struct parser *p, size_t at)
         size = compare_size(text, at);
     }
     size = size > 0 ? size : text.size - at;
-    token.text = (struct tn_bytes){text.data + at + token.quoted, size - 2U * token.quoted};
+    token.text = (struct tn_bytes){text.data + at + token.quoted, size - (token.quoted ? 2 : 0)};
     return token;
 }
 
 static void advance(struct parser *p)
 {
-    p->at = p->token.at + p->token.text.size + 2U * p->token.quoted;
+    p->at = p->token.at + p->token.text.size + (p->token.quoted ? 2 : 0);
     while (p->at < p->text.size && strchr(" \t\r\n", p->text.data[p->at])) {
         p->at++;
     }
