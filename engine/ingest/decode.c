@@ -52,7 +52,9 @@ const unsigned char *tn_decode_fail(struct tn_decoder *decoder, const unsigned c
     (void)vsnprintf(reason + used, (size_t)(TN_ERR_TEXT_SIZE - used), format, args);
     va_end(args);
     for (char *c = reason; *c; c++) {
-        *c = (unsigned char)*c < 0x20 ? '?' : *c; /* a name from the record may hold anything */
+        if ((unsigned char)*c < 0x20) { /* a name from the record may hold anything */
+            *c = '?';
+        }
     }
     decoder->decoded->dead = true;
     return NULL;
@@ -302,8 +304,8 @@ static tn_rc take_memory(struct tn_decoder *decoder, struct tn_arena *arena, str
 {
     uint32_t count = decoder->column_count;
     size_t seen_size = (count + 63) / 64 * sizeof(uint64_t);
-    size_t scratch_size =
-        (size_t)decoder->spec.record_size_max + decoder->spec.record_size_max / 2 + 2 * TN_SCAN_PAD;
+    size_t scratch_size = (size_t)decoder->spec.record_size_max +
+                          decoder->spec.record_size_max / 2 + (size_t)2 * TN_SCAN_PAD;
     decoder->table_mask = table_size(count) - 1;
     void *scratch = NULL;
     const struct {

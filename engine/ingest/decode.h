@@ -39,9 +39,8 @@ struct tn_decode_spec {
     enum tn_unknown unknown;
     const struct tn_schema *schema;     /* no nested columns: the layout covers all fields */
     const struct tn_row_layout *layout; /* of the whole schema */
-    const enum tn_epoch
-        *epochs;              /* per field: how bare numbers in time columns are meant; NULL: not */
-    uint32_t record_size_max; /* bytes with the line end; a longer record is a dead letter */
+    const enum tn_epoch *epochs; /* per field: what bare numbers in time columns are; or NULL */
+    uint32_t record_size_max;    /* bytes with the line end; a longer record is a dead letter */
 };
 
 struct tn_decoded {

@@ -159,7 +159,7 @@ void tn_decode_csv(struct tn_decoder *d)
     const unsigned char *at = d->start;
     tn_decode_row_begin(d, &d->rows[0]);
     for (uint32_t i = 0; i < d->csv_count; i++) {
-        struct csv_field field;
+        struct csv_field field = {0};
         at = read_field(d, at, &field);
         if (!at) {
             return;
@@ -205,7 +205,7 @@ static tn_rc read_header(struct tn_decoder *d, struct tn_err *err)
     d->csv_count = 0;
     tn_decode_row_begin(d, &d->rows[0]);
     for (const unsigned char *at = d->start;; at++) {
-        struct csv_field field;
+        struct csv_field field = {0};
         at = read_field(d, at, &field);
         if (!at) {
             return tn_err_set(err, TN_INVALID, 0, "csv header: %s", d->decoded->reason);

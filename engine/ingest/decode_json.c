@@ -89,21 +89,20 @@ static cursor read_escaped(struct tn_decoder *d, cursor at, struct tn_bytes *tex
     if (!first) {
         return tn_decode_fail(d, at, "no room for texts with escapes");
     }
-    while (at && *at != '"') {
-        if (*at == '\\') {
-            at = read_escape(d, at, &out);
-            continue;
+    while (*at != '"') {
+        bool escape = *at == '\\'; /* `out` may be `at`: ask before it is written */
+        cursor end = escape ? read_escape(d, at, &out) : tn_scan_plain(at, &beyond_ascii);
+        if (!end) {
+            return NULL;
         }
-        cursor end = tn_scan_plain(at, &beyond_ascii);
         if (end == at) {
             return tn_decode_fail(d, at, "a control byte, or the end, in a string");
         }
-        memmove(out, at, (size_t)(end - at));
-        out += end - at;
+        if (!escape) {
+            memmove(out, at, (size_t)(end - at));
+            out += end - at;
+        }
         at = end;
-    }
-    if (!at) {
-        return NULL;
     }
     *text = (struct tn_bytes){first, (size_t)(out - first)};
     if (d->start != d->scratch.data) {
@@ -309,7 +308,7 @@ static cursor read_string_value(struct tn_decoder *d, cursor at, uint32_t column
                                 struct tn_value *value)
 {
     const struct tn_decode_column *c = &d->columns[column];
-    struct tn_bytes text;
+    struct tn_bytes text = {0};
     uint64_t beyond_ascii = 0;
     cursor end = read_string(d, at + 1, &text, &beyond_ascii);
     if (!end) {
@@ -356,7 +355,7 @@ static cursor fail_unknown(struct tn_decoder *d, cursor at, struct tn_bytes name
 /* A key that is not the one which came here the last time. *column is -1 for one to be dropped. */
 static cursor find_key(struct tn_decoder *d, cursor at, int32_t *column)
 {
-    struct tn_bytes name;
+    struct tn_bytes name = {0};
     cursor value = read_key(d, at, &name);
     if (!value) {
         return NULL;
@@ -596,7 +595,7 @@ static void finish_part(struct tn_decoder *d, const struct envelope *e, enum par
 
 static void finish_debezium(struct tn_decoder *d, const struct envelope *e)
 {
-    char op = e->word.size == 1 ? (char)e->word.data[0] : 0;
+    unsigned char op = e->word.size == 1 ? e->word.data[0] : 0;
     switch (op) {
     case 'c':
     case 'r':
