@@ -70,8 +70,9 @@ static int32_t last_code_point(const unsigned char *text, uint32_t end, uint32_t
     for (uint32_t i = at + 1; i < end; i++) {
         code = code << 6 | (text[i] & 0x3f);
     }
+    static const int32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     *start = at;
-    return code;
+    return code < least[size] ? -1 : code; /* longer than need be: the next would sort below */
 }
 
 static uint32_t put_code_point(int32_t code, unsigned char *out)

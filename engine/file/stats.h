@@ -42,7 +42,7 @@ TN_MUST_USE tn_rc tn_stats_finish(const struct tn_stats_collector *stats,
                                   struct tn_texts *cols, struct tn_stats *key_stats,
                                   struct tn_err *err);
 
-/* First n code points; for the upper bound rounded up. `out` holds 4n bytes. False: no bound (only
- * U+10FFFF). Both return the size. Exposed for the vectors of the spec. */
+/* First n code points; for the upper bound rounded up. `out` holds 4n + 1 bytes. False: no bound
+ * (only U+10FFFF). Both return the size. Exposed for the vectors of the spec. */
 uint32_t tn_stats_cut_min(struct tn_bytes text, uint32_t n, unsigned char *out);
 bool tn_stats_cut_max(struct tn_bytes text, uint32_t n, unsigned char *out, uint32_t *size);
