@@ -2,11 +2,10 @@
 
 static const unsigned char *pass_digits(const unsigned char *at)
 {
-    uint64_t digits;
     unsigned count;
     const unsigned char *first = at;
     do {
-        count = tn_scan_digit_run(tn_load_u64(at), &digits);
+        count = tn_scan_digit_run(tn_scan_values(at));
         at += count;
     } while (count == 8);
     return at > first ? at : NULL;
@@ -48,7 +47,7 @@ bool tn_scan_hex4(const unsigned char *at, uint32_t *code)
     return true;
 }
 
-const unsigned char *tn_scan_string(const unsigned char *at)
+const unsigned char *tn_scan_escaped(const unsigned char *at)
 {
     uint64_t beyond_ascii = 0;
     for (;;) {
