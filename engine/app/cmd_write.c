@@ -210,16 +210,19 @@ static tn_rc cut(struct write *w, struct tn_err *err)
     return rc;
 }
 
-static tn_rc put(struct write *w, struct tn_row row, enum tn_row_kind kind, struct tn_err *err)
+/* OK with `*dead`: this row can't be taken, the text says why. */
+static tn_rc put(struct write *w, struct tn_row row, enum tn_row_kind kind, bool *dead,
+                 struct tn_err *err)
 {
     for (;;) {
         tn_rc rc = tn_table_put(w->table, row, kind, err);
+        *dead = rc == TN_INVALID;
         if (rc != TN_AGAIN) {
-            return rc;
+            return *dead ? TN_OK : rc;
         }
         rc = tn_table_turn(w->table, true, err);
         if (rc != TN_OK) {
-            return rc == TN_INVALID ? tn_err_set(err, TN_IO, 0, "%s", err->text) : rc;
+            return rc;
         }
     }
 }
@@ -254,13 +257,14 @@ static tn_rc take_record(struct write *w, const struct tn_decoded *d, struct tn_
         bury(w, d, d->reason);
     }
     for (uint32_t i = 0; i < d->count; i++) {
-        tn_rc rc = put(w, d->rows[i], d->kinds[i], err);
-        if (rc == TN_INVALID) {
-            bury(w, d, err->text);
-            break;
-        }
+        bool dead;
+        tn_rc rc = put(w, d->rows[i], d->kinds[i], &dead, err);
         if (rc != TN_OK) {
             return rc;
+        }
+        if (dead) {
+            bury(w, d, err->text);
+            break;
         }
     }
     w->rows += d->count > 0 || d->dead;
@@ -376,7 +380,7 @@ static tn_rc find_start(struct write *w, struct tn_err *err)
         return go_to(w, offset, 0, err);
     }
     if (!text) {
-        if (!recovered->found && !recovered->writer_new && recovered->latest_id > 0) {
+        if (!recovered->found && recovered->positioned && recovered->latest_id > 0) {
             return tn_err_set(
                 err, TN_INVALID, 0,
                 "positions of %s are gone; --from OFFSET says where %s goes on (0: its "

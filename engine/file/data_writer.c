@@ -6,6 +6,9 @@
 #include "base/check.h"
 #include "format/avro.h"
 
+/* zlib: 268 KB for a window of 2^15 and memory level 8, and its bookkeeping. */
+enum { DEFLATE_STATE_SIZE = 288 * 1024 };
+
 enum {
     HEAD_ROOM = 20, /* of a block: two varints of at most ten bytes */
     SYNC_SIZE = 16,
@@ -685,8 +688,8 @@ size_t tn_data_writer_block_max(const struct tn_row_layout *layout, uint32_t blo
     return block_size + encoded_max(layout, row_size_max);
 }
 
-size_t tn_data_writer_size(const struct tn_row_layout *layout, uint32_t block_size,
-                           uint32_t row_size_max)
+size_t tn_data_writer_size(const struct tn_row_layout *layout, const struct tn_options *options,
+                           uint32_t block_size, uint32_t row_size_max)
 {
     size_t raw = tn_data_writer_block_max(layout, block_size, row_size_max);
     size_t buffers = rounded(raw) + rounded(packed_max(raw));
@@ -694,7 +697,8 @@ size_t tn_data_writer_size(const struct tn_row_layout *layout, uint32_t block_si
     for (uint32_t i = 0; i < layout->column_count; i++) {
         head += 4 * (SCHEMA_TEXT_FIELD + strlen(layout->columns[i].name));
     }
-    return (buffers > head ? buffers : head) + _Alignof(max_align_t);
+    size_t codec = options->codec == TN_CODEC_ID_DEFLATE ? DEFLATE_STATE_SIZE : 0;
+    return (buffers > head ? buffers : head) + codec + _Alignof(max_align_t);
 }
 
 size_t tn_data_writer_state_size(const struct tn_row_layout *layout,

@@ -61,9 +61,9 @@ size_t tn_data_writer_block_max(const struct tn_row_layout *layout, uint32_t blo
 
 /* Bytes of worker arena a writer takes at begin and at wake. It gives nothing back: once the writer
  * has rested, finished or aborted, whoever began or woke it resets the arena to where it was.
- * Deflate takes 270 KB more for the time of a call. */
-size_t tn_data_writer_size(const struct tn_row_layout *layout, uint32_t block_size,
-                           uint32_t row_size_max);
+ * Deflate's state, 270 KB for the time of a call, is in it where the options ask for that codec. */
+size_t tn_data_writer_size(const struct tn_row_layout *layout, const struct tn_options *options,
+                           uint32_t block_size, uint32_t row_size_max);
 
 /* Bytes of `state`. */
 size_t tn_data_writer_state_size(const struct tn_row_layout *layout,

@@ -104,6 +104,7 @@ struct slice {
 static tn_rc open_output(struct slice *s, struct tn_err *err)
 {
     struct tn_compaction *c = s->c;
+    tn_arena_reset(&s->writing.arena, 0);
     if (c->writing) {
         return tn_data_writer_wake(&c->writer, &s->writing, err);
     }
@@ -238,7 +239,8 @@ static tn_rc run_step(struct slice *s, struct tn_err *err)
 static tn_rc init_slice(struct slice *s, struct tn_err *err)
 {
     const struct tn_compact_spec *spec = &s->c->spec;
-    size_t size = tn_data_writer_size(spec->order->layout, spec->block_size, spec->row_size_max);
+    size_t size = tn_data_writer_size(spec->order->layout, spec->options, spec->block_size,
+                                      spec->row_size_max);
     void *memory;
     tn_rc rc = tn_arena_need(&s->worker->arena, size, "a compaction's output", &memory, err);
     if (rc != TN_OK) {

@@ -120,6 +120,34 @@ static tn_rc walk_back(struct tn_io *io, const char *root, struct tn_arena *aren
     return rc;
 }
 
+static tn_rc look_for_mark(struct tn_io *io, const char *table, struct tn_arena *arena,
+                           struct tn_recovered *recovered, struct tn_err *err)
+{
+    const char *path = tn_arena_format(arena, "%s%s.positions", DIR, table);
+    if (!path) {
+        return tn_err_set(err, TN_AGAIN, 0, "no memory for a file's name");
+    }
+    uint64_t size;
+    tn_rc rc = io->vtable->stat(io, path, &size, err);
+    recovered->positioned = rc == TN_OK;
+    return rc == TN_ABSENT ? TN_OK : rc;
+}
+
+tn_rc tn_table_mark_positioned(struct tn_io *io, const char *table, struct tn_arena *scratch,
+                               struct tn_err *err)
+{
+    const char *path = tn_arena_format(scratch, "%s%s.positions", DIR, table);
+    if (!path) {
+        return tn_err_set(err, TN_AGAIN, 0, "no memory for a file's name");
+    }
+    tn_rc rc = tn_io_write_new(io, path, (struct tn_bytes){NULL, 0}, err);
+    if (rc != TN_OK && rc != TN_EXISTS) {
+        return rc;
+    }
+    const char *dir = DIR;
+    return io->vtable->sync(io, &dir, 1, err);
+}
+
 tn_rc tn_table_recover(struct tn_io *io, struct tn_clock *clock, const char *table,
                        const char *root, struct tn_arena *arena, struct tn_recovered *recovered,
                        struct tn_err *err)
@@ -129,7 +157,10 @@ tn_rc tn_table_recover(struct tn_io *io, struct tn_clock *clock, const char *tab
     if (rc != TN_OK) {
         return rc;
     }
-    rc = tn_snapshot_latest(io, root, arena, &recovered->latest_id, err);
+    rc = look_for_mark(io, table, arena, recovered, err);
+    if (rc == TN_OK) {
+        rc = tn_snapshot_latest(io, root, arena, &recovered->latest_id, err);
+    }
     if (rc == TN_ABSENT) {
         recovered->latest_id = 0;
         return TN_OK;

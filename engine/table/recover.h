@@ -5,6 +5,7 @@
  *
  *     <db>.<table>.lock     held while somebody writes; its text says who
  *     <db>.<table>.writer   the writer's id, made when the table was first written here
+ *     <db>.<table>.positions   made before the first position is committed: from then on positions must be found
  *
  * Positions stand in the snapshots' properties. Recovery walks back from the newest snapshot, of
  * any user and kind, to the first whose `tarn.writer` is ours. Source: design, 7.
@@ -21,6 +22,7 @@
 struct tn_recovered {
     char writer[TN_UUID_SIZE];
     bool writer_new;               /* made just now: the table was never written here */
+    bool positioned;               /* a position was committed once */
     bool found;                    /* a snapshot of ours */
     int64_t latest_id;             /* 0: no snapshot at all */
     int64_t round;                 /* of our newest snapshot, 0 when there is none */
@@ -36,3 +38,7 @@ TN_MUST_USE tn_rc tn_table_lock(struct tn_io *io, const char *table, const char 
 TN_MUST_USE tn_rc tn_table_recover(struct tn_io *io, struct tn_clock *clock, const char *table,
                                    const char *root, struct tn_arena *arena,
                                    struct tn_recovered *recovered, struct tn_err *err);
+
+/* Makes the mark that positions are in use; durable when it returns. */
+TN_MUST_USE tn_rc tn_table_mark_positioned(struct tn_io *io, const char *table,
+                                           struct tn_arena *scratch, struct tn_err *err);

@@ -735,7 +735,8 @@ tn_rc tn_table_turn(struct tn_table *table, bool wait, struct tn_err *err)
         tn_rc rc = table->rc;
         *err = table->err;
         table->rc = TN_OK;
-        return rc == TN_AGAIN ? tn_err_set(err, TN_INVALID, 0, "%s", table->err.text) : rc;
+        /* Memory that a task lacks will lack the next time, too: to the caller that is no "try again". */
+        return rc == TN_AGAIN ? tn_err_set(err, TN_UNSUPPORTED, 0, "%s", table->err.text) : rc;
     }
     return TN_OK;
 }

@@ -746,6 +746,9 @@ static tn_rc commit_round(struct tn_commit_task *commit, struct tn_worker *worke
     if (rc == TN_OK) {
         rc = list_syncs(t, round, arena, &sync, err);
     }
+    if (rc == TN_OK && round->positions && !t->recovered.positioned) {
+        rc = tn_table_mark_positioned(worker->io, t->spec.name, arena, err);
+    }
     spec.sync = sync.paths;
     spec.sync_count = sync.count;
     return rc == TN_OK ? tn_commit(&spec, worker, &commit->result, err) : rc;
@@ -766,6 +769,26 @@ static void after_commit(struct tn_commit_task *commit, struct tn_worker *worker
     }
 }
 
+/* This commit was made before, under the same user and identifier: its files are not needed again. */
+static void remove_entries(const struct tn_table *t, const struct tn_round_entry *list,
+                           struct tn_worker *worker)
+{
+    for (const struct tn_round_entry *e = list; e; e = e->next) {
+        size_t mark = tn_arena_mark(&worker->arena);
+        struct tn_err ignored = {0};
+        const char *dir;
+        if (tn_name_bucket(&worker->arena, t->root, t->schema, &t->options, e->entry.partition,
+                           e->entry.bucket, &dir, &ignored) == TN_OK) {
+            const char *path =
+                tn_arena_format(&worker->arena, "%s%s", dir, e->entry.file.file_name);
+            if (path) {
+                (void)worker->io->vtable->unlink(worker->io, path, &ignored);
+            }
+        }
+        tn_arena_reset(&worker->arena, mark);
+    }
+}
+
 static tn_rc commit_execute(struct tn_task *task, void *context, struct tn_err *err)
 {
     struct tn_commit_task *commit = (struct tn_commit_task *)task;
@@ -777,6 +800,12 @@ static tn_rc commit_execute(struct tn_task *task, void *context, struct tn_err *
     size_t mark = tn_arena_mark(&worker->arena);
     tn_rc rc = commit_round(commit, worker, err);
     tn_arena_reset(&worker->arena, mark);
+    if (rc == TN_EXISTS && commit->table->spec.user) {
+        remove_entries(commit->table, commit->round->added, worker);
+        remove_entries(commit->table, commit->round->compacted, worker);
+        commit->repeated = true;
+        return TN_OK;
+    }
     if (rc == TN_OK) {
         after_commit(commit, worker);
         tn_arena_reset(&worker->arena, mark);
@@ -817,7 +846,7 @@ static void report(struct tn_table *t, const struct tn_commit_task *commit)
                                      .latest_id = commit->result.latest_id,
                                      .row_count = commit->round->row_count,
                                      .expired = commit->expired.snapshots};
-    t->counts.commits += !commit->skipped;
+    t->counts.commits += !commit->skipped && !commit->repeated;
     if (t->spec.committed) {
         t->spec.committed(t->spec.user_data, &committed);
     }
@@ -837,11 +866,14 @@ static void commit_complete(struct tn_task *task, tn_rc rc)
     settle_entries(t, round->added, round->number);
     settle_entries(t, round->compacted, round->number);
     settle_moved(t, round->number);
-    if (!commit->skipped) {
+    if (commit->repeated) {
+        t->reload = true;
+    } else if (!commit->skipped) {
         t->reload = t->reload || commit->result.compact_refused || commit->result.foreign;
         t->last_seen = commit->result.latest_id;
     }
     round->state = TN_ROUND_DONE;
+    t->recovered.positioned = t->recovered.positioned || round->positions;
     t->closing = NULL;
     t->compact_due = true;
     report(t, commit);

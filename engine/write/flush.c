@@ -32,6 +32,7 @@ static tn_rc open_file(struct flush *f, struct tn_err *err)
                                          .source = 0,
                                          .block_size = spec->block_size};
     tn_arena_reset(&f->state, 0);
+    tn_arena_reset(&f->writing.arena, 0);
     rc = tn_data_writer_begin(&f->writer, &writer, &f->writing, spec->memtable->row_size_max,
                               &f->state, err);
     f->open = rc == TN_OK;
@@ -101,7 +102,8 @@ tn_rc tn_flush(const struct tn_flush_spec *spec, struct tn_worker *worker,
     f.end = &f.first;
     tn_memtable_sort(spec->memtable);
     uint32_t row_size_max = spec->memtable->row_size_max;
-    size_t size = tn_data_writer_size(spec->order->layout, spec->block_size, row_size_max);
+    size_t size = tn_data_writer_size(spec->order->layout, spec->options, spec->block_size,
+                                      row_size_max);
     size = (size + 15) & ~(size_t)15;
     size_t state = tn_data_writer_state_size(spec->order->layout, spec->options, row_size_max);
     void *memory;

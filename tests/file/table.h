@@ -312,7 +312,7 @@ static inline tn_rc table_write(struct setup *s, const struct table *t, uint32_t
     CHECK(tn_arena_mark(&s->arena) - state_mark <=
           tn_data_writer_state_size(&t->layout, &t->options, TABLE_ROW_SIZE_MAX));
     CHECK(tn_arena_mark(&s->worker.arena) - mark <=
-          tn_data_writer_size(&t->layout, block_size, TABLE_ROW_SIZE_MAX));
+          tn_data_writer_size(&t->layout, &t->options, block_size, TABLE_ROW_SIZE_MAX));
     for (uint32_t i = 0; i < t->row_count && rc == TN_OK; i++) {
         rc = tn_data_writer_add(&writer, &t->rows[i], &s->err);
         if (rc == TN_OK && rest_every > 0 && i % rest_every == rest_every - 1) {
