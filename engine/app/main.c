@@ -8,6 +8,7 @@ static const struct tn_command *const commands[] = {
     &tn_cmd_create,
     &tn_cmd_write,
     &tn_cmd_cat,
+    &tn_cmd_sync,
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0], HELP_SIZE = 8192 };
 

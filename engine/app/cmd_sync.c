@@ -1,0 +1,114 @@
+/* tarn sync: a mirror in a folder is brought up to the newest snapshot. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "app/cmd.h"
+#include "app/lake.h"
+#include "app/output.h"
+#include "file/names.h"
+
+static struct {
+    bool dry_run;
+    bool no_consumer;
+} o;
+
+static const struct tn_flag flags[] = {
+    {"dry-run", 0, TN_FLAG_SET, &o.dry_run, NULL,
+     "only say which snapshots, how many files, bytes"},
+    {"no-consumer", 0, TN_FLAG_SET, &o.no_consumer, NULL,
+     "let expiry pass what TARGET lacks (ids may then be missing there)"},
+};
+
+static void say_synced(const struct tn_delta_result *result, const char *where)
+{
+    if (tn_common.quiet) {
+        return;
+    }
+    if (result->first_id == 0) {
+        (void)fprintf(stderr, "synced nothing: %s is at snapshot %" PRId64 "\n", where,
+                      result->last_id);
+        return;
+    }
+    (void)fprintf(stderr,
+                  "synced snapshots %" PRId64 "..%" PRId64 " files=%" PRIu64 " bytes=%" PRIu64 "\n",
+                  result->first_id, result->last_id, result->files, result->bytes);
+}
+
+static struct tn_cell number_cell(int64_t value, char text[24])
+{
+    int size = snprintf(text, 24, "%" PRId64, value);
+    struct tn_bytes bytes = {(const unsigned char *)text, (size_t)size};
+    return (struct tn_cell){.text = bytes, .json = bytes};
+}
+
+static tn_rc print_plan(struct tn_app *app, const struct tn_delta_result *result,
+                        struct tn_err *err)
+{
+    static const char *const NAMES[] = {"first_snapshot", "last_snapshot", "files", "bytes"};
+    enum { COUNT = sizeof NAMES / sizeof NAMES[0] };
+    const int64_t values[COUNT] = {result->first_id, result->last_id, (int64_t)result->files,
+                                   (int64_t)result->bytes};
+    struct tn_output output;
+    struct tn_cell cells[COUNT];
+    char texts[COUNT][24];
+    tn_rc rc = tn_output_open(&output, NAMES, COUNT, &app->input, err);
+    for (int i = 0; i < COUNT; i++) {
+        cells[i] = number_cell(values[i], texts[i]);
+    }
+    cells[0].null = result->first_id == 0;
+    if (rc == TN_OK) {
+        rc = tn_output_row(&output, cells, err);
+    }
+    return rc == TN_OK ? tn_output_close(&output, err) : rc;
+}
+
+static tn_rc sync_to(struct tn_app *app, const char *table, const char *where, struct tn_err *err)
+{
+    static struct tn_lake lake;
+    struct tn_delta_result result = {0};
+    struct tn_delta_spec spec = {.dry_run = o.dry_run};
+    tn_rc rc = tn_name_table_root(&app->table, table, &spec.root, err);
+    if (rc == TN_OK) {
+        rc = tn_lake_open(&lake, app, where, table, !o.dry_run, err);
+    }
+    if (rc != TN_OK) {
+        return rc;
+    }
+    spec.consumer = o.no_consumer ? NULL : lake.consumer;
+    rc = tn_lake_sync(&lake, app, &spec, &result, err);
+    tn_lake_close(&lake);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    if (o.dry_run) {
+        return print_plan(app, &result, err);
+    }
+    say_synced(&result, where);
+    return TN_OK;
+}
+
+static int run(const struct tn_text_list *words)
+{
+    if (words->count != 2) {
+        return tn_say_usage(&tn_cmd_sync);
+    }
+    static struct tn_app app;
+    struct tn_err err = {0};
+    tn_rc rc = tn_boot(&app, false, &err);
+    if (rc != TN_OK) {
+        return tn_say_error(rc, &err);
+    }
+    rc = sync_to(&app, words->items[0], words->items[1], &err);
+    int code = rc == TN_OK ? 0 : tn_say_error(rc, &err);
+    tn_shut(&app);
+    return code;
+}
+
+const struct tn_command tn_cmd_sync = {
+    "sync",
+    "sync D.T TARGET",
+    "brings a mirror in a folder up to the newest snapshot; it keeps what the table expires",
+    flags,
+    sizeof flags / sizeof flags[0],
+    run,
+};

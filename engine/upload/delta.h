@@ -1,0 +1,51 @@
+/* delta: brings a mirror up to its source: the same table, the same ids.
+ *
+ * What the source's snapshots reach, minus what the target has, in dependency order; every snapshot
+ * that the source still has and the target lacks travels, oldest first.
+ *
+ *     for each snapshot:  data and changelog files -> manifests -> lists -> schemas
+ *                         -> barrier -> snapshot-N (which must not be there)
+ *     then:               newer schemas -> EARLIEST, if ids are missing -> LATEST
+ *
+ * A snapshot whose predecessor is there needs only what its delta and changelog lists add, and the
+ * manifests that are new; the first one, one behind a gap, and an OVERWRITE need all that is live.
+ * Names are unique and whole (target.h), so what is there is asked for by name and size, and a
+ * sync that was cut or killed goes on where it was.
+ *
+ * The source is only read; no lock is needed. Its expiry may take files away meanwhile: then the
+ * sync begins again with what is left, a few times. So that this does not happen the mirror is a
+ * consumer of the source: no expiry, ours or official, passes what the target has. At the target
+ * nothing is removed: it keeps the history. If the source expired ids that the target never got,
+ * EARLIEST of the target is set behind the gap, since a streaming reader would wait for the missing
+ * ids for ever; the snapshots below go when the mirror is expired by whoever keeps it.
+ *
+ * A target whose newest snapshot, or any schema, has our id and other content is another table, or
+ * another history of this one: CONFLICT, and nothing is sent. Tags, branches and consumers of the
+ * source stay at home.
+ */
+#pragma once
+
+#include "file/worker.h"
+#include "upload/target.h"
+
+struct tn_delta_spec {
+    const char *root;         /* "db.db/t", on both sides */
+    struct tn_target *target; /* NULL: an empty one, for a dry run */
+    const char *consumer;     /* "tarn-lake-..."; NULL: none is written */
+    bool dry_run;             /* nothing is written anywhere */
+};
+
+struct tn_delta_result {
+    int64_t first_id;  /* of the snapshots that were sent; 0: none */
+    int64_t last_id;   /* newest in the target now; 0: none */
+    uint64_t files;    /* sent, or to be sent */
+    uint64_t bytes;    /* of them */
+    uint32_t restarts; /* times that expiry was faster */
+};
+
+/* Reads the source through the worker's io, and needs some 100 KiB of its arena beside what reading
+ * manifests takes. ABSENT: no such table; CONFLICT: diverged; CORRUPT: a file that a snapshot
+ * reaches is missing or has another size; UNSUPPORTED: index files, files outside the table. After
+ * an error `result` says what was sent. */
+TN_MUST_USE tn_rc tn_delta_sync(const struct tn_delta_spec *spec, struct tn_worker *worker,
+                                struct tn_delta_result *result, struct tn_err *err);

@@ -1,0 +1,39 @@
+/* directory: a target that is a folder, on whatever `io` is rooted there.
+ *
+ *     drafts, some at a time -> one barrier -> their names -> (settle) one barrier over the folders
+ *
+ * A draft lies beside its name with a dot in front, and is overwritten by the next try. It gets the
+ * name only after its bytes are synced, so a name is never a promise that a power cut can break.
+ * A draft that is left when its file isn't needed any more is litter that any cleaning of orphans
+ * takes away.
+ */
+#pragma once
+
+#include "upload/target.h"
+
+enum {
+    TN_DIRECTORY_BATCH = 32,      /* drafts a barrier, and folders a barrier */
+    TN_DIRECTORY_PATH_MAX = 1024, /* bytes of a path with its final zero */
+};
+
+/* Texts one behind the other. */
+struct tn_path_list {
+    const char *items[TN_DIRECTORY_BATCH];
+    uint32_t count;
+    struct tn_buf texts;
+};
+
+struct tn_directory {
+    struct tn_target target; /* first */
+    struct tn_io *io;
+    int file;                    /* of the draft that is open, or -1 */
+    struct tn_path_list drafts;  /* finished */
+    struct tn_path_list finals;  /* what each will be called */
+    struct tn_path_list folders; /* whose names are not synced */
+    char draft[TN_DIRECTORY_PATH_MAX];
+    char path[TN_DIRECTORY_PATH_MAX];
+};
+
+/* Takes 24 KiB from the arena. There is nothing to close. */
+TN_MUST_USE tn_rc tn_directory_init(struct tn_directory *directory, struct tn_io *io,
+                                    const char *name, struct tn_arena *arena, struct tn_err *err);
