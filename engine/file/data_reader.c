@@ -429,6 +429,9 @@ static tn_rc open_sized(struct tn_data_reader *reader, const char *path, int64_t
 static tn_rc read_header(struct tn_data_reader *reader, struct tn_err *err)
 {
     tn_rc rc = TN_AGAIN;
+    if (reader->file_size == 0) {
+        return corrupt(reader, 0, "the file is empty", err);
+    }
     for (size_t size = FIRST_READ; rc == TN_AGAIN && size <= TN_AVRO_HEADER_MAX; size *= 2) {
         size_t wanted = size < reader->file_size ? size : (size_t)reader->file_size;
         struct tn_bytes bytes;

@@ -40,9 +40,11 @@ def text(v, type_, avro):
     if kind in ("FLOAT", "DOUBLE"):
         return float_text(v, kind == "FLOAT")
     if kind == "DECIMAL":
-        scale = int(re.search(r",\s*(\d+)", type_).group(1))
+        scale = int(re.search(r",\s*(\d+)|$", type_).group(1) or 0)
         digits = str(abs(n := int.from_bytes(v, "big", signed=True))).rjust(scale + 1, "0")
-        return '"%s%s.%s"' % ("-" if n < 0 else "", digits[: len(digits) - scale], digits[len(digits) - scale :])
+        point = len(digits) - scale
+        fraction = "." + digits[point:] if scale else ""
+        return '"%s%s%s"' % ("-" if n < 0 else "", digits[:point], fraction)
     if kind in ("CHAR", "VARCHAR", "STRING"):
         return json.dumps(v, ensure_ascii=False)
     if kind in ("BINARY", "VARBINARY", "BYTES"):
