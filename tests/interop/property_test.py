@@ -290,6 +290,8 @@ class Case:
         self.expected = {}  # snapshot -> lines
         self.checked = set()
         self.files = 0
+        self.tags = {}  # name -> lines
+        self.consumed = None  # a consumer reads from this snapshot on, so nothing behind it may go
         self.foreign = False  # another engine wrote here, too
         self.java = self.python = None
 
@@ -334,7 +336,7 @@ class Case:
         if self.tarn:
             steps += [self.tarn_write] * 6 + [self.tarn_compact] * 2 + [self.tarn_expire, self.tarn_repeat]
         if self.java:
-            steps += [self.java_write] * 2 + [self.java_compact]
+            steps += [self.java_write] * 2 + [self.java_compact, self.java_tag, self.java_consumer]
         self.rng.choice(steps)()
 
     def records(self, name, count, bad_chance):
@@ -430,7 +432,10 @@ class Case:
         self.tarn.run("expire", TABLE).ok("tarn expire")
         self.hold(last)
         most = int(self.table.options.get("snapshot.num-retained.max", 1 << 30))
-        if len(self.snapshots()) > most:
+        if self.consumed is not None:
+            if self.consumed not in self.snapshots():
+                raise peer.Failure("snapshot %d went, which a consumer waits for" % self.consumed)
+        elif len(self.snapshots()) > most:
             raise peer.Failure("%d snapshots after expire, at most %d are to stay" % (len(self.snapshots()), most))
 
     def java_write(self):
@@ -442,8 +447,10 @@ class Case:
         # Java's writer compacts nothing on request in such tables.
         passive = self.table.flag("write-only") or self.table.options["bucket"] == "-1"
         how = rng.choice(["auto", "auto", "none"] + ([] if passive else ["full"]))
-        self.log("oracle write %s --compact %s" % (path, how))
-        self.java.run("write", self.warehouse, TABLE, path, "--compact", how).ok("oracle write")
+        # Codecs that tarn reads and does not write.
+        options = ["--option", "file.compression=" + rng.choice(["snappy", "bzip2"])] if rng.random() < 0.2 else []
+        self.log("oracle write %s --compact %s %s" % (path, how, options))
+        self.java.run("write", self.warehouse, TABLE, path, "--compact", how, *options).ok("oracle write")
         self.foreign = True
         self.hold(last)
 
@@ -453,6 +460,20 @@ class Case:
         self.java.run("compact", self.warehouse, TABLE, "--full").ok("oracle compact")
         self.foreign = True
         self.hold(last)
+
+    def java_tag(self):
+        snapshot = self.rng.choice(self.snapshots() or [None])
+        if snapshot is not None:
+            name = "tag%d" % len(self.tags)
+            self.log("oracle tag create %s --snapshot %d" % (name, snapshot))
+            self.java.run("tag", self.warehouse, TABLE, "create", name, "--snapshot", snapshot).ok("oracle tag")
+            self.tags[name] = self.expected[snapshot]
+
+    def java_consumer(self):
+        if self.consumed is None and self.snapshots():
+            self.consumed = self.latest()
+            self.log("oracle consumer c %d" % self.consumed)
+            self.java.run("consumer", self.warehouse, TABLE, "c", self.consumed).ok("oracle consumer")
 
     def hold(self, last):
         """Every snapshot after `last` holds what the model holds now."""
@@ -535,6 +556,12 @@ class Case:
         for s in self.snapshots():
             if s not in self.checked:
                 self.read(s)
+        for name, want in self.tags.items():
+            got = (self.tarn.cat("--tag", name).ok("tarn cat --tag") if self.tarn else
+                   self.java.run("read", self.warehouse, TABLE, "--tag", name).ok("oracle read --tag"))
+            bad = peer.difference(want, got)
+            if bad:
+                raise peer.Failure("tag %s: %s" % (name, bad))
         if self.java and self.snapshots():
             self.log("oracle exercise")
             self.java.run("exercise", self.warehouse, TABLE).ok("oracle exercise")
