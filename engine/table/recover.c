@@ -148,6 +148,19 @@ tn_rc tn_table_mark_positioned(struct tn_io *io, const char *table, struct tn_ar
     return io->vtable->sync(io, &dir, 1, err);
 }
 
+/* A process that was killed may have left names that are seen but not on the medium yet. Who goes
+ * on from a position tells its source so: the snapshot that says it must survive a power cut first.
+ */
+static tn_rc settle_names(struct tn_io *io, const char *root, struct tn_arena *arena,
+                          const struct tn_recovered *recovered, struct tn_err *err)
+{
+    const char *paths[] = {DIR, tn_name_in(arena, root, TN_DIR_SNAPSHOT, "")};
+    if (!paths[1]) {
+        return tn_err_set(err, TN_AGAIN, 0, "no memory for a folder's name");
+    }
+    return io->vtable->sync(io, paths, recovered->latest_id > 0 ? 2 : 1, err);
+}
+
 tn_rc tn_table_recover(struct tn_io *io, struct tn_clock *clock, const char *table,
                        const char *root, struct tn_arena *arena, struct tn_recovered *recovered,
                        struct tn_err *err)
@@ -163,7 +176,11 @@ tn_rc tn_table_recover(struct tn_io *io, struct tn_clock *clock, const char *tab
     }
     if (rc == TN_ABSENT) {
         recovered->latest_id = 0;
-        return TN_OK;
+        rc = TN_OK;
     }
-    return rc == TN_OK ? walk_back(io, root, arena, recovered, err) : rc;
+    if (rc == TN_OK) {
+        rc = settle_names(io, root, arena, recovered, err);
+    }
+    return rc == TN_OK && recovered->latest_id > 0 ? walk_back(io, root, arena, recovered, err)
+                                                   : rc;
 }

@@ -64,6 +64,9 @@ static tn_rc fail(struct tn_err *err, tn_rc rc, const char *verb, const char *pa
 static tn_rc begin(struct sim_disk *disk, const char *verb, const char *path, bool changes,
                    struct tn_err *err)
 {
+    if (changes && disk->watch && !disk->off) {
+        disk->watch(disk->watch_user, disk);
+    }
     disk->calls++;
     sim_trace(disk, disk->calls, verb, path, changes);
     disk->off = disk->off || disk->calls == disk->cut_call;
@@ -751,6 +754,7 @@ void sim_disk_clone(struct sim_disk *to, const struct sim_disk *from)
         to->changes[i].name_old = sim_copied_text(to->changes[i].name_old);
     }
     to->handles = sim_copied_array(from->handles, from->handle_count, sizeof *to->handles);
+    to->watch = NULL;
     to->trace = NULL;
     to->trace_count = 0;
 }
@@ -758,6 +762,13 @@ void sim_disk_clone(struct sim_disk *to, const struct sim_disk *from)
 void sim_disk_cut_at(struct sim_disk *disk, uint64_t call)
 {
     disk->cut_call = call;
+}
+
+void sim_disk_watch(struct sim_disk *disk, void (*watch)(void *user, struct sim_disk *disk),
+                    void *user)
+{
+    disk->watch = watch;
+    disk->watch_user = user;
 }
 
 void sim_disk_fail_call(struct sim_disk *disk, uint64_t call, tn_rc rc)

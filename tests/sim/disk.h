@@ -54,6 +54,8 @@ struct sim_disk {
     tn_rc fail_rc;
     bool fail_late;
     bool off;
+    void (*watch)(void *user, struct sim_disk *disk); /* or NULL */
+    void *watch_user;
 
     uint64_t capacity; /* bytes of all files; UINT64_MAX: no end */
     size_t memory_max; /* bytes of ours for contents; a test that needs more is stopped */
@@ -81,6 +83,11 @@ void sim_disk_deinit(struct sim_disk *disk);
 /* The power goes before call number `call` (from 1) does anything; 0: never. */
 void sim_disk_cut_at(struct sim_disk *disk, uint64_t call);
 
+/* Before each call that could change the disk `watch` is called, to clone the disk as a cut there
+ * would find it: so one run serves all cuts. NULL: none. Clones have none. */
+void sim_disk_watch(struct sim_disk *disk, void (*watch)(void *user, struct sim_disk *disk),
+                    void *user);
+
 /* Call number `call` fails once with `rc`, and has done nothing; but an append has written half. */
 void sim_disk_fail_call(struct sim_disk *disk, uint64_t call, tn_rc rc);
 
@@ -99,6 +106,9 @@ void sim_disk_ignore_sync(struct sim_disk *disk, uint64_t sync);
 /* Cuts, if that hasn't happened, and starts again with what `seed` lets survive. Calls count from 0
  * again; cut, failure and ignored sync are forgotten; open files and locks are gone. */
 void sim_disk_reboot(struct sim_disk *disk, uint64_t seed);
+
+/* The process ends and another one starts: open files and locks are gone, nothing else. */
+void sim_disk_kill(struct sim_disk *disk);
 
 /* `to` is not initialised before; it gets files, names, and what is open, but no trace. */
 void sim_disk_clone(struct sim_disk *to, const struct sim_disk *from);

@@ -126,6 +126,18 @@ static void forget_open_files(struct sim_disk *disk)
     }
 }
 
+static void begin_boot(struct sim_disk *disk, const char *how)
+{
+    disk->boot++;
+    disk->calls = 0;
+    disk->syncs = 0;
+    disk->cut_call = 0;
+    disk->fail_call = 0;
+    disk->ignored_sync = 0;
+    disk->off = false;
+    sim_trace(disk, 0, how, "", false);
+}
+
 void sim_disk_reboot(struct sim_disk *disk, uint64_t seed)
 {
     uint64_t random = seed;
@@ -142,12 +154,12 @@ void sim_disk_reboot(struct sim_disk *disk, uint64_t seed)
             survive_bytes(disk, &disk->inodes[i], seed, &random);
         }
     }
-    disk->boot++;
-    disk->calls = 0;
-    disk->syncs = 0;
-    disk->cut_call = 0;
-    disk->fail_call = 0;
-    disk->ignored_sync = 0;
-    disk->off = false;
-    sim_trace(disk, 0, "reboot", "", false);
+    begin_boot(disk, "reboot");
+}
+
+void sim_disk_kill(struct sim_disk *disk)
+{
+    forget_open_files(disk);
+    sim_free_unreachable(disk);
+    begin_boot(disk, "kill");
 }

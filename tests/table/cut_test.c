@@ -1,0 +1,219 @@
+/* The power goes before each call that changes the disk, in writing, commits, compaction, expiry
+ * and recovery; what is left is opened, read and written on. */
+#include <math.h>
+#include <time.h>
+
+#include "bed.h"
+
+enum { DEPTH_MAX = 2, ROUNDS_MAX = 7 };
+
+static struct bed_engine engines[DEPTH_MAX + 2];
+static struct bed_scenario scenario;
+
+static uint64_t number_of(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text && *text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* ---- one run, all of its cuts ---- */
+
+struct run {
+    struct bed_writer writer;
+    struct sim_disk disk;
+    uint64_t random;
+    uint32_t depth;  /* 0: the first program; 1: what goes on after a cut; ... */
+    uint32_t seeds;  /* outcomes drawn a cut, beside the two ends */
+    uint32_t deeper; /* one of so many states is gone into */
+    uint32_t every;  /* one of so many calls is cut */
+    double until;    /* seconds(); then no more states are looked at */
+    uint32_t floor;  /* rows that were reported before this program started */
+    uint64_t states;
+    const char *problem;
+    char text[800];
+    char where[600];
+};
+
+static void run_program(struct run *run, const struct sim_disk *from);
+
+/* What the program told its user: commits, and where it went on. */
+static uint32_t reported(const struct run *run)
+{
+    const struct bed_writer *w = &run->writer;
+    uint32_t said = w->reported > w->recovered ? w->reported : w->recovered;
+    return said > run->floor ? said : run->floor;
+}
+
+static void fail(struct run *run, const char *problem, const char *how, uint64_t seed)
+{
+    (void)snprintf(run->text, sizeof run->text, "%s", problem);
+    run->problem = run->text;
+    (void)snprintf(run->where, sizeof run->where, "call %" PRIu64 ", %s %" PRIu64,
+                   run->disk.calls + 1, how, seed);
+}
+
+/* The program that goes on is cut, too. */
+static void go_deeper(struct run *run, const struct sim_disk *disk, uint64_t seed, bool killed)
+{
+    static struct run below[DEPTH_MAX + 1];
+    struct run *next = &below[run->depth];
+    *next = (struct run){.random = random_next(&run->random),
+                         .depth = run->depth + 1,
+                         .deeper = 100,
+                         .every = 8,
+                         .until = run->until,
+                         .floor = reported(run)};
+    run_program(next, disk);
+    run->states += next->states;
+    if (next->problem && !run->problem) {
+        char how[300];
+        (void)snprintf(how, sizeof how, "%s, then in what went on: %.200s; seed",
+                       killed ? "kill" : "cut", next->where);
+        fail(run, next->problem, how, seed);
+    }
+}
+
+/* One outcome: "cut" loses what `seed` says, "kill" loses nothing but the process. */
+static void look(struct run *run, struct sim_disk *found, const char *how, uint64_t seed)
+{
+    bool goes_on = random_below(&run->random, run->depth > 0 ? 16 : 4) == 0;
+    const char *problem = bed_check(&engines[run->depth + 1], found, &scenario, reported(run),
+                                    random_next(&run->random), goes_on);
+    run->states++;
+    if (problem) {
+        fail(run, problem, how, seed);
+    }
+}
+
+static void look_at_cut(struct run *run, const struct sim_disk *disk, uint64_t seed)
+{
+    struct sim_disk found;
+    sim_disk_clone(&found, disk);
+    sim_disk_reboot(&found, seed);
+    if (run->depth < DEPTH_MAX && run->deeper && random_below(&run->random, run->deeper) == 0) {
+        go_deeper(run, &found, seed, false);
+    }
+    if (!run->problem) {
+        look(run, &found, "cut", seed);
+    }
+    sim_disk_deinit(&found);
+}
+
+static void look_at_kill(struct run *run, const struct sim_disk *disk)
+{
+    struct sim_disk found;
+    sim_disk_clone(&found, disk);
+    sim_disk_kill(&found);
+    if (run->depth < DEPTH_MAX && run->deeper && random_below(&run->random, run->deeper) == 0) {
+        go_deeper(run, &found, 0, true);
+    }
+    if (!run->problem) {
+        look(run, &found, "kill", 0);
+    }
+    sim_disk_deinit(&found);
+}
+
+static void before_call(void *user, struct sim_disk *disk)
+{
+    struct run *run = user;
+    if (run->problem || random_below(&run->random, run->every) != 0 || seconds() > run->until) {
+        return;
+    }
+    look_at_cut(run, disk, SIM_SEED_NOTHING);
+    for (uint32_t i = 0; !run->problem && i < run->seeds; i++) {
+        look_at_cut(run, disk, 2 + random_next(&run->random) % 1000000);
+    }
+    if (!run->problem && random_below(&run->random, 4) == 0) {
+        look_at_cut(run, disk, SIM_SEED_ALL);
+    }
+    if (!run->problem && random_below(&run->random, 8) == 0) {
+        look_at_kill(run, disk);
+    }
+}
+
+static void run_program(struct run *run, const struct sim_disk *from)
+{
+    struct bed_engine *engine = &engines[run->depth];
+    uint64_t seed = random_next(&run->random);
+    sim_disk_clone(&run->disk, from);
+    bed_engine_start(engine, &run->disk.io, seed);
+    sim_disk_watch(&run->disk, before_call, run);
+    run->writer = (struct bed_writer){.engine = engine, .scenario = &scenario, .who = "a test"};
+    tn_rc rc = bed_write(&run->writer);
+    if (!run->problem && rc != TN_OK) {
+        fail(run, run->writer.err.text, "without a cut", 0);
+    }
+    if (!run->problem) { /* everything was reported */
+        look_at_cut(run, &run->disk, SIM_SEED_NOTHING);
+    }
+    if (!run->problem && reported(run) != scenario.row_count) {
+        fail(run, "not all rows were reported", "without a cut", 0);
+    }
+    if (run->problem && run->depth == 0) {
+        sim_disk_print_trace(&run->disk, stderr, 40);
+    }
+    sim_disk_deinit(&run->disk);
+}
+
+static void make_base(struct sim_disk *disk, uint64_t seed, uint32_t rounds)
+{
+    bed_scenario_init(&scenario, seed, rounds);
+    sim_disk_init(disk, BED_DISK_SIZE);
+    bed_create(&engines[0], &disk->io, &scenario);
+}
+
+/* Random small tables until the time is over; each run is cut before every call that changes the
+ * disk, with several outcomes a cut. */
+static void every_cut_leaves_a_table_with_all_that_was_reported(void)
+{
+    uint64_t seed = number_of("SEED", 1);
+    double until = seconds() + (double)number_of("CUT_SECONDS", 40);
+    uint64_t states = 0;
+    uint64_t runs = 0;
+    do {
+        static struct run run;
+        struct sim_disk base;
+        make_base(&base, seed + runs, 2 + (uint32_t)((seed + runs) % (ROUNDS_MAX - 1)));
+        base.model = (seed + runs) % 3 == 0 ? SIM_ORDERED : SIM_STRICT;
+        run = (struct run){.random = seed + runs,
+                           .seeds = 2,
+                           .deeper = 40,
+                           .every = runs % 8 == 0 ? 1 : 4,
+                           .until = runs == 0 ? INFINITY : until};
+        run_program(&run, &base);
+        sim_disk_deinit(&base);
+        if (run.problem) {
+            (void)fprintf(stderr,
+                          "seed %" PRIu64 ", %s: %s\n%s\nrepeat: SEED=%" PRIu64
+                          " CUT_SECONDS=0 tests/table/cut_test\n",
+                          seed + runs, run.where, run.problem, scenario.schema, seed + runs);
+            abort();
+        }
+        states += run.states;
+        runs++;
+    } while (seconds() < until);
+    (void)printf("%" PRIu64 " tables, %" PRIu64 " states\n", runs, states);
+}
+
+static const struct test tests[] = {
+    TEST(every_cut_leaves_a_table_with_all_that_was_reported),
+};
+
+int main(int argc, char **argv)
+{
+    for (size_t i = 0; i < COUNT(engines); i++) {
+        bed_engine_make(&engines[i]);
+    }
+    int code = run_tests(argc, argv, tests, COUNT(tests));
+    for (size_t i = 0; i < COUNT(engines); i++) {
+        bed_engine_free(&engines[i]);
+    }
+    return code;
+}
