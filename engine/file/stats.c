@@ -114,15 +114,12 @@ static void keep_min(struct tn_stats_column *c, struct tn_bytes text)
     memcpy(c->min_text, text.data, c->min_size);
 }
 
-/* `text` is above the kept maximum, or begins with it. */
+/* `text` is above the kept maximum: another cut, or the same and then it goes on. */
 static void keep_max(struct tn_stats_column *c, struct tn_bytes text)
 {
-    uint32_t size = cut_size(text, c->text_length);
-    bool goes_on = text.size > size;
-    bool same = c->text_seen && size == c->max_size && memcmp(text.data, c->max_text, size) == 0;
-    c->max_goes_on = goes_on || (same && c->max_goes_on);
-    c->max_size = size;
-    memcpy(c->max_text, text.data, size);
+    c->max_size = cut_size(text, c->text_length);
+    c->max_goes_on = text.size > c->max_size;
+    memcpy(c->max_text, text.data, c->max_size);
 }
 
 static int compare_texts(struct tn_bytes text, const unsigned char *kept, uint32_t kept_size)

@@ -581,6 +581,52 @@ static void changed_bytes_are_errors_or_other_rows(void)
     }
 }
 
+/* One block without compression: its row count, its size, a byte of its mark are changed alone. */
+static void what_a_block_says_of_itself_is_checked(void)
+{
+    static struct tn_file_meta meta;
+    setup_begin(&setup);
+    table = (struct table){.options = {.codec = TN_CODEC_ID_NULL}};
+    table.fields[0] = (struct tn_field){.id = 1, .name = "k"};
+    table_type(&setup, "BIGINT NOT NULL", &table.fields[0].type);
+    table_finish(&setup, &table, 1, 1);
+    uint64_t state = 1;
+    table_rows(&setup, &table, 40, &state);
+    tn_rc rc = table_write(&setup, &table, 65536, 0, &meta);
+    CHECK_OK(rc, setup.err);
+    struct tn_bytes bytes = file_bytes();
+    struct tn_avro_header header;
+    rc = tn_avro_header_decode(bytes, &header, &setup.err);
+    CHECK_OK(rc, setup.err);
+    static const struct {
+        bool from_end;
+        size_t offset;
+        int change;
+        const char *text; /* NULL: no error */
+    } changes[] = {
+        {false, 0, 0, NULL},
+        {false, 0, 2, "of this block is none"},  /* one row more */
+        {false, 0, -2, "of this block is none"}, /* one less: bytes are left */
+        {false, 0, -1, "no block begins here"},  /* a negative count */
+        {false, 1, 2, "goes on behind the end"},
+        {false, 1, -2, "doesn't end with the file's mark"},
+        {true, 1, 1, "doesn't end with the file's mark"},
+        {true, 16, 1, "doesn't end with the file's mark"},
+    };
+    for (size_t i = 0; i < COUNT(changes); i++) {
+        unsigned char *changed = tn_arena_take(&setup.arena, bytes.size);
+        size_t start =
+            changes[i].from_end ? bytes.size - changes[i].offset : header.size + changes[i].offset;
+        memcpy(changed, bytes.data, bytes.size);
+        changed[start] = (unsigned char)(changed[start] + changes[i].change);
+        uint32_t rows = 0;
+        rc = read_bytes((struct tn_bytes){changed, bytes.size}, meta.file_size, &rows);
+        CHECK(rc == (changes[i].text ? TN_CORRUPT : TN_ABSENT));
+        CHECK(!changes[i].text || strstr(setup.err.text, changes[i].text));
+    }
+    setup_end(&setup);
+}
+
 /* ---- what a writer refuses ---- */
 
 static void rows_that_avro_can_not_hold_are_refused_and_nothing_is_added(void)
@@ -663,6 +709,7 @@ static const struct test tests[] = {
     TEST(files_that_were_cut_are_corrupt),
     TEST(blocks_behind_the_manifests_size_are_not_read),
     TEST(changed_bytes_are_errors_or_other_rows),
+    TEST(what_a_block_says_of_itself_is_checked),
     TEST(rows_that_avro_can_not_hold_are_refused_and_nothing_is_added),
     TEST(columns_that_avro_can_not_hold_are_refused_by_name),
 };
