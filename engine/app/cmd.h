@@ -17,6 +17,7 @@ extern const struct tn_command tn_cmd_create;
 extern const struct tn_command tn_cmd_write;
 extern const struct tn_command tn_cmd_cat;
 extern const struct tn_command tn_cmd_sync;
+extern const struct tn_command tn_cmd_fsck;
 
 /* One line on stderr, "tarn: what, where, why"; returns the exit code. */
 int tn_say_error(tn_rc rc, const struct tn_err *err);

@@ -9,6 +9,7 @@ static const struct tn_command *const commands[] = {
     &tn_cmd_write,
     &tn_cmd_cat,
     &tn_cmd_sync,
+    &tn_cmd_fsck,
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0], HELP_SIZE = 8192 };
 

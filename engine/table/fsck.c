@@ -1,0 +1,180 @@
+#include "table/fsck.h"
+
+#include <inttypes.h>
+
+#include "file/names.h"
+#include "table/fsck_private.h"
+
+enum { CONSUMER_SIZE_MAX = 4096 };
+
+/* ---- folders ---- */
+
+tn_rc tn_fsck_list(struct tn_fsck *f, const char *root, const char *dir, tn_io_name_fn *each,
+                   struct tn_err *err)
+{
+    struct tn_arena *arena = &f->worker->arena;
+    size_t mark = tn_arena_mark(arena);
+    const char *path = tn_name_in(arena, root, dir, "");
+    tn_rc rc = path ? f->io->vtable->list(f->io, path, each, f, err) : tn_fsck_no_path(f, err);
+    tn_arena_reset(arena, mark);
+    return rc == TN_ABSENT ? TN_OK : rc;
+}
+
+struct next {
+    const char *prefix;
+    int64_t after;
+    int64_t found;
+};
+
+static tn_rc note_next(void *user, const char *name, bool is_dir, struct tn_err *err)
+{
+    (void)err;
+    struct next *next = user;
+    int64_t number = is_dir ? -1 : tn_name_number(name, next->prefix);
+    if (number > next->after && (next->found < 0 || number < next->found)) {
+        next->found = number;
+    }
+    return TN_OK;
+}
+
+tn_rc tn_fsck_next_number(struct tn_fsck *f, const char *dir, const char *prefix, int64_t after,
+                          int64_t *number, struct tn_err *err)
+{
+    struct tn_arena *arena = &f->worker->arena;
+    size_t mark = tn_arena_mark(arena);
+    struct next next = {prefix, after, -1};
+    uint64_t size;
+    if (after < INT64_MAX) {
+        const char *path = tn_name_numbered(arena, f->home, dir, prefix, after + 1);
+        tn_rc rc = path ? f->io->vtable->stat(f->io, path, &size, err) : tn_fsck_no_path(f, err);
+        tn_arena_reset(arena, mark);
+        if (rc == TN_OK) {
+            *number = after + 1;
+        }
+        if (rc != TN_ABSENT) {
+            return rc;
+        }
+    }
+    const char *path = tn_name_in(arena, f->home, dir, "");
+    tn_rc rc =
+        path ? f->io->vtable->list(f->io, path, note_next, &next, err) : tn_fsck_no_path(f, err);
+    tn_arena_reset(arena, mark);
+    *number = next.found;
+    return rc == TN_ABSENT ? TN_OK : rc;
+}
+
+/* ---- consumers ---- */
+
+static tn_rc read_consumer(struct tn_fsck *f, const char *path, int64_t *next, struct tn_err *err)
+{
+    struct tn_bytes text;
+    struct cJSON *json;
+    tn_rc rc = tn_io_read_all(f->io, path, CONSUMER_SIZE_MAX, &f->worker->arena, &text, err);
+    rc = rc == TN_OK ? tn_json_open(text, &f->worker->arena, &json, err) : rc;
+    if (rc != TN_OK) {
+        return rc;
+    }
+    bool found = tn_json_i64(tn_json_member(json, "nextSnapshot"), next);
+    tn_json_close(json);
+    return found ? TN_OK : tn_err_set(err, TN_CORRUPT, 0, "$.nextSnapshot: missing");
+}
+
+static tn_rc check_consumer(void *user, const char *name, bool is_dir, struct tn_err *err)
+{
+    struct tn_fsck *f = user;
+    if (is_dir || strncmp(name, "consumer-", 9) != 0) {
+        return TN_OK;
+    }
+    size_t mark = tn_arena_mark(&f->worker->arena);
+    const char *path = tn_name_in(&f->worker->arena, f->home, TN_DIR_CONSUMER, name);
+    if (!path) {
+        return tn_fsck_no_path(f, err);
+    }
+    int64_t next = 0;
+    tn_rc rc = read_consumer(f, path, &next, err);
+    if (rc != TN_OK) {
+        rc = tn_fsck_damage(f, path, NULL, rc, err);
+    } else if (f->latest > 0 && next > f->latest + 1) {
+        rc =
+            tn_fsck_problem(f, err, path, "waits for %" PRId64 " beyond %" PRId64, next, f->latest);
+    }
+    tn_arena_reset(&f->worker->arena, mark);
+    return rc;
+}
+
+/* ---- the table, then its branches ---- */
+
+static tn_rc check_home(struct tn_fsck *f, struct tn_err *err)
+{
+    tn_rc rc = tn_fsck_newest(f, err);
+    if (rc != TN_OK || !f->readable) {
+        return rc;
+    }
+    rc = tn_fsck_snapshots(f, err);
+    rc = rc == TN_OK ? tn_fsck_list(f, f->home, TN_DIR_CONSUMER, check_consumer, err) : rc;
+    rc = rc == TN_OK ? tn_fsck_tags(f, err) : rc;
+    return rc == TN_OK ? tn_fsck_changelogs(f, err) : rc;
+}
+
+static tn_rc check_branch(void *user, const char *name, bool is_dir, struct tn_err *err)
+{
+    struct tn_fsck *f = user;
+    if (!is_dir || strncmp(name, "branch-", 7) != 0) {
+        return TN_OK;
+    }
+    size_t mark = tn_arena_mark(&f->worker->arena);
+    f->home = tn_arena_format(&f->worker->arena, "%s/" TN_DIR_BRANCH "%s", f->root, name);
+    if (!f->home) {
+        return tn_fsck_no_path(f, err);
+    }
+    f->result->branches++;
+    tn_rc rc = check_home(f, err);
+    f->home = f->root;
+    tn_arena_reset(&f->worker->arena, mark);
+    return rc;
+}
+
+static tn_rc check_table(struct tn_fsck *f, struct tn_err *err)
+{
+    tn_rc rc = check_home(f, err);
+    rc = rc == TN_OK ? tn_fsck_list(f, f->root, TN_DIR_BRANCH, check_branch, err) : rc;
+    return rc == TN_OK && f->spec->orphans ? tn_fsck_orphans(f, err) : rc;
+}
+
+static void init(struct tn_fsck *f, const struct tn_fsck_spec *spec, struct tn_fsck_result *result)
+{
+    f->spec = spec;
+    f->result = result;
+    f->worker = spec->worker;
+    f->io = spec->worker->io;
+    f->root = f->home = spec->root;
+    tn_fsck_table_init(&f->seen, spec->heap, sizeof(struct tn_hash_128), "files");
+    tn_fsck_manifests_init(f);
+    tn_fsck_runs_init(f);
+}
+
+tn_rc tn_fsck(const struct tn_fsck_spec *spec, struct tn_fsck_result *result, struct tn_err *err)
+{
+    size_t mark = tn_arena_mark(&spec->worker->arena);
+    size_t kept = tn_arena_mark(spec->arena);
+    void *memory;
+    *result = (struct tn_fsck_result){0};
+    tn_rc rc = tn_arena_need(spec->arena, sizeof(struct tn_fsck), "fsck", &memory, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    struct tn_fsck *f = memory;
+    init(f, spec, result);
+    f->schema_mark = tn_arena_mark(spec->arena);
+    rc = check_table(f, err);
+    if (rc == TN_OK && result->problems == 0 && result->unchecked > 0) {
+        *err = f->unchecked;
+        rc = err->code;
+    }
+    tn_fsck_runs_clear(f);
+    tn_fsck_table_clear(&f->manifests);
+    tn_fsck_table_clear(&f->seen);
+    tn_arena_reset(spec->arena, kept);
+    tn_arena_reset(&spec->worker->arena, mark);
+    return rc;
+}
