@@ -87,6 +87,12 @@ static tn_rc store(const struct tn_flag *flag, const char *text, struct tn_err *
     return TN_OK;
 }
 
+/* "-5" is a number: a key, not an option. */
+static bool is_option(const char *word)
+{
+    return word[0] == '-' && word[1] != 0 && !(word[1] >= '0' && word[1] <= '9');
+}
+
 static tn_rc parse_option(struct parse *p, struct tn_err *err)
 {
     const char *word = p->argv[p->at];
@@ -120,7 +126,7 @@ tn_rc tn_args_parse(int argc, char *const *argv, const struct tn_flag *const *ta
         const char *word = argv[p.at];
         if (options && strcmp(word, "--") == 0) {
             options = false;
-        } else if (options && word[0] == '-' && word[1] != 0) {
+        } else if (options && is_option(word)) {
             tn_rc rc = parse_option(&p, err);
             if (rc != TN_OK) {
                 return rc;

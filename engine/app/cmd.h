@@ -2,6 +2,8 @@
  * and returns the exit code. */
 #pragma once
 
+#include <stdio.h>
+
 #include "app/boot.h"
 
 struct tn_command {
@@ -16,11 +18,22 @@ struct tn_command {
 extern const struct tn_command tn_cmd_create;
 extern const struct tn_command tn_cmd_write;
 extern const struct tn_command tn_cmd_cat;
+extern const struct tn_command tn_cmd_get;
+extern const struct tn_command tn_cmd_compact;
+extern const struct tn_command tn_cmd_expire;
+extern const struct tn_command tn_cmd_ls;
+extern const struct tn_command tn_cmd_show;
+extern const struct tn_command tn_cmd_pools;
+extern const struct tn_command tn_cmd_help;
 extern const struct tn_command tn_cmd_sync;
 extern const struct tn_command tn_cmd_fsck;
 
 /* One line on stderr, "tarn: what, where, why"; returns the exit code. */
 int tn_say_error(tn_rc rc, const struct tn_err *err);
+
+/* All verbs, a line each; and one verb's options, false when there is no such verb. */
+void tn_say_overview(FILE *to);
+bool tn_say_help(const char *verb);
 
 /* "D.T is needed": for a verb without its table; returns 2. */
 int tn_say_usage(const struct tn_command *command);

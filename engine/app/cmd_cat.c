@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "app/cmd.h"
-#include "app/output.h"
 #include "app/reader.h"
+#include "app/rows.h"
 #include "commit/live.h"
 #include "file/names.h"
 
@@ -28,83 +28,22 @@ static const struct tn_flag flags[] = {
 };
 
 struct printer {
-    struct tn_output output;
-    const struct tn_projection *projection;
-    struct tn_buf text;
-    struct tn_cell *cells;
+    struct tn_row_printer rows;
     int64_t left; /* rows; -1: no limit */
 };
 
-static tn_rc open_printer(struct printer *p, struct tn_app *app, const struct tn_schema *schema,
-                          const struct tn_scan_spec *spec, struct tn_err *err)
+static tn_rc open_printer(struct printer *p, struct tn_app *app,
+                          const struct tn_projection *projection, const struct tn_scan_spec *spec,
+                          struct tn_err *err)
 {
-    struct tn_arena *arena = &app->input;
-    uint32_t count = p->projection->columns.count + o.kind;
-    void *memory;
-    enum { TEXT_SIZE = 128 * 1024 };
-    tn_rc rc =
-        tn_arena_need(arena, (count + 1) * (sizeof(char *) + sizeof *p->cells) + TEXT_SIZE + 64,
-                      "output", &memory, err);
-    if (rc != TN_OK) {
-        return rc;
-    }
-    p->cells = memory;
-    const char **names = (const char **)(void *)(p->cells + count + 1);
-    tn_buf_init(&p->text, names + count + 1, TEXT_SIZE);
-    uint32_t at = 0;
-    if (o.kind) {
-        names[at++] = "_kind";
-    }
-    for (uint32_t i = 0; at < count; i++) {
-        names[at++] = schema->fields[spec->fields ? spec->fields[i] : i].name;
-    }
-    return tn_output_open(&p->output, names, count, arena, err);
-}
-
-static tn_rc print_json(struct printer *p, const struct tn_kv *kv, struct tn_err *err)
-{
-    p->text.size = 0;
-    if (o.kind) {
-        tn_buf_format(&p->text, "{\"kind\":\"%s\",\"row\":", tn_row_kind_text(kv->kind));
-    }
-    tn_row_format_json(&p->projection->layout, &p->projection->columns, kv->row, &p->text);
-    if (o.kind) {
-        tn_buf_byte(&p->text, '}');
-    }
-    if (p->text.overflow) {
-        return tn_err_set(err, TN_AGAIN, 0, "a row of more than %zu bytes of JSON",
-                          p->text.capacity);
-    }
-    return tn_output_json(&p->output, tn_buf_bytes(&p->text), err);
-}
-
-static tn_rc print_cells(struct printer *p, const struct tn_kv *kv, struct tn_err *err)
-{
-    p->text.size = 0;
-    uint32_t at = 0;
-    if (o.kind) {
-        p->cells[at++] = (struct tn_cell){.text = tn_bytes_of(tn_row_kind_text(kv->kind))};
-    }
-    for (uint32_t i = 0; i < p->projection->columns.count; i++) {
-        uint32_t column = p->projection->columns.index[i];
-        struct tn_value value;
-        size_t start = p->text.size;
-        tn_row_get(&p->projection->layout, kv->row, column, &value);
-        tn_value_format_text(&p->projection->layout.columns[column].type, &value, &p->text);
-        p->cells[at++] = (struct tn_cell){.text = {p->text.data + start, p->text.size - start},
-                                          .null = value.null};
-    }
-    if (p->text.overflow) {
-        return tn_err_set(err, TN_AGAIN, 0, "a row of more than %zu bytes of text",
-                          p->text.capacity);
-    }
-    return tn_output_row(&p->output, p->cells, err);
+    p->left = o.limit;
+    return tn_row_printer_open(&p->rows, projection, spec, o.kind, &app->input, err);
 }
 
 static tn_rc print_row(struct printer *p, const struct tn_kv *kv, struct tn_err *err)
 {
     p->left -= p->left > 0;
-    return p->output.format == TN_FORMAT_JSON ? print_json(p, kv, err) : print_cells(p, kv, err);
+    return tn_row_printer_put(&p->rows, kv, err);
 }
 
 static tn_rc print_scan(struct tn_reader *reader, const struct tn_scan_spec *spec,
@@ -119,8 +58,7 @@ static tn_rc print_scan(struct tn_reader *reader, const struct tn_scan_spec *spe
     if (rc != TN_OK) {
         return rc;
     }
-    printer = (struct printer){.projection = &scan.projection, .left = o.limit};
-    rc = open_printer(&printer, app, spec->schema, spec, err);
+    rc = open_printer(&printer, app, &scan.projection, spec, err);
     while (rc == TN_OK && printer.left != 0) {
         struct tn_kv kv;
         rc = tn_scan_next(&scan, &kv, err);
@@ -129,7 +67,7 @@ static tn_rc print_scan(struct tn_reader *reader, const struct tn_scan_spec *spe
         }
     }
     tn_scan_close(&scan);
-    return rc == TN_OK || rc == TN_ABSENT ? tn_output_close(&printer.output, err) : rc;
+    return rc == TN_OK || rc == TN_ABSENT ? tn_row_printer_close(&printer.rows, err) : rc;
 }
 
 /* ---- --incremental: the rows of the files that APPEND snapshots added ---- */
@@ -220,14 +158,13 @@ static tn_rc print_incremental(struct tn_reader *reader, const struct tn_scan_sp
     }
     inc = (struct increment){.reader = reader, .spec = spec};
     tn_rc rc = tn_projection_init(&inc.projection, spec, &reader->app->table, err);
-    inc.printer = (struct printer){.projection = &inc.projection, .left = o.limit};
     if (rc == TN_OK) {
-        rc = open_printer(&inc.printer, reader->app, spec->schema, spec, err);
+        rc = open_printer(&inc.printer, reader->app, &inc.projection, spec, err);
     }
     for (int64_t id = from + 1; rc == TN_OK && id <= to; id++) {
         rc = print_delta(&inc, id, err);
     }
-    return rc == TN_OK ? tn_output_close(&inc.printer.output, err) : rc;
+    return rc == TN_OK ? tn_row_printer_close(&inc.printer.rows, err) : rc;
 }
 
 static tn_rc print_nothing(struct tn_reader *reader, const struct tn_scan_spec *spec,
@@ -236,11 +173,10 @@ static tn_rc print_nothing(struct tn_reader *reader, const struct tn_scan_spec *
     static struct tn_projection projection;
     static struct printer printer;
     tn_rc rc = tn_projection_init(&projection, spec, &reader->app->table, err);
-    printer = (struct printer){.projection = &projection};
     if (rc == TN_OK) {
-        rc = open_printer(&printer, reader->app, spec->schema, spec, err);
+        rc = open_printer(&printer, reader->app, &projection, spec, err);
     }
-    return rc == TN_OK ? tn_output_close(&printer.output, err) : rc;
+    return rc == TN_OK ? tn_row_printer_close(&printer.rows, err) : rc;
 }
 
 static tn_rc cat(struct tn_app *app, const char *table, struct tn_err *err)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "app/cmd.h"
+#include "app/suggest.h"
 #include "ingest/decode.h"
 #include "io/source.h"
 #include "table/table.h"
@@ -480,6 +481,9 @@ static tn_rc open_table(struct write *w, struct tn_err *err)
                                  .committed = say_committed,
                                  .user_data = w};
     tn_rc rc = tn_table_open(&w->app->env, &spec, &w->table, err);
+    if (rc == TN_ABSENT) {
+        return tn_suggest_table(w->app, w->table_name, err);
+    }
     if (rc == TN_OK) {
         rc = init_decode(w, err);
     }

@@ -2,18 +2,17 @@
 #include <stdio.h>
 
 #include "app/cmd.h"
+#include "app/version.h"
 #include "schema/types.h"
 
 static const struct tn_command *const commands[] = {
-    &tn_cmd_create,
-    &tn_cmd_write,
-    &tn_cmd_cat,
-    &tn_cmd_sync,
-    &tn_cmd_fsck,
+    &tn_cmd_create, &tn_cmd_write, &tn_cmd_cat,  &tn_cmd_get,   &tn_cmd_compact,
+    &tn_cmd_expire, &tn_cmd_ls,    &tn_cmd_show, &tn_cmd_pools, &tn_cmd_help,
+    &tn_cmd_sync,   &tn_cmd_fsck,
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0], HELP_SIZE = 8192 };
 
-static void print_overview(FILE *to)
+void tn_say_overview(FILE *to)
 {
     (void)fputs("tarn VERB [DB.TABLE] [arguments] [options]\n\n", to);
     for (int i = 0; i < COMMAND_COUNT; i++) {
@@ -43,6 +42,15 @@ static const struct tn_command *find(const char *name)
         }
     }
     return NULL;
+}
+
+bool tn_say_help(const char *verb)
+{
+    const struct tn_command *command = find(verb);
+    if (command) {
+        print_help(command);
+    }
+    return command != NULL;
 }
 
 static int unknown_verb(const char *word)
@@ -76,8 +84,12 @@ int main(int argc, char **argv)
 {
     const char *verb = argc > 1 ? argv[1] : "--help";
     if (strcmp(verb, "--help") == 0) {
-        print_overview(argc > 1 ? stdout : stderr);
+        tn_say_overview(argc > 1 ? stdout : stderr);
         return argc > 1 ? 0 : 2;
+    }
+    if (strcmp(verb, "--version") == 0) {
+        tn_say_version(stdout);
+        return 0;
     }
     const struct tn_command *command = find(verb);
     if (!command) {
@@ -90,6 +102,10 @@ int main(int argc, char **argv)
     tn_rc rc = tn_args_parse(argc - 2, argv + 2, tables, counts, 2, &words, &err);
     if (rc != TN_OK) {
         return tn_say_error(rc, &err);
+    }
+    if (tn_common.version) {
+        tn_say_version(stdout);
+        return 0;
     }
     return tn_common.help ? print_help(command) : command->run(&words);
 }

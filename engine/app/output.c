@@ -141,7 +141,9 @@ static void padded(struct tn_output *output, uint32_t column, struct tn_bytes te
 {
     tn_buf_append(&output->line, text.data, text.size);
     bool last = column + 1 == output->count;
-    for (uint32_t n = code_points(text); !last && n < output->widths[column] + 2; n++) {
+    uint32_t size = code_points(text);
+    uint32_t width = size > output->widths[column] ? size : output->widths[column];
+    for (; !last && size < width + 2; size++) {
         tn_buf_byte(&output->line, ' ');
     }
     if (last) {

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "app/suggest.h"
 #include "file/names.h"
 
 struct tn_reader_at tn_reader_at;
@@ -17,8 +18,7 @@ static tn_rc find_tag(struct tn_reader *r, const char *tag, struct tn_err *err)
                            : rc;
 }
 
-/* Snapshot times grow with ids, so this bisects. */
-static tn_rc find_as_of(struct tn_reader *r, const char *text, struct tn_err *err)
+tn_rc tn_reader_time(const char *flag, const char *text, int64_t *ms, struct tn_err *err)
 {
     struct tn_type type = {.kind = TN_TYPE_TIMESTAMP_LTZ, .nullable = true, .precision = 9};
     unsigned char scratch[64];
@@ -27,7 +27,19 @@ static tn_rc find_as_of(struct tn_reader *r, const char *text, struct tn_err *er
     struct tn_value value;
     tn_rc rc = tn_value_parse(&type, TN_EPOCH_MS, tn_bytes_of(text), &buf, &value, err);
     if (rc != TN_OK) {
-        return tn_err_in(err, "--as-of");
+        return tn_err_in(err, "%s", flag);
+    }
+    *ms = value.as.i64;
+    return TN_OK;
+}
+
+/* Snapshot times grow with ids, so this bisects. */
+static tn_rc find_as_of(struct tn_reader *r, const char *text, struct tn_err *err)
+{
+    int64_t ms;
+    tn_rc rc = tn_reader_time("--as-of", text, &ms, err);
+    if (rc != TN_OK) {
+        return rc;
     }
     struct tn_arena *arena = &r->app->table;
     struct tn_io *io = &r->app->posix.io;
@@ -43,7 +55,7 @@ static tn_rc find_as_of(struct tn_reader *r, const char *text, struct tn_err *er
         int64_t middle = low + (high - low) / 2;
         struct tn_snapshot snapshot;
         rc = tn_snapshot_read(io, r->root, middle, arena, &snapshot, err);
-        if (rc == TN_OK && snapshot.time_ms.value <= value.as.i64) {
+        if (rc == TN_OK && snapshot.time_ms.value <= ms) {
             found = middle;
             low = middle + 1;
         } else {
@@ -122,7 +134,47 @@ tn_rc tn_reader_open(struct tn_reader *reader, struct tn_app *app, const char *t
 {
     *reader = (struct tn_reader){.app = app, .name = table};
     tn_rc rc = open_parts(reader, err);
+    if (rc == TN_ABSENT && !reader->newest) {
+        return tn_suggest_table(app, table, err);
+    }
     return rc == TN_OK ? rc : tn_err_in(err, "%s", table);
+}
+
+static tn_rc key_types(const struct tn_reader *reader, struct tn_key_types *keys,
+                       struct tn_err *err)
+{
+    struct tn_columns columns = reader->schema->trimmed_keys;
+    void *memory;
+    tn_rc rc =
+        tn_arena_need(&reader->app->table,
+                      (columns.count + 1) * (sizeof(struct tn_type) + 2 * sizeof(struct tn_value)),
+                      "key types", &memory, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    struct tn_value *values = memory;
+    struct tn_type *types = (struct tn_type *)(void *)(values + 2 * (columns.count + 1));
+    for (uint32_t i = 0; i < columns.count; i++) {
+        types[i] = reader->schema->fields[columns.index[i]].type;
+    }
+    *keys = (struct tn_key_types){types, columns.count, values, values + columns.count + 1};
+    return TN_OK;
+}
+
+tn_rc tn_reader_plan(struct tn_reader *reader, struct tn_plan *plan, struct tn_key_types *keys,
+                     struct tn_err *err)
+{
+    struct tn_app *app = reader->app;
+    const struct tn_part *window = tn_budget_part(&app->budget, "memtable");
+    struct tn_plan_spec spec = {.root = reader->root,
+                                .snapshot = &reader->snapshot,
+                                .schema = reader->schema,
+                                .options = &reader->options,
+                                .keys = keys};
+    tn_rc rc = key_types(reader, keys, err);
+    return rc == TN_OK ? tn_plan_open(plan, &spec, window->base, window->size, &app->table,
+                                      &app->workers[TN_LANE_LONG], err)
+                       : rc;
 }
 
 static tn_rc unknown_column(const struct tn_reader *reader, struct tn_bytes name,

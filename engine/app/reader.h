@@ -38,6 +38,15 @@ struct tn_reader {
 TN_MUST_USE tn_rc tn_reader_open(struct tn_reader *reader, struct tn_app *app, const char *table,
                                  struct tn_err *err);
 
+/* A moment as text (UTC), or as ms since 1970; `flag` names the option that it is the value of. */
+TN_MUST_USE tn_rc tn_reader_time(const char *flag, const char *text, int64_t *ms,
+                                 struct tn_err *err);
+
+/* All buckets of the reader's snapshot, which must be there; `keys` are made for it. The memtable
+ * part is the window, so no table may be open for writing. */
+TN_MUST_USE tn_rc tn_reader_plan(struct tn_reader *reader, struct tn_plan *plan,
+                                 struct tn_key_types *keys, struct tn_err *err);
+
 /* "a,b" as fields of the reader's schema. */
 TN_MUST_USE tn_rc tn_reader_fields(const struct tn_reader *reader, const char *names,
                                    const uint32_t **fields, uint32_t *count, struct tn_err *err);

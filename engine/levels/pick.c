@@ -2,6 +2,16 @@
 
 #include <stddef.h>
 
+const char *tn_pick_text(enum tn_pick_reason reason)
+{
+    static const char *const texts[] = {
+#define X(name, text) text,
+        TN_PICK_MAP(X)
+#undef X
+    };
+    return texts[reason];
+}
+
 static int64_t add_sat(int64_t a, int64_t b)
 {
     int64_t sum;
@@ -33,29 +43,34 @@ int32_t tn_pick_level_max(const struct tn_run *runs, uint32_t count,
     return level;
 }
 
-static struct tn_pick take_all(const struct tn_run *runs, uint32_t count,
-                               const struct tn_pick_rules *rules)
+static struct tn_pick take_none(enum tn_pick_reason reason)
 {
-    return (struct tn_pick){count, tn_pick_level_max(runs, count, rules), true};
+    return (struct tn_pick){.reason = reason};
+}
+
+static struct tn_pick take_all(const struct tn_run *runs, uint32_t count,
+                               const struct tn_pick_rules *rules, enum tn_pick_reason reason)
+{
+    return (struct tn_pick){count, tn_pick_level_max(runs, count, rules), true, reason};
 }
 
 /* Paimon: UniversalCompaction.createUnit. Level 0 is for files that were never merged, since only
  * there runs may overlap; a result that would land in it swallows runs up to the first one that has
  * a level of its own. */
 static struct tn_pick take_first(const struct tn_run *runs, uint32_t count, uint32_t take,
-                                 const struct tn_pick_rules *rules)
+                                 const struct tn_pick_rules *rules, enum tn_pick_reason reason)
 {
     if (take == count) {
-        return take_all(runs, count, rules);
+        return take_all(runs, count, rules, reason);
     }
     int32_t output = runs[take].level > 0 ? runs[take].level - 1 : 0;
     while (output == 0 && take < count) {
         output = runs[take++].level;
     }
     if (take == count) {
-        return take_all(runs, count, rules);
+        return take_all(runs, count, rules, reason);
     }
-    return (struct tn_pick){take, output, false};
+    return (struct tn_pick){take, output, false, reason};
 }
 
 /* Takes further runs while what is taken is not clearly smaller than the next one: stopping at the
@@ -108,19 +123,21 @@ static struct tn_pick pick_universal(const struct tn_run *runs, uint32_t count,
 {
     uint32_t trigger = rules->trigger > 1 ? (uint32_t)rules->trigger : 1;
     if (full_is_due(runs, count, rules)) {
-        return take_all(runs, count, rules);
+        return take_all(runs, count, rules, TN_PICK_OPTIMIZE);
     }
     if (count < trigger) {
-        return (struct tn_pick){0};
+        return take_none(TN_PICK_FEW);
     }
     if (too_much_waste(runs, count, rules)) {
-        return take_all(runs, count, rules);
+        return take_all(runs, count, rules, TN_PICK_AMPLIFICATION);
     }
     uint32_t take = extend_by_ratio(runs, count, 1, rules);
+    enum tn_pick_reason reason = TN_PICK_RATIO;
     if (take == 1 && count > trigger) {
         take = extend_by_ratio(runs, count, count - trigger + 1, rules);
+        reason = TN_PICK_COUNT;
     }
-    return take > 1 ? take_first(runs, count, take, rules) : (struct tn_pick){0};
+    return take > 1 ? take_first(runs, count, take, rules, reason) : take_none(TN_PICK_APART);
 }
 
 /* Paimon: ForceUpLevel0Compaction. */
@@ -132,15 +149,16 @@ static struct tn_pick pick_level0(const struct tn_run *runs, uint32_t count,
         level0++;
     }
     if (level0 == 0) {
-        return (struct tn_pick){0};
+        return take_none(TN_PICK_FEW);
     }
-    return take_first(runs, count, extend_by_ratio(runs, count, level0, rules), rules);
+    return take_first(runs, count, extend_by_ratio(runs, count, level0, rules), rules,
+                      TN_PICK_LEVEL0);
 }
 
 struct tn_pick tn_pick(const struct tn_run *runs, uint32_t count, const struct tn_pick_rules *rules)
 {
     if (count == 0) {
-        return (struct tn_pick){0};
+        return take_none(TN_PICK_FEW);
     }
     struct tn_pick pick = pick_universal(runs, count, rules);
     if (pick.take == 0 && rules->force_level0) {
@@ -148,7 +166,7 @@ struct tn_pick tn_pick(const struct tn_run *runs, uint32_t count, const struct t
     }
     /* One file that is where it would go. Paimon: MergeTreeCompactManager.triggerCompaction. */
     if (pick.take == 1 && runs[0].file_count <= 1 && runs[0].level == pick.output_level) {
-        return (struct tn_pick){0};
+        return take_none(TN_PICK_IN_PLACE);
     }
     return pick;
 }
@@ -157,7 +175,7 @@ struct tn_pick tn_pick_full(const struct tn_run *runs, uint32_t count,
                             const struct tn_pick_rules *rules)
 {
     if (count == 0 || (count == 1 && runs[0].level == tn_pick_level_max(runs, count, rules))) {
-        return (struct tn_pick){0};
+        return take_none(TN_PICK_IN_PLACE);
     }
-    return take_all(runs, count, rules);
+    return take_all(runs, count, rules, TN_PICK_FULL);
 }

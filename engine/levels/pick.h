@@ -28,10 +28,30 @@ struct tn_pick_rules {
     int64_t incremental_size_threshold; /* -1: off */
 };
 
+/* Why; its texts are for people. */
+#define TN_PICK_MAP(X)                                              \
+    X(FEW, "fewer runs than the trigger")                           \
+    X(APART, "no neighbours of like size")                          \
+    X(IN_PLACE, "one file that is where it would go")               \
+    X(OPTIMIZE, "a full compaction is due")                         \
+    X(AMPLIFICATION, "newer runs are too large for the oldest one") \
+    X(RATIO, "neighbours of like size")                             \
+    X(COUNT, "more runs than the trigger")                          \
+    X(LEVEL0, "level 0 is always moved up")                         \
+    X(FULL, "asked for")
+
+enum tn_pick_reason {
+#define X(name, text) TN_PICK_##name,
+    TN_PICK_MAP(X)
+#undef X
+};
+const char *tn_pick_text(enum tn_pick_reason reason);
+
 struct tn_pick {
     uint32_t take; /* runs from the front; 0: nothing to do */
     int32_t output_level;
     bool full; /* all runs to the highest level */
+    enum tn_pick_reason reason;
 };
 
 struct tn_pick tn_pick(const struct tn_run *runs, uint32_t count,

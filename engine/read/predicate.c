@@ -281,3 +281,37 @@ bool tn_predicate_point(const struct tn_predicate *predicate, struct tn_columns 
     }
     return true;
 }
+
+/* ---- made of values ---- */
+
+tn_rc tn_predicate_equals(const struct tn_schema *schema, struct tn_columns columns,
+                          const struct tn_value *values, struct tn_arena *arena,
+                          struct tn_predicate **predicate, struct tn_err *err)
+{
+    if (columns.count == 0 || columns.count > TN_PREDICATE_NODES_MAX / 2) {
+        return tn_err_set(err, TN_INVALID, 0, "a condition on %u columns", columns.count);
+    }
+    void *memory = NULL;
+    tn_rc rc = tn_arena_need(arena,
+                             sizeof **predicate + columns.count * (2 * sizeof(struct tn_node) +
+                                                                   sizeof(struct tn_literal)),
+                             "a predicate", &memory, err);
+    if (rc) {
+        return rc;
+    }
+    struct tn_predicate *made = memory;
+    *made = (struct tn_predicate){.schema = schema, .literals = (struct tn_literal *)(made + 1)};
+    made->nodes = (struct tn_node *)(void *)(made->literals + columns.count);
+    for (uint32_t i = 0; i < columns.count; i++) {
+        struct tn_node leaf = {.kind = TN_NODE_COMPARE,
+                               .size = 1,
+                               .field = columns.index[i],
+                               .order = TN_ORDER_SAME,
+                               .literal = i,
+                               .literal_count = 1};
+        made->literals[made->literal_count++] = (struct tn_literal){values[i], TN_PLACE_AT};
+        add_member(made, &leaf, 0);
+    }
+    *predicate = made;
+    return TN_OK;
+}

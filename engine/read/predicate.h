@@ -30,6 +30,13 @@ TN_MUST_USE tn_rc tn_predicate_parse(const char *text, const struct tn_schema *s
                                      struct tn_arena *arena, struct tn_predicate **predicate,
                                      struct tn_err *err);
 
+/* The rows in which each of `columns` (of the schema) equals its value: `a = 1 and b = 2`. The
+ * values are not NULL, and their bytes are kept by pointer. INVALID without a column, or with more
+ * than TN_PREDICATE_NODES_MAX / 2. */
+TN_MUST_USE tn_rc tn_predicate_equals(const struct tn_schema *schema, struct tn_columns columns,
+                                      const struct tn_value *values, struct tn_arena *arena,
+                                      struct tn_predicate **predicate, struct tn_err *err);
+
 /* Which fields it names: sets used[field] for each. */
 void tn_predicate_fields(const struct tn_predicate *predicate, bool *used);
 

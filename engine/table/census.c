@@ -130,9 +130,18 @@ void tn_census_open(struct tn_census *census, const char *root, const struct tn_
                     const struct tn_schema *schema, void *window, size_t window_size,
                     struct tn_worker *worker)
 {
-    *census = (struct tn_census){
-        .root = root, .snapshot = snapshot, .schema = schema, .worker = worker};
+    *census =
+        (struct tn_census){.root = root, .snapshot = snapshot, .schema = schema, .worker = worker};
     tn_heap_init(&census->heap, window, window_size, false);
+}
+
+void tn_census_join(struct tn_census_bucket *sum, const struct tn_census_bucket *bucket)
+{
+    sum->row_count = add(sum->row_count, bucket->row_count);
+    sum->file_size = add(sum->file_size, bucket->file_size);
+    sum->file_count = add(sum->file_count, bucket->file_count);
+    sum->newest_ms = bucket->newest_ms > sum->newest_ms ? bucket->newest_ms : sum->newest_ms;
+    sum->min_level = bucket->min_level < sum->min_level ? bucket->min_level : sum->min_level;
 }
 
 tn_rc tn_census_next(struct tn_census *census, const struct tn_census_bucket **bucket,

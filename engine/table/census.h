@@ -45,3 +45,6 @@ void tn_census_open(struct tn_census *census, const char *root, const struct tn_
 /* The next bucket; it lives until the next call. ABSENT at the end. */
 TN_MUST_USE tn_rc tn_census_next(struct tn_census *census, const struct tn_census_bucket **bucket,
                                  struct tn_err *err);
+
+/* Adds what `bucket` holds to `sum`. */
+void tn_census_join(struct tn_census_bucket *sum, const struct tn_census_bucket *bucket);

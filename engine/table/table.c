@@ -312,6 +312,16 @@ static struct tn_bucket *free_bucket(struct tn_table *t)
     return oldest;
 }
 
+void tn_table_release(struct tn_table *table)
+{
+    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
+        if (bucket_idle(table, &table->buckets[i])) {
+            close_bucket(table, &table->buckets[i]);
+        }
+    }
+    rebuild_slots(table);
+}
+
 static tn_rc name_bucket(struct tn_table *t, struct tn_bytes partition, int32_t number,
                          struct tn_bucket *bucket, struct tn_err *err)
 {
@@ -583,7 +593,7 @@ static uint32_t run_count(const struct tn_bucket *bucket)
 
 static bool may_compact(const struct tn_table *t)
 {
-    return t->spec.compact && !t->options.write_only && t->keyed;
+    return t->spec.compact && (!t->options.write_only || t->spec.dedicated) && t->keyed;
 }
 
 /* At the stop trigger a flush waits for the bucket's compaction. Source: behaviour spec, 2.6. */
@@ -789,7 +799,7 @@ tn_rc tn_table_finish(struct tn_table *table, uint64_t row_count, struct tn_err 
     if (rc == TN_OK) {
         rc = turn_until_idle(table, err);
     }
-    if (rc == TN_OK && !tn_round_empty(table->open)) { /* compactions that ended later */
+    while (rc == TN_OK && !tn_round_empty(table->open)) { /* compactions that ended later */
         rc = cut_when_possible(table, row_count, err);
         if (rc == TN_OK) {
             rc = turn_until_idle(table, err);

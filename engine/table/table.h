@@ -34,6 +34,7 @@ struct tn_table_spec {
     int64_t identifier; /* of the one commit, with `user`; -1: the round's number */
     bool compact;       /* false: rows only, as with write-only */
     bool full;          /* compactions take everything to the highest level */
+    bool dedicated;     /* the one that compacts and expires a write-only table for its writers */
     void (*committed)(void *user_data, const struct tn_committed *committed);
     void *user_data;
 };
@@ -93,6 +94,12 @@ bool tn_table_idle(const struct tn_table *table);
 
 /* Cuts, and turns until everything is durable and no compaction is due, results committed. */
 TN_MUST_USE tn_rc tn_table_finish(struct tn_table *table, uint64_t row_count, struct tn_err *err);
+
+/* The rules for tn_pick that options say. */
+struct tn_pick_rules tn_table_pick_rules(const struct tn_options *options);
+
+/* Closes the buckets in which nothing is uncommitted or under way: their files' memory is free. */
+void tn_table_release(struct tn_table *table);
 
 /* Opens a bucket without a row, so that it is compacted when it should be. AGAIN: turn first. */
 TN_MUST_USE tn_rc tn_table_touch(struct tn_table *table, struct tn_bytes partition, int32_t bucket,

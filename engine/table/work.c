@@ -275,14 +275,14 @@ void tn_work_flush(struct tn_table *table, struct tn_bucket *bucket)
 
 /* ---- compaction ---- */
 
-static struct tn_pick_rules rules_of(const struct tn_options *o)
+struct tn_pick_rules tn_table_pick_rules(const struct tn_options *options)
 {
-    return (struct tn_pick_rules){.max_size_amplification = o->max_size_amplification,
-                                  .size_ratio = o->size_ratio,
-                                  .trigger = o->compaction_trigger,
-                                  .num_levels = o->num_levels,
-                                  .force_level0 = o->force_up_level0,
-                                  .optimization_interval_ms = o->optimization_interval_ms,
+    return (struct tn_pick_rules){.max_size_amplification = options->max_size_amplification,
+                                  .size_ratio = options->size_ratio,
+                                  .trigger = options->compaction_trigger,
+                                  .num_levels = options->num_levels,
+                                  .force_level0 = options->force_up_level0,
+                                  .optimization_interval_ms = options->optimization_interval_ms,
                                   .since_full_ms = -1,
                                   .total_size_threshold = o->total_size_threshold,
                                   .incremental_size_threshold = o->incremental_size_threshold};
@@ -349,7 +349,10 @@ static struct unit oldest_runs(const struct tn_levels *levels, uint32_t run_coun
 static struct unit pick_unit(const struct tn_table *t, const struct tn_bucket *bucket,
                              const struct tn_run *runs, uint32_t count)
 {
-    struct tn_pick_rules rules = rules_of(&t->options);
+    struct tn_pick_rules rules = tn_table_pick_rules(&t->options);
+    if (bucket->last_full_ms >= 0) {
+        rules.since_full_ms = t->env->clock->vtable->now_ms(t->env->clock) - bucket->last_full_ms;
+    }
     struct tn_pick pick =
         t->spec.full ? tn_pick_full(runs, count, &rules) : tn_pick(runs, count, &rules);
     int32_t level_max = tn_pick_level_max(runs, count, &rules);
@@ -553,7 +556,7 @@ bool tn_work_apply(struct tn_table *table)
     TN_CHECK(rc == TN_OK);
     table->counts.compactions++;
     end_compaction(table);
-    table->compact_due = !table->spec.full;
+    table->compact_due = true;
     return true;
 }
 
@@ -761,7 +764,7 @@ static void after_commit(struct tn_commit_task *commit, struct tn_worker *worker
     if (commit->round->positions) {
         move_consumer(t, commit->result.latest_id, worker);
     }
-    if (!t->options.write_only) {
+    if (!t->options.write_only || t->spec.dedicated) {
         struct tn_expire_spec spec = {t->root, t->schema, &t->options, false};
         struct tn_err ignored = {0};
         tn_rc rc = tn_expire(&spec, worker, &commit->expired, &ignored);

@@ -1,0 +1,178 @@
+/* tarn expire: old snapshots go, and the files that only they reach. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "app/cells.h"
+#include "app/cmd.h"
+#include "app/reader.h"
+#include "commit/expire.h"
+#include "table/recover.h"
+
+static struct {
+    int64_t retain_max;
+    int64_t retain_min;
+    const char *older_than;
+    bool dry_run;
+} o = {.retain_max = -1, .retain_min = -1};
+
+static const struct tn_flag flags[] = {
+    {"retain-max", 0, TN_FLAG_I64, &o.retain_max, "N",
+     "keep at most N snapshots (snapshot.num-retained.max)"},
+    {"retain-min", 0, TN_FLAG_I64, &o.retain_min, "M",
+     "keep at least M snapshots (snapshot.num-retained.min)"},
+    {"older-than", 0, TN_FLAG_TEXT, &o.older_than, "TIME|DURATION",
+     "keep what is younger than a time (UTC), or than 2 d (snapshot.time-retained)"},
+    {"dry-run", 0, TN_FLAG_SET, &o.dry_run, NULL, "only say what would go"},
+};
+
+static tn_rc set_age(struct tn_app *app, struct tn_options *options, struct tn_err *err)
+{
+    int64_t ms;
+    if (!o.older_than) {
+        return TN_OK;
+    }
+    if (!tn_parse_duration(tn_bytes_of(o.older_than), &ms)) {
+        tn_rc rc = tn_reader_time("--older-than", o.older_than, &ms, err);
+        if (rc != TN_OK) {
+            return rc;
+        }
+        int64_t now = app->env.clock->vtable->now_ms(app->env.clock);
+        ms = ms < now ? now - ms : 0;
+    }
+    options->snapshot_time_retained_ms = ms;
+    return TN_OK;
+}
+
+static tn_rc set_count(const char *flag, int64_t given, int32_t *option, struct tn_err *err)
+{
+    if (given == -1) {
+        return TN_OK;
+    }
+    if (given < 1 || given > INT32_MAX) {
+        return tn_err_set(err, TN_INVALID, 0, "--%s %" PRId64 ": at least 1", flag, given);
+    }
+    *option = (int32_t)given;
+    return TN_OK;
+}
+
+/* A bound that was given moves the other one, when the table's option says otherwise. */
+static tn_rc set_options(struct tn_app *app, struct tn_options *options, struct tn_err *err)
+{
+    options->snapshot_expire_limit = INT32_MAX;
+    tn_rc rc = set_count("retain-max", o.retain_max, &options->snapshot_retained_max, err);
+    if (rc == TN_OK) {
+        rc = set_count("retain-min", o.retain_min, &options->snapshot_retained_min, err);
+    }
+    if (rc != TN_OK) {
+        return rc;
+    }
+    if (options->snapshot_retained_min > options->snapshot_retained_max) {
+        if (o.retain_min != -1 && o.retain_max != -1) {
+            return tn_err_set(err, TN_INVALID, 0, "--retain-min is above --retain-max");
+        }
+        if (o.retain_min != -1) {
+            options->snapshot_retained_max = options->snapshot_retained_min;
+        } else {
+            options->snapshot_retained_min = options->snapshot_retained_max;
+        }
+    }
+    return set_age(app, options, err);
+}
+
+/* As often as there is something: one call expires what fits its memory. */
+static tn_rc expire_all(struct tn_app *app, const struct tn_expire_spec *spec,
+                        struct tn_expire_result *sum, struct tn_err *err)
+{
+    for (;;) {
+        struct tn_expire_result result = {0};
+        tn_rc rc = tn_expire(spec, &app->workers[TN_LANE_LONG], &result, err);
+        if (rc != TN_OK) {
+            return rc;
+        }
+        sum->snapshots += result.snapshots;
+        sum->data_files += result.data_files;
+        sum->metadata_files += result.metadata_files;
+        sum->earliest_id = result.earliest_id;
+        if (result.snapshots == 0 || spec->dry_run) {
+            return TN_OK;
+        }
+    }
+}
+
+static tn_rc report(struct tn_app *app, const struct tn_expire_result *sum, struct tn_err *err)
+{
+    static const char *const columns[] = {"snapshots", "data_files", "metadata_files", "earliest"};
+    static struct tn_cells cells;
+    tn_rc rc = tn_cells_open(&cells, columns, 4, &app->input, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    tn_cells_number(&cells, sum->snapshots);
+    tn_cells_number(&cells, sum->data_files);
+    tn_cells_number(&cells, sum->metadata_files);
+    tn_cells_number(&cells, sum->earliest_id);
+    rc = tn_cells_end(&cells, err);
+    return rc == TN_OK ? tn_cells_close(&cells, err) : rc;
+}
+
+static tn_rc expire_locked(struct tn_app *app, struct tn_reader *reader, struct tn_err *err)
+{
+    struct tn_options options;
+    struct tn_expire_result sum = {0};
+    tn_rc rc = tn_options_read(reader->newest, TN_OPTIONS_WRITE, &app->table, &options, err);
+    if (rc == TN_OK) {
+        rc = set_options(app, &options, err);
+    }
+    struct tn_expire_spec spec = {reader->root, reader->newest, &options, o.dry_run};
+    if (rc == TN_OK && !reader->empty) {
+        rc = expire_all(app, &spec, &sum, err);
+    }
+    return rc == TN_OK ? report(app, &sum, err) : tn_err_in(err, "%s", reader->name);
+}
+
+static tn_rc expire(struct tn_app *app, const char *name, struct tn_err *err)
+{
+    static struct tn_reader reader;
+    struct tn_io *io = &app->posix.io;
+    char who[96];
+    int lock;
+    (void)snprintf(who, sizeof who, "tarn expire, process %ld", (long)getpid());
+    tn_rc rc = tn_reader_open(&reader, app, name, err);
+    if (rc == TN_OK) {
+        rc = tn_table_lock(io, name, who, &app->table, &lock, err);
+        rc = rc == TN_OK ? rc : tn_err_in(err, "%s", name);
+    }
+    if (rc != TN_OK) {
+        return rc;
+    }
+    rc = expire_locked(app, &reader, err);
+    io->vtable->close(io, lock);
+    return rc;
+}
+
+static int run(const struct tn_text_list *words)
+{
+    if (words->count != 1) {
+        return tn_say_usage(&tn_cmd_expire);
+    }
+    static struct tn_app app;
+    struct tn_err err = {0};
+    tn_rc rc = tn_boot(&app, false, &err);
+    if (rc != TN_OK) {
+        return tn_say_error(rc, &err);
+    }
+    rc = expire(&app, words->items[0], &err);
+    int code = rc == TN_OK ? 0 : tn_say_error(rc, &err);
+    tn_shut(&app);
+    return code;
+}
+
+const struct tn_command tn_cmd_expire = {
+    "expire",
+    "expire D.T",
+    "removes old snapshots and their files",
+    flags,
+    sizeof flags / sizeof flags[0],
+    run,
+};

@@ -1,0 +1,111 @@
+/* tarn pools: the parts of the block of memory, what each has, and what boot took of it. */
+#include "app/cells.h"
+#include "app/cmd.h"
+
+static const char *const columns[] = {"part", "kind", "size", "used", "peak", "for"};
+
+/* What a part serves, for people. */
+static const struct {
+    const char *part;
+    const char *use;
+} uses[] = {
+    {"memtable", "rows not yet in files; reading: lists of files"},
+    {"long", "flush, compaction, scan: their buffers and zstd contexts"},
+    {"short", "commit, expiry: their buffers and zstd contexts"},
+    {"levels", "lists of the files of open buckets"},
+    {"json", "cJSON: schemas, snapshots"},
+    {"avro", "avro-c, jansson: schemas of files"},
+    {"table", "the open table: schemas, open rounds"},
+    {"input", "input and output buffers"},
+};
+
+static const char *use_of(const char *part)
+{
+    for (size_t i = 0; i < sizeof uses / sizeof uses[0]; i++) {
+        if (strcmp(uses[i].part, part) == 0) {
+            return uses[i].use;
+        }
+    }
+    return NULL;
+}
+
+static tn_rc put(struct tn_cells *cells, const char *name, const char *kind, size_t size,
+                 size_t used, size_t peak, const char *use, struct tn_err *err)
+{
+    tn_cells_text(cells, name);
+    tn_cells_text(cells, kind);
+    tn_cells_number(cells, (int64_t)size);
+    tn_cells_number(cells, (int64_t)used);
+    tn_cells_number(cells, (int64_t)peak);
+    tn_cells_text(cells, use);
+    return tn_cells_end(cells, err);
+}
+
+static tn_rc put_parts(const struct tn_budget *budget, struct tn_cells *cells, struct tn_err *err)
+{
+    size_t sum = 0;
+    size_t sum_used = 0;
+    tn_rc rc = TN_OK;
+    for (uint32_t i = 0; rc == TN_OK && i < budget->part_count; i++) {
+        const struct tn_part *part = &budget->parts[i];
+        size_t used;
+        size_t peak;
+        tn_part_usage(part, &used, &peak);
+        sum += part->size;
+        sum_used += used;
+        rc = put(cells, part->spec->name, tn_part_kind_text(part->spec->kind), part->size, used,
+                 peak, use_of(part->spec->name), err);
+    }
+    return rc == TN_OK ? put(cells, "block", "all parts", sum, sum_used, sum_used, NULL, err) : rc;
+}
+
+static tn_rc put_rest(const struct tn_app *app, struct tn_cells *cells, struct tn_err *err)
+{
+    static const char *const LANES[TN_LANE_COUNT] = {"short codec", "long codec"};
+    tn_rc rc = TN_OK;
+    for (int lane = 0; rc == TN_OK && lane < TN_LANE_COUNT; lane++) {
+        const struct tn_codec *codec = &app->workers[lane].codec;
+        size_t size = tn_codec_size(codec->level, codec->block_max);
+        rc = put(cells, LANES[lane], "zstd", size, size, size, "in its lane's part", err);
+    }
+    size_t other = (size_t)tn_board.other_kib * 1024;
+    return rc == TN_OK ? put(cells, "other", "process", other, other, other,
+                             "libc, stacks, code: outside the block", err)
+                       : rc;
+}
+
+static tn_rc pools(struct tn_app *app, struct tn_err *err)
+{
+    static struct tn_cells cells;
+    struct tn_arena *arena = &app->input;
+    tn_rc rc = tn_cells_open(&cells, columns, sizeof columns / sizeof columns[0], arena, err);
+    if (rc == TN_OK) {
+        rc = put_parts(&app->budget, &cells, err);
+    }
+    if (rc == TN_OK) {
+        rc = put_rest(app, &cells, err);
+    }
+    return rc == TN_OK ? tn_cells_close(&cells, err) : rc;
+}
+
+static int run(const struct tn_text_list *words)
+{
+    if (words->count != 0) {
+        return tn_say_usage(&tn_cmd_pools);
+    }
+    static struct tn_app app;
+    struct tn_err err = {0};
+    tn_common.warehouse = "."; /* none is looked at */
+    tn_rc rc = tn_boot(&app, false, &err);
+    if (rc != TN_OK) {
+        return tn_say_error(rc, &err);
+    }
+    rc = pools(&app, &err);
+    int code = rc == TN_OK ? 0 : tn_say_error(rc, &err);
+    tn_shut(&app);
+    return code;
+}
+
+const struct tn_command tn_cmd_pools = {
+    "pools", "pools", "prints the parts of the memory block: size, used, peak", NULL, 0, run,
+};

@@ -1,0 +1,18 @@
+#include "app/version.h"
+
+#include <bzlib.h>
+#include <cjson/cJSON.h>
+#include <jansson.h>
+#include <zlib.h>
+#include <zstd.h>
+
+/* avro-c has no such function. */
+void tn_say_version(FILE *to)
+{
+    (void)fprintf(to, "tarn %s\n", TN_VERSION);
+    (void)fprintf(to, "zstd %s\n", ZSTD_versionString());
+    (void)fprintf(to, "zlib %s\n", zlibVersion());
+    (void)fprintf(to, "bzip2 %s\n", BZ2_bzlibVersion());
+    (void)fprintf(to, "jansson %s\n", jansson_version_str());
+    (void)fprintf(to, "cJSON %s\n", cJSON_Version());
+}

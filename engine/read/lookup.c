@@ -1,0 +1,213 @@
+#include "read/lookup.h"
+
+#include "base/check.h"
+#include "file/data_reader.h"
+#include "file/names.h"
+
+struct search {
+    const struct tn_scan_spec *spec; /* with the key as its predicate */
+    const struct tn_value *key;      /* trimmed: the order of a file's key */
+    struct tn_arena *arena;
+    struct tn_worker *worker;
+    struct tn_lookup *found;
+    unsigned char *row; /* the best version's bytes */
+    uint32_t row_room;
+    struct tn_data_reader reader;
+};
+
+/* ---- versions ---- */
+
+/* What tn_fold does with a group, one version after the other. */
+static bool beats(const struct search *s, const struct tn_kv *kv)
+{
+    const struct tn_kv *best = &s->found->kv;
+    if (s->found->version_count == 0) {
+        return true;
+    }
+    bool skip_best = s->spec->options->ignore_delete && tn_row_kind_retracts(best->kind);
+    bool skip_this = s->spec->options->ignore_delete && tn_row_kind_retracts(kv->kind);
+    return skip_best != skip_this ? skip_best : tn_kv_newer(&s->found->projection.order, kv, best);
+}
+
+/* The file's buffers go when it is closed, so the best row is copied. */
+static tn_rc keep(struct search *s, const struct tn_kv *kv, struct tn_err *err)
+{
+    if (kv->row.size > s->row_room) {
+        void *memory;
+        tn_rc rc = tn_arena_need(s->arena, kv->row.size, "a row", &memory, err);
+        if (rc != TN_OK) {
+            return rc;
+        }
+        s->row = memory;
+        s->row_room = kv->row.size;
+    }
+    memcpy(s->row, kv->row.data, kv->row.size);
+    s->found->kv = *kv;
+    s->found->kv.row.data = s->row;
+    return TN_OK;
+}
+
+static tn_rc consider(struct search *s, const struct tn_kv *kv, struct tn_err *err)
+{
+    const struct tn_projection *p = &s->found->projection;
+    if (tn_row_compare_values(&p->layout, p->order.keys, kv->row, s->key) != 0 ||
+        !tn_predicate_match(s->spec->predicate, &p->layout, p->column_of, kv->row)) {
+        return TN_OK; /* the key would stand here, or it is another partition's */
+    }
+    tn_rc rc = beats(s, kv) ? keep(s, kv, err) : TN_OK;
+    s->found->version_count++;
+    return rc;
+}
+
+/* ---- files ---- */
+
+static tn_rc open_file(struct search *s, const char *dir, const struct tn_level_file *file,
+                       struct tn_err *err)
+{
+    const struct tn_schema *schema;
+    const char *path = tn_arena_format(&s->worker->arena, "%s%s", dir, file->name);
+    tn_rc rc = path ? tn_name_check_format(file->name, err)
+                    : tn_err_set(err, TN_AGAIN, 0, "no memory for the name of %s", file->name);
+    if (rc == TN_OK) {
+        rc = tn_schemas_load(s->spec->schemas, file->schema_id, &schema, err);
+    }
+    if (rc == TN_OK) {
+        rc = tn_data_reader_open(&s->reader, path, file->size, file->level, schema,
+                                 &s->found->projection.read, s->worker, err);
+    }
+    return rc;
+}
+
+static tn_rc look_in_file(struct search *s, const char *dir, const struct tn_level_file *file,
+                          struct tn_err *err)
+{
+    size_t mark = tn_arena_mark(&s->worker->arena);
+    tn_rc rc = open_file(s, dir, file, err);
+    if (rc == TN_OK) {
+        struct tn_iter *iter = &s->reader.iter;
+        struct tn_kv kv;
+        s->found->file_count++;
+        rc = iter->vtable->seek(iter, s->key, err);
+        if (rc == TN_OK) {
+            rc = tn_iter_next(iter, &kv, err);
+        }
+        if (rc == TN_OK) {
+            rc = consider(s, &kv, err);
+        }
+        tn_iter_close(iter);
+    }
+    tn_arena_reset(&s->worker->arena, mark);
+    return rc == TN_ABSENT ? TN_OK : rc;
+}
+
+static void sort_newest_first(struct tn_level_file **files, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        struct tn_level_file *moving = files[i];
+        uint32_t at = i;
+        for (; at > 0 && files[at - 1]->max_sequence < moving->max_sequence; at--) {
+            files[at] = files[at - 1];
+        }
+        files[at] = moving;
+    }
+}
+
+/* No version in a file of such numbers can win any more. */
+static bool decided(const struct search *s, const struct tn_level_file *next)
+{
+    const struct tn_kv *best = &s->found->kv;
+    return s->found->version_count > 0 && s->found->projection.order.sequence_fields.count == 0 &&
+           !(s->spec->options->ignore_delete && tn_row_kind_retracts(best->kind)) &&
+           best->sequence > next->max_sequence;
+}
+
+static tn_rc look_in_bucket(struct search *s, const struct tn_plan_bucket *bucket,
+                            struct tn_err *err)
+{
+    const char *dir;
+    size_t mark = tn_arena_mark(&s->worker->arena);
+    tn_rc rc = tn_name_bucket(&s->worker->arena, s->spec->root, s->spec->schema, s->spec->options,
+                              bucket->partition, bucket->number, &dir, err);
+    sort_newest_first(bucket->files, bucket->file_count);
+    for (uint32_t i = 0; rc == TN_OK && i < bucket->file_count; i++) {
+        if (decided(s, bucket->files[i])) {
+            break;
+        }
+        rc = look_in_file(s, dir, bucket->files[i], err);
+    }
+    tn_arena_reset(&s->worker->arena, mark);
+    return rc;
+}
+
+static tn_rc look_everywhere(struct search *s, void *window, size_t window_size, struct tn_err *err)
+{
+    struct tn_plan plan;
+    struct tn_plan_spec spec = {.root = s->spec->root,
+                                .snapshot = s->spec->snapshot,
+                                .schema = s->spec->schema,
+                                .options = s->spec->options,
+                                .predicate = s->spec->predicate,
+                                .keys = &s->found->projection.key_types};
+    tn_rc rc = tn_plan_open(&plan, &spec, window, window_size, s->arena, s->worker, err);
+    while (rc == TN_OK) {
+        const struct tn_plan_bucket *bucket;
+        rc = tn_plan_next(&plan, &bucket, err);
+        if (rc == TN_OK) {
+            rc = look_in_bucket(s, bucket, err);
+        }
+    }
+    return rc == TN_ABSENT ? TN_OK : rc;
+}
+
+/* ---- the key ---- */
+
+static tn_rc trim_key(struct search *s, const struct tn_value *key, struct tn_err *err)
+{
+    const struct tn_schema *schema = s->spec->schema;
+    void *memory;
+    tn_rc rc = tn_arena_need(s->arena, (schema->trimmed_keys.count + 1) * sizeof *key, "the key",
+                             &memory, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    struct tn_value *trimmed = memory;
+    for (uint32_t i = 0; i < schema->trimmed_keys.count; i++) {
+        uint32_t at = 0;
+        while (schema->primary_keys.index[at] != schema->trimmed_keys.index[i]) {
+            at++;
+            TN_CHECK(at < schema->primary_keys.count); /* trimmed keys are primary keys */
+        }
+        trimmed[i] = key[at];
+    }
+    s->key = trimmed;
+    return TN_OK;
+}
+
+tn_rc tn_lookup(const struct tn_scan_spec *spec, const struct tn_value *key, void *window,
+                size_t window_size, struct tn_arena *arena, struct tn_worker *worker,
+                struct tn_lookup *lookup, struct tn_err *err)
+{
+    const struct tn_schema *schema = spec->schema;
+    if (schema->primary_keys.count == 0) {
+        return tn_err_set(err, TN_INVALID, 0, "the table has no primary key");
+    }
+    *lookup = (struct tn_lookup){0};
+    struct tn_scan_spec own = *spec;
+    struct tn_predicate *predicate = NULL;
+    struct search s = {.spec = &own, .arena = arena, .worker = worker, .found = lookup};
+    tn_rc rc = tn_predicate_equals(schema, schema->primary_keys, key, arena, &predicate, err);
+    own.predicate = predicate;
+    if (rc == TN_OK) {
+        rc = trim_key(&s, key, err);
+    }
+    if (rc == TN_OK) {
+        rc = tn_projection_init(&lookup->projection, &own, arena, err);
+    }
+    if (rc == TN_OK && own.snapshot) {
+        rc = look_everywhere(&s, window, window_size, err);
+    }
+    if (rc == TN_OK && (lookup->version_count == 0 || tn_row_kind_retracts(lookup->kv.kind))) {
+        rc = TN_ABSENT;
+    }
+    return rc;
+}
