@@ -26,6 +26,7 @@ extern const struct tn_command tn_cmd_show;
 extern const struct tn_command tn_cmd_pools;
 extern const struct tn_command tn_cmd_help;
 extern const struct tn_command tn_cmd_sync;
+extern const struct tn_command tn_cmd_demo;
 extern const struct tn_command tn_cmd_fsck;
 
 /* One line on stderr, "tarn: what, where, why"; returns the exit code. */

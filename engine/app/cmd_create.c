@@ -2,8 +2,7 @@
 #include <stdio.h>
 
 #include "app/cmd.h"
-#include "base/check.h"
-#include "file/names.h"
+#include "app/make.h"
 #include "schema/options.h"
 #include "table/recover.h"
 
@@ -155,37 +154,6 @@ static tn_rc schema_from_file(struct tn_arena *arena, struct tn_schema *schema, 
     return rc == TN_OK ? rc : tn_err_set(err, rc, 0, "%s:%s", o.schema_file, err->text);
 }
 
-/* schema-0 appears whole, with its folder, or not at all; a table that is there already is left
- * alone. */
-static tn_rc publish_schema(struct tn_app *app, const char *root, struct tn_bytes text,
-                            struct tn_err *err)
-{
-    struct tn_io *io = &app->posix.io;
-    const char *dir = tn_name_in(&app->table, root, TN_DIR_SCHEMA, "");
-    const char *path = tn_name_numbered(&app->table, root, TN_DIR_SCHEMA, "schema-", 0);
-    char uuid[TN_UUID_SIZE];
-    tn_clock_uuid(app->env.clock, uuid);
-    const char *draft = dir ? tn_arena_format(&app->table, "%s.schema-0.%s.tmp", dir, uuid) : NULL;
-    if (!draft || !path) {
-        return tn_err_set(err, TN_AGAIN, 0, "no memory for the schema's name");
-    }
-    tn_rc rc = io->vtable->make_dir(io, dir, err);
-    if (rc == TN_OK) {
-        rc = tn_io_write_new(io, draft, text, err);
-    }
-    if (rc == TN_OK) {
-        rc = io->vtable->sync(io, &draft, 1, err);
-    }
-    if (rc == TN_OK) {
-        rc = io->vtable->rename_new(io, draft, path, err);
-        if (rc != TN_OK) {
-            struct tn_err ignored = {0};
-            (void)io->vtable->unlink(io, draft, &ignored);
-        }
-    }
-    return rc == TN_OK ? io->vtable->sync(io, &dir, 1, err) : rc;
-}
-
 static void say_hazards(const struct tn_schema *schema, const struct tn_options *options)
 {
     static char text[8192];
@@ -203,37 +171,17 @@ static tn_rc create(struct tn_app *app, const char *table, struct tn_err *err)
     struct tn_arena *arena = &app->table;
     struct tn_schema schema;
     struct tn_options options;
-    const char *root;
-    tn_rc rc = tn_name_table_root(arena, table, &root, err);
-    if (rc == TN_OK) {
-        rc = o.schema_file ? schema_from_file(arena, &schema, err)
-                           : schema_from_flags(arena, &schema, err);
-    }
+    tn_rc rc = o.schema_file ? schema_from_file(arena, &schema, err)
+                             : schema_from_flags(arena, &schema, err);
     if (rc == TN_OK) {
         rc = add_options(arena, &schema, err);
     }
     if (rc == TN_OK) {
-        rc = tn_schema_check_create(&schema, arena, err);
+        rc = tn_make_table(app, table, &schema, &options, err);
     }
-    if (rc == TN_OK) {
-        rc = tn_options_read(&schema, TN_OPTIONS_CREATE, arena, &options, err);
-    }
-    if (rc != TN_OK) {
-        return rc;
-    }
-    schema.time_ms = app->env.clock->vtable->now_ms(app->env.clock);
-    struct tn_buf text;
-    size_t size = tn_arena_free(arena) / 2;
-    void *memory = tn_arena_take_raw(arena, size);
-    tn_buf_init(&text, memory, size);
-    tn_schema_encode(&schema, &text);
-    if (text.overflow) {
-        return tn_err_set(err, TN_AGAIN, 0, "the schema needs more than %zu KB", size / 1024);
-    }
-    if (!tn_common.quiet) {
+    if (rc == TN_OK && !tn_common.quiet) {
         say_hazards(&schema, &options);
     }
-    rc = publish_schema(app, root, tn_buf_bytes(&text), err);
     return rc == TN_EXISTS ? tn_err_set(err, TN_INVALID, 0, "table %s exists", table) : rc;
 }
 

@@ -1,8 +1,21 @@
 /* expire: old snapshots go, and the files that only they reach.
  *
- * Paimon's own rules: `snapshot.num-retained.min/max`, `snapshot.time-retained`, `snapshot.expire.limit`, consumers,
- * tags. Order: data files, manifests and lists, snapshot files (oldest first), EARLIEST; a cut anywhere leaves at most
- * snapshots that the next run finishes. Nothing is removed that a snapshot, a tag or `pinned` reaches. Source: behaviour spec, 7.1.
+ * Paimon's own rules: `snapshot.num-retained.min/max`, `snapshot.time-retained`,
+ * `snapshot.expire.limit`, consumers, tags. Nothing is removed that a kept snapshot, a tag or a
+ * branch reaches. Source: behaviour spec, 7.1.
+ *
+ *     look -> EARLIEST, barrier -> data files -> manifests, lists -> snapshot files, oldest first
+ *
+ * EARLIEST comes first and is synced (Java writes it last). It decides: a snapshot below it is
+ * being expired, doesn't count as the earliest, and may be in pieces; each one from it on is whole.
+ * So a cut at any call, with the unlinks reaching the medium in any order, leaves a table that
+ * reads right, and the next run begins at the smallest name in the folder and finishes. Without an
+ * unlink of EARLIEST's own there is nothing to undo. Official readers take EARLIEST when it names a
+ * snapshot that exists, which it does throughout.
+ *
+ * A file is a candidate when a DELETE entry of an expired delta names it, and stays when it is live
+ * in what is kept. Official expiry trusts the order of entries in the delta instead; this holds for
+ * either order, and after a rollback that brought files back.
  */
 #pragma once
 
@@ -23,7 +36,10 @@ struct tn_expire_result {
     int64_t earliest_id;
 };
 
-/* Bounded memory: what must be kept is held as 16-byte hashes of names; where they do not fit, fewer snapshots are
- * expired in one call, never more. A file that can't be removed is left (a leak, never a loss). */
+/* Bounded memory: what must be kept is held as 16-byte hashes of names; where they do not fit,
+ * fewer snapshots are expired in one call, never more. A file that can't be removed is left (a
+ * leak, never a loss), as are files with an external path and the index files of index manifests.
+ * CORRUPT for a tag, consumer or kept manifest that can't be read: then nothing is removed.
+ * UNSUPPORTED for tables that keep changelogs longer than snapshots. */
 TN_MUST_USE tn_rc tn_expire(const struct tn_expire_spec *spec, struct tn_worker *worker,
                             struct tn_expire_result *result, struct tn_err *err);

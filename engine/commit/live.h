@@ -1,10 +1,12 @@
 /* live: the files that are live in a snapshot, as a stream, in bounded memory.
  *
- * Two passes over the manifests of base and delta list. The first reads only manifests that hold DELETE entries, and keeps 16
- * bytes for each (the identity's hash); the second yields ADD entries that no DELETE names. A filter skips
- * manifests by their statistics (partition, bucket range) and entries by value, in both passes.
+ * Two passes over the manifests of base and delta list. The first reads only manifests that hold
+ * DELETE entries, and keeps 16 bytes for each (the identity's hash); the second yields ADD entries
+ * that no DELETE names. A filter skips manifests by their statistics (partition, bucket range) and
+ * entries by value, in both passes.
  *
- * Memory, from the worker's arena: 16 bytes × DELETE entries that pass the filter × 2, two blocks a manifest, the
+ * Memory, from the worker's arena (a callback may use it, too, but what it takes is gone when the
+ * stream ends): 16 bytes × DELETE entries that pass the filter × 2, two blocks a manifest, the
  * list. What doesn't fit is AGAIN with the size.
  */
 #pragma once
@@ -19,13 +21,14 @@ struct tn_live_filter {
     int32_t bucket;
     /* Called with a manifest's record; false skips the whole manifest. May be NULL. */
     bool (*manifest)(void *user, const struct tn_manifest_meta *meta);
-    /* Called with each entry; false leaves it out. May be NULL. Must decide alike for the ADD and the DELETE of one file. */
+    /* Called with each entry; false leaves it out. May be NULL. Must decide alike for the ADD and
+     * the DELETE of one file. */
     bool (*entry)(void *user, const struct tn_entry *entry);
     void *user;
 };
 
-/* ADD entries come in manifest order. `entry` and all it points to live until the callback returns. An error stops the
- * stream and is returned. */
+/* ADD entries come in manifest order. `entry` and all it points to live until the callback returns.
+ * An error stops the stream and is returned. */
 typedef tn_rc tn_live_fn(void *user, const struct tn_entry *entry, struct tn_err *err);
 
 TN_MUST_USE tn_rc tn_live_each(const char *root, const struct tn_snapshot *snapshot,
@@ -37,6 +40,11 @@ TN_MUST_USE tn_rc tn_live_each(const char *root, const struct tn_snapshot *snaps
 TN_MUST_USE tn_rc tn_list_each(const char *root, const char *list, int64_t list_size,
                                const struct tn_live_filter *filter, struct tn_worker *worker,
                                tn_live_fn *each, void *user, struct tn_err *err);
+
+/* Every entry of one manifest. */
+TN_MUST_USE tn_rc tn_manifest_each(const char *root, const struct tn_manifest_meta *meta,
+                                   struct tn_worker *worker, tn_live_fn *each, void *user,
+                                   struct tn_err *err);
 
 /* Every record of one manifest list. */
 typedef tn_rc tn_list_meta_fn(void *user, const struct tn_manifest_meta *meta, struct tn_err *err);

@@ -19,14 +19,16 @@ struct tn_publish_spec {
     const char *draft; /* a name nobody else uses, in the same directory as `final` */
     const char *final;
     const char *dir; /* that directory, with its final '/' */
-    const char *const *before; /* what else the barrier before the rename must cover: files and folders */
+    const char *const
+        *before; /* what else the barrier before the rename must cover: files and folders */
     uint32_t before_count;
 };
 
-/* Returns OK; CONFLICT when `final` was there first; FULL or IO from the disk. The first barrier covers the draft
- * and `before` in one.
+/* Returns OK; CONFLICT when `final` was there first; FULL or IO from the disk. The first barrier
+ * covers the draft and `before` in one.
  *
- * After IO nobody knows whether the name is durable: the caller looks for `final` before it tries
- * again. Source: Paimon, RenamingSnapshotCommit. */
+ * A failed barrier is IO, also on a full disk: what it covered must not be synced again and
+ * believed. After IO nobody knows whether the name is durable: the caller looks for `final` before
+ * it tries again. Source: Paimon, RenamingSnapshotCommit. */
 TN_MUST_USE tn_rc tn_publish(struct tn_io *io, const struct tn_publish_spec *spec,
                              struct tn_err *err);

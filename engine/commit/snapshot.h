@@ -1,4 +1,5 @@
-/* snapshot: a `snapshot-N` file (a tag and a long-lived changelog have the same text), and the hints.
+/* snapshot: a `snapshot-N` file (a tag and a long-lived changelog have the same text), and the
+ * hints.
  *
  * All members are one array (snapshot.c), walked by reader and writer. Source: format spec, 3.
  */
@@ -49,14 +50,20 @@ TN_MUST_USE tn_rc tn_snapshot_read(struct tn_io *io, const char *root, int64_t i
 TN_MUST_USE tn_rc tn_snapshot_read_path(struct tn_io *io, const char *path, struct tn_arena *arena,
                                         struct tn_snapshot *snapshot, struct tn_err *err);
 
-/* The newest id: the hint when it names a snapshot that exists and has no successor, else the largest in
- * the folder. ABSENT for a table without snapshots. Never trusts a hint that is too high. */
+/* The newest id: the hint when it names a snapshot that exists and has no successor, else the
+ * largest in the folder. ABSENT for a table without snapshots. Never trusts a hint that is too
+ * high. */
 TN_MUST_USE tn_rc tn_snapshot_latest(struct tn_io *io, const char *root, struct tn_arena *scratch,
                                      int64_t *id, struct tn_err *err);
-/* The oldest id, likewise. */
-TN_MUST_USE tn_rc tn_snapshot_earliest(struct tn_io *io, const char *root,
-                                       struct tn_arena *scratch, int64_t *id, struct tn_err *err);
+/* The oldest id, likewise. A snapshot below the hint is being expired (expire.h): it doesn't count.
+ */
+TN_MUST_USE tn_rc tn_snapshot_earliest(struct tn_io *io, const char *root, struct tn_arena *scratch,
+                                       int64_t *id, struct tn_err *err);
+/* The smallest id in the folder, whatever EARLIEST says. */
+TN_MUST_USE tn_rc tn_snapshot_oldest_name(struct tn_io *io, const char *root,
+                                          struct tn_arena *scratch, int64_t *id,
+                                          struct tn_err *err);
 
 /* Writes snapshot/LATEST or snapshot/EARLIEST (`name`): a draft that replaces, not synced. */
-TN_MUST_USE tn_rc tn_snapshot_hint(struct tn_io *io, const char *root, const char *name,
-                                   int64_t id, struct tn_arena *scratch, struct tn_err *err);
+TN_MUST_USE tn_rc tn_snapshot_hint(struct tn_io *io, const char *root, const char *name, int64_t id,
+                                   struct tn_arena *scratch, struct tn_err *err);

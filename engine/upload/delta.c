@@ -89,19 +89,28 @@ static tn_rc find_source(struct delta *d, struct tn_err *err)
     return rc;
 }
 
-/* The target's hints are for others: the names in its folder count. */
+/* The target's hints are for others: the names in its folder count. The newest may have got its
+ * name just before a kill; to be asked for puts it under the next barrier. */
 static tn_rc find_target(struct delta *d, struct tn_err *err)
 {
+    struct tn_arena *arena = &d->worker->arena;
     struct largest largest = {"snapshot-", 0};
-    const char *dir = tn_name_in(&d->worker->arena, d->root, TN_DIR_SNAPSHOT, "");
-    tn_rc rc = TN_OK;
+    const char *dir = tn_name_in(arena, d->root, TN_DIR_SNAPSHOT, "");
+    tn_rc rc = TN_ABSENT;
+    d->have = 0;
     if (!dir) {
         return no_room(err);
     }
     if (d->target) {
         rc = d->target->vtable->list(d->target, dir, note_larger, &largest, err);
     }
-    d->have = largest.number;
+    if (rc == TN_OK && largest.number > 0) {
+        uint64_t size;
+        const char *path =
+            tn_name_numbered(arena, d->root, TN_DIR_SNAPSHOT, "snapshot-", largest.number);
+        rc = path ? d->target->vtable->stat(d->target, path, &size, err) : no_room(err);
+        d->have = rc == TN_OK ? largest.number : 0;
+    }
     return rc == TN_ABSENT ? TN_OK : rc;
 }
 

@@ -1,0 +1,64 @@
+#include "app/make.h"
+
+#include "file/names.h"
+
+/* schema-0 appears whole, with its folder, or not at all; a table that is there already is left
+ * alone. */
+static tn_rc publish_schema(struct tn_app *app, const char *root, struct tn_bytes text,
+                            struct tn_err *err)
+{
+    struct tn_io *io = &app->posix.io;
+    const char *dir = tn_name_in(&app->table, root, TN_DIR_SCHEMA, "");
+    const char *path = tn_name_numbered(&app->table, root, TN_DIR_SCHEMA, "schema-", 0);
+    char uuid[TN_UUID_SIZE];
+    tn_clock_uuid(app->env.clock, uuid);
+    const char *draft = dir ? tn_arena_format(&app->table, "%s.schema-0.%s.tmp", dir, uuid) : NULL;
+    if (!draft || !path) {
+        return tn_err_set(err, TN_AGAIN, 0, "no memory for the schema's name");
+    }
+    tn_rc rc = io->vtable->make_dir(io, dir, err);
+    if (rc == TN_OK) {
+        rc = tn_io_write_new(io, draft, text, err);
+    }
+    if (rc == TN_OK) {
+        rc = io->vtable->sync(io, &draft, 1, err);
+    }
+    if (rc == TN_OK) {
+        rc = io->vtable->rename_new(io, draft, path, err);
+        if (rc != TN_OK) {
+            struct tn_err ignored = {0};
+            (void)io->vtable->unlink(io, draft, &ignored);
+        }
+    }
+    return rc == TN_OK ? io->vtable->sync(io, &dir, 1, err) : rc;
+}
+
+static tn_rc check(struct tn_app *app, struct tn_schema *schema, struct tn_options *options,
+                   struct tn_err *err)
+{
+    tn_rc rc = tn_schema_check_create(schema, &app->table, err);
+    return rc == TN_OK ? tn_options_read(schema, TN_OPTIONS_CREATE, &app->table, options, err) : rc;
+}
+
+tn_rc tn_make_table(struct tn_app *app, const char *table, struct tn_schema *schema,
+                    struct tn_options *options, struct tn_err *err)
+{
+    struct tn_arena *arena = &app->table;
+    const char *root;
+    tn_rc rc = tn_name_table_root(arena, table, &root, err);
+    if (rc == TN_OK) {
+        rc = check(app, schema, options, err);
+    }
+    if (rc != TN_OK) {
+        return rc;
+    }
+    struct tn_buf text;
+    size_t size = tn_arena_free(arena) / 2;
+    tn_buf_init(&text, tn_arena_take_raw(arena, size), size);
+    schema->time_ms = app->env.clock->vtable->now_ms(app->env.clock);
+    tn_schema_encode(schema, &text);
+    if (text.overflow) {
+        return tn_err_set(err, TN_AGAIN, 0, "the schema needs more than %zu KB", size / 1024);
+    }
+    return publish_schema(app, root, tn_buf_bytes(&text), err);
+}

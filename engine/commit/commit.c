@@ -1,0 +1,493 @@
+#include "commit/commit.h"
+
+#include <inttypes.h>
+
+#include "commit/attempt.h"
+#include "commit/base_list.h"
+#include "commit/conflict.h"
+#include "commit/publish.h"
+#include "file/names.h"
+
+enum { FOREIGN_LOOK_MAX = 64 }; /* snapshots read to see whose they are; more are somebody's */
+
+struct commit {
+    const struct tn_commit_spec *spec;
+    struct tn_worker *worker;
+    struct tn_commit_result *result;
+    int64_t seen; /* the newest id that is no news */
+    bool synced;  /* spec->sync went through a barrier */
+};
+
+/* One attempt at one snapshot. It lives in the worker's arena: it is too large for a worker's
+ * stack. */
+struct draft {
+    struct commit *commit;
+    bool compact;
+    bool merge;
+    bool unknown; /* the disk failed while the name was given: nothing may be removed */
+    const struct tn_snapshot *previous; /* or NULL */
+    struct tn_snapshot next;
+    struct tn_attempt files;
+    struct tn_manifest_writer list; /* the delta list */
+    struct tn_entry_writer entries;
+};
+
+/* ---- the snapshot before ---- */
+
+/* The newest snapshot into the arena; NULL when the table has none. */
+static tn_rc read_latest(struct commit *commit, const struct tn_snapshot **latest,
+                         struct tn_err *err)
+{
+    struct tn_worker *worker = commit->worker;
+    int64_t id;
+    void *snapshot;
+    tn_rc rc = tn_snapshot_latest(worker->io, commit->spec->root, &worker->arena, &id, err);
+    if (rc == TN_ABSENT) {
+        *latest = NULL;
+        return TN_OK;
+    }
+    if (rc == TN_OK) {
+        rc =
+            tn_arena_need(&worker->arena, sizeof(struct tn_snapshot), "a snapshot", &snapshot, err);
+    }
+    if (rc == TN_OK) {
+        rc = tn_snapshot_read(worker->io, commit->spec->root, id, &worker->arena, snapshot, err);
+    }
+    if (rc == TN_OK) {
+        *latest = snapshot;
+    }
+    return rc;
+}
+
+static bool is_ours(struct commit *commit, int64_t id)
+{
+    struct tn_worker *worker = commit->worker;
+    struct tn_snapshot snapshot;
+    struct tn_err ignored;
+    size_t mark = tn_arena_mark(&worker->arena);
+    tn_rc rc =
+        tn_snapshot_read(worker->io, commit->spec->root, id, &worker->arena, &snapshot, &ignored);
+    bool ours = rc == TN_OK && strcmp(snapshot.commit_user, commit->spec->user) == 0;
+    tn_arena_reset(&worker->arena, mark);
+    return ours;
+}
+
+/* One that can't be read any more isn't known to be ours. */
+static void note_foreign(struct commit *commit, int64_t latest)
+{
+    bool foreign = latest - commit->seen > FOREIGN_LOOK_MAX;
+    for (int64_t id = commit->seen + 1; !foreign && id <= latest; id++) {
+        foreign = !is_ours(commit, id);
+    }
+    commit->result->foreign = commit->result->foreign || foreign;
+    commit->seen = latest > commit->seen ? latest : commit->seen;
+}
+
+/* ---- an attempt: lists ---- */
+
+static tn_rc add_all(struct tn_entry_writer *writer, const struct tn_entry *entries, uint32_t count,
+                     struct tn_err *err)
+{
+    tn_rc rc = TN_OK;
+    for (uint32_t i = 0; rc == TN_OK && i < count; i++) {
+        struct tn_entry added = entries[i];
+        added.kind = TN_ENTRY_ADD;
+        rc = tn_entry_writer_add(writer, &added, err);
+    }
+    return rc;
+}
+
+/* DELETE entries stand before all ADDs: official expiry takes the path of an ADD that comes first
+ * for deleted, and removes a live file. Format spec, 12.6. */
+static tn_rc write_entries(struct draft *draft, struct tn_entry_writer *writer, struct tn_err *err)
+{
+    const struct tn_commit_spec *spec = draft->commit->spec;
+    if (!draft->compact) {
+        return add_all(writer, spec->added, spec->added_count, err);
+    }
+    tn_rc rc = tn_conflict_check(spec, draft->previous, draft->commit->worker, writer, err);
+    return rc == TN_OK ? add_all(writer, spec->compacted, spec->compacted_count, err) : rc;
+}
+
+static tn_rc write_manifests(struct draft *draft, struct tn_err *err)
+{
+    struct tn_entry_writer *writer = &draft->entries;
+    if (!draft->compact && draft->commit->spec->added_count == 0) {
+        return TN_OK;
+    }
+    tn_rc rc = tn_entry_writer_begin(writer, &draft->files, &draft->list, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    rc = write_entries(draft, writer, err);
+    if (rc != TN_OK) {
+        tn_entry_writer_abort(writer);
+        return rc;
+    }
+    draft->next.delta_record_count.value = writer->row_count;
+    return tn_entry_writer_finish(writer, err);
+}
+
+static tn_rc write_delta(struct draft *draft, struct tn_err *err)
+{
+    int64_t size = 0;
+    draft->next.delta_record_count = (struct tn_json_i64){0, true};
+    tn_rc rc = tn_attempt_begin_list(&draft->files, &draft->list, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    rc = write_manifests(draft, err);
+    if (rc != TN_OK) {
+        tn_manifest_abort(&draft->list);
+        return rc;
+    }
+    rc = tn_attempt_finish_list(&draft->files, &draft->list, &draft->next.delta_manifest_list,
+                                &size, err);
+    draft->next.delta_manifest_list_size = (struct tn_json_i64){size, true};
+    return rc;
+}
+
+static tn_rc write_base(struct draft *draft, struct tn_err *err)
+{
+    int64_t size = 0;
+    tn_rc rc = tn_base_list_write(&draft->files, draft->previous, draft->merge,
+                                  &draft->next.base_manifest_list, &size, err);
+    draft->next.base_manifest_list_size = (struct tn_json_i64){size, true};
+    return rc;
+}
+
+/* ---- an attempt: the snapshot ---- */
+
+static struct tn_json_i64 later(struct tn_json_i64 a, struct tn_json_i64 b)
+{
+    if (!a.present || !b.present) {
+        return a.present ? a : b;
+    }
+    return a.value > b.value ? a : b;
+}
+
+static struct tn_json_i64 or_zero(struct tn_json_i64 value)
+{
+    return (struct tn_json_i64){value.present ? value.value : 0, true};
+}
+
+/* What is inherited: counts, watermark, index, and statistics while the schema is the same;
+ * properties are not. Source: Paimon, FileStoreCommitImpl.tryCommitOnce. */
+static void fill_next(struct draft *draft)
+{
+    const struct tn_commit_spec *spec = draft->commit->spec;
+    static const struct tn_snapshot none;
+    const struct tn_snapshot *previous = draft->previous ? draft->previous : &none;
+    struct tn_clock *clock = draft->commit->worker->clock;
+    struct tn_snapshot *next = &draft->next;
+    next->version = (struct tn_json_i64){3, true};
+    next->id = previous->id + 1;
+    next->schema_id = spec->schema->id;
+    next->index_manifest = previous->index_manifest;
+    next->commit_user = spec->user;
+    next->commit_identifier = (struct tn_json_i64){spec->identifier, true};
+    next->commit_kind = draft->compact ? "COMPACT" : "APPEND";
+    next->time_ms =
+        later((struct tn_json_i64){clock->vtable->now_ms(clock), true}, previous->time_ms);
+    next->total_record_count.present = true;
+    next->total_record_count.value =
+        (int64_t)((uint64_t)or_zero(previous->total_record_count).value +
+                  (uint64_t)next->delta_record_count.value);
+    next->changelog_record_count = (struct tn_json_i64){0, true};
+    next->watermark = later(spec->watermark, previous->watermark);
+    next->statistics = next->schema_id == previous->schema_id ? previous->statistics : NULL;
+    next->properties = spec->properties;
+    next->next_row_id = or_zero(previous->next_row_id);
+}
+
+static tn_rc encode_next(struct draft *draft, struct tn_bytes *text, struct tn_err *err)
+{
+    struct tn_arena *arena = &draft->commit->worker->arena;
+    size_t size = tn_arena_free(arena) / 2;
+    struct tn_buf buf;
+    size = size > TN_SNAPSHOT_SIZE_MAX ? TN_SNAPSHOT_SIZE_MAX : size;
+    tn_buf_init(&buf, tn_arena_take_raw(arena, size), size);
+    if (!buf.data) {
+        return tn_err_set(err, TN_AGAIN, 0, "no room for a snapshot");
+    }
+    tn_snapshot_encode(&draft->next, &buf);
+    if (buf.overflow && size == TN_SNAPSHOT_SIZE_MAX) {
+        return tn_err_set(err, TN_INVALID, 0, "the snapshot has more than %d bytes",
+                          TN_SNAPSHOT_SIZE_MAX);
+    }
+    *text = tn_buf_bytes(&buf);
+    return buf.overflow ? tn_err_set(err, TN_AGAIN, 0, "no room for a snapshot") : TN_OK;
+}
+
+/* After a failed publish: OK when the name stands there with our bytes, CONFLICT with others,
+ * ABSENT when nobody has it. */
+static tn_rc look_up(struct draft *draft, const char *final, struct tn_bytes text,
+                     struct tn_err *err)
+{
+    struct tn_worker *worker = draft->commit->worker;
+    size_t mark = tn_arena_mark(&worker->arena);
+    struct tn_bytes there;
+    tn_rc rc = tn_io_read_all(worker->io, final, text.size, &worker->arena, &there, err);
+    if (rc == TN_INVALID || (rc == TN_OK && !tn_bytes_equal(there, text))) {
+        rc = TN_CONFLICT;
+    }
+    tn_arena_reset(&worker->arena, mark);
+    return rc;
+}
+
+/* Turns what publish said into what happened. Our bytes under our name: the commit is there, and
+ * the barrier that failed is tried once more. */
+static tn_rc resolve(struct draft *draft, const struct tn_publish_spec *publish, tn_rc rc,
+                     struct tn_err *err)
+{
+    struct tn_io *io = draft->commit->worker->io;
+    struct tn_err look_err;
+    tn_rc found = look_up(draft, publish->final, publish->bytes, &look_err);
+    draft->unknown = rc == TN_IO && found != TN_CONFLICT;
+    if (found == TN_OK) {
+        draft->unknown = true;
+        *(draft->compact ? &draft->commit->result->compact_id : &draft->commit->result->append_id) =
+            draft->next.id;
+        return io->vtable->sync(io, &publish->dir, 1, err);
+    }
+    return found == TN_CONFLICT ? TN_CONFLICT : rc;
+}
+
+static tn_rc publish_next(struct draft *draft, struct tn_err *err)
+{
+    struct commit *commit = draft->commit;
+    struct tn_arena *arena = &commit->worker->arena;
+    const char *root = commit->spec->root;
+    struct tn_publish_spec publish = {
+        .draft = tn_arena_format(arena, "%s/" TN_DIR_SNAPSHOT ".snapshot-%" PRId64 ".%s.tmp", root,
+                                 draft->next.id, draft->files.list_uuid),
+        .final = tn_name_numbered(arena, root, TN_DIR_SNAPSHOT, "snapshot-", draft->next.id),
+        .dir = tn_name_in(arena, root, TN_DIR_SNAPSHOT, ""),
+    };
+    if (!publish.draft || !publish.final || !publish.dir) {
+        return tn_err_set(err, TN_AGAIN, 0, "no room for the names of a snapshot");
+    }
+    tn_rc rc = tn_attempt_paths(&draft->files, commit->spec->sync,
+                                commit->synced ? 0 : commit->spec->sync_count, arena,
+                                &publish.before, &publish.before_count, err);
+    if (rc == TN_OK) {
+        rc = encode_next(draft, &publish.bytes, err);
+    }
+    if (rc != TN_OK) {
+        return rc;
+    }
+    rc = tn_publish(commit->worker->io, &publish, err);
+    if (rc == TN_OK || rc == TN_CONFLICT) {
+        commit->synced = true; /* the barrier stands before the name */
+    }
+    return rc == TN_OK ? TN_OK : resolve(draft, &publish, rc, err);
+}
+
+/* ---- one snapshot ---- */
+
+static tn_rc write_files(struct draft *draft, struct tn_err *err)
+{
+    tn_rc rc = tn_attempt_begin(&draft->files, err);
+    if (rc == TN_OK) {
+        rc = write_base(draft, err);
+    }
+    if (rc != TN_OK) {
+        return rc;
+    }
+    return write_delta(draft, err);
+}
+
+enum outcome { DONE, LOST, REFUSED, UNMERGED, FAILED };
+
+/* A merge that can't be done (memory, somebody's damaged manifest) is none that must be done. */
+static bool may_go_unmerged(const struct draft *draft, tn_rc rc)
+{
+    bool merging = draft->merge && draft->previous && draft->files.list_count <= 1;
+    return merging && rc != TN_IO && rc != TN_FULL;
+}
+
+static enum outcome try_once(struct draft *draft, tn_rc *rc, struct tn_err *err)
+{
+    struct commit *commit = draft->commit;
+    *rc = read_latest(commit, &draft->previous, err);
+    if (*rc != TN_OK) {
+        return FAILED;
+    }
+    if (draft->previous) {
+        note_foreign(commit, draft->previous->id);
+        commit->result->latest_id = draft->previous->id;
+    }
+    *rc = write_files(draft, err);
+    if (*rc != TN_OK) {
+        enum outcome outcome = may_go_unmerged(draft, *rc)            ? UNMERGED
+                               : draft->compact && *rc == TN_CONFLICT ? REFUSED
+                                                                      : FAILED;
+        tn_attempt_drop(&draft->files);
+        return outcome;
+    }
+    fill_next(draft);
+    *rc = publish_next(draft, err);
+    if (*rc != TN_OK && !draft->unknown) {
+        tn_attempt_drop(&draft->files);
+    }
+    return *rc == TN_OK ? DONE : *rc == TN_CONFLICT ? LOST : FAILED;
+}
+
+static void note_done(struct commit *commit, bool compact, int64_t id)
+{
+    struct tn_worker *worker = commit->worker;
+    struct tn_err ignored;
+    *(compact ? &commit->result->compact_id : &commit->result->append_id) = id;
+    commit->result->latest_id = id;
+    commit->seen = id;
+    tn_rc hint =
+        tn_snapshot_hint(worker->io, commit->spec->root, "LATEST", id, &worker->arena, &ignored);
+    (void)hint; /* readers heal a hint that lags */
+}
+
+static tn_rc make_draft(struct commit *commit, bool compact, bool merge, struct draft **draft,
+                        struct tn_err *err)
+{
+    const struct tn_commit_spec *spec = commit->spec;
+    void *block;
+    tn_rc rc = tn_arena_need(&commit->worker->arena, sizeof(struct draft), "a commit", &block, err);
+    if (rc == TN_OK) {
+        *draft = block;
+        (*draft)->commit = commit;
+        (*draft)->compact = compact;
+        (*draft)->merge = merge;
+        (*draft)->files.root = spec->root;
+        (*draft)->files.schema = spec->schema;
+        (*draft)->files.options = spec->options;
+        (*draft)->files.worker = commit->worker;
+    }
+    return rc;
+}
+
+/* One attempt from an arena that it leaves as it was. */
+static enum outcome attempt(struct commit *commit, bool compact, bool merge, tn_rc *rc,
+                            struct tn_err *err)
+{
+    struct tn_arena *arena = &commit->worker->arena;
+    struct draft *draft;
+    enum outcome outcome = FAILED;
+    size_t mark = tn_arena_mark(arena);
+    commit->result->attempts++;
+    *rc = make_draft(commit, compact, merge, &draft, err);
+    if (*rc == TN_OK) {
+        outcome = try_once(draft, rc, err);
+        if (outcome == DONE) {
+            note_done(commit, compact, draft->next.id);
+        }
+    }
+    tn_arena_reset(arena, mark);
+    return outcome;
+}
+
+static tn_rc commit_kind(struct commit *commit, bool compact, struct tn_err *err)
+{
+    const struct tn_commit_spec *spec = commit->spec;
+    int32_t lost = 0;
+    bool merge = true;
+    while (lost <= spec->options->commit_max_retries) {
+        tn_rc rc;
+        switch (attempt(commit, compact, merge, &rc, err)) {
+        case DONE:
+            return TN_OK;
+        case REFUSED:
+            commit->result->compact_refused = true;
+            return TN_OK;
+        case LOST:
+            lost++;
+            break;
+        case UNMERGED:
+            merge = false;
+            break;
+        case FAILED:
+            return tn_err_in(err, "commit %s", spec->root);
+        }
+    }
+    return tn_err_set(err, TN_CONFLICT, 0, "commit %s: others took %" PRId32 " names before us",
+                      spec->root, lost);
+}
+
+/* ---- the call ---- */
+
+/* Walks back to this user's snapshots of this identifier; a hole in the chain ends the walk. */
+static tn_rc find_done(struct commit *commit, bool *done, struct tn_err *err)
+{
+    struct tn_worker *worker = commit->worker;
+    const struct tn_commit_spec *spec = commit->spec;
+    int64_t id = 0;
+    tn_rc rc = tn_snapshot_latest(worker->io, spec->root, &worker->arena, &id, err);
+    for (; rc == TN_OK && id > 0; id--) {
+        struct tn_snapshot snapshot;
+        size_t mark = tn_arena_mark(&worker->arena);
+        rc = tn_snapshot_read(worker->io, spec->root, id, &worker->arena, &snapshot, err);
+        bool ours = rc == TN_OK && strcmp(snapshot.commit_user, spec->user) == 0 &&
+                    or_zero(snapshot.commit_identifier).value == spec->identifier;
+        if (ours) {
+            bool compact = strcmp(snapshot.commit_kind, "COMPACT") == 0;
+            *(compact ? &commit->result->compact_id : &commit->result->append_id) = id;
+            *done = true;
+        }
+        tn_arena_reset(&worker->arena, mark);
+        if (*done && !ours) {
+            break; /* both kinds of one commit stand next to each other, or nearly so */
+        }
+    }
+    return rc == TN_ABSENT ? TN_OK : rc;
+}
+
+static tn_rc make_folders(struct commit *commit, struct tn_err *err)
+{
+    struct tn_worker *worker = commit->worker;
+    struct tn_io *io = worker->io;
+    const char *manifest = tn_name_in(&worker->arena, commit->spec->root, TN_DIR_MANIFEST, "");
+    const char *snapshot = tn_name_in(&worker->arena, commit->spec->root, TN_DIR_SNAPSHOT, "");
+    if (!manifest || !snapshot) {
+        return tn_err_set(err, TN_AGAIN, 0, "no room for a path");
+    }
+    tn_rc rc = io->vtable->make_dir(io, manifest, err);
+    return rc == TN_OK ? io->vtable->make_dir(io, snapshot, err) : rc;
+}
+
+/* Only a table without snapshots can lack the folders. */
+static tn_rc prepare(struct commit *commit, struct tn_err *err)
+{
+    struct tn_worker *worker = commit->worker;
+    struct tn_err ignored;
+    int64_t id;
+    bool done = false;
+    tn_rc rc = TN_OK;
+    if (commit->spec->skip_if_done) {
+        rc = find_done(commit, &done, err);
+    }
+    if (rc == TN_OK && done) {
+        return tn_err_set(err, TN_EXISTS, 0, "commit %s: %s %" PRId64 " is there",
+                          commit->spec->root, commit->spec->user, commit->spec->identifier);
+    }
+    if (rc == TN_OK && tn_snapshot_latest(worker->io, commit->spec->root, &worker->arena, &id,
+                                          &ignored) == TN_ABSENT) {
+        rc = make_folders(commit, err);
+    }
+    return rc;
+}
+
+tn_rc tn_commit(const struct tn_commit_spec *spec, struct tn_worker *worker,
+                struct tn_commit_result *result, struct tn_err *err)
+{
+    struct commit commit = {
+        .spec = spec, .worker = worker, .result = result, .seen = spec->last_seen};
+    const size_t mark = tn_arena_mark(&worker->arena);
+    *result = (struct tn_commit_result){0};
+    tn_rc rc = prepare(&commit, err);
+    tn_arena_reset(&worker->arena, mark);
+    if (rc == TN_OK && (spec->added_count > 0 || spec->append_even_if_empty)) {
+        rc = commit_kind(&commit, false, err);
+    }
+    if (rc == TN_OK && spec->removed_count + spec->compacted_count > 0) {
+        rc = commit_kind(&commit, true, err);
+    }
+    return rc;
+}

@@ -1,0 +1,343 @@
+#include "commit/snapshot.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+
+#include "file/names.h"
+
+enum { HINT_SIZE_MAX = 64 }; /* a number and what an editor may have put behind it */
+
+#define MEMBER(key, kind, need, name)                                           \
+    {                                                                           \
+        key, TN_JSON_##kind, TN_JSON_##need, offsetof(struct tn_snapshot, name) \
+    }
+
+/* In the order of Java's file. Source: format spec, 3.1; Paimon, Snapshot. */
+static const struct tn_json_field members[] = {
+    MEMBER("version", I64, OPTIONAL, version),
+    MEMBER("id", I64, REQUIRED, id),
+    MEMBER("schemaId", I64, REQUIRED, schema_id),
+    MEMBER("baseManifestList", TEXT, REQUIRED, base_manifest_list),
+    MEMBER("baseManifestListSize", I64, OPTIONAL, base_manifest_list_size),
+    MEMBER("deltaManifestList", TEXT, REQUIRED, delta_manifest_list),
+    MEMBER("deltaManifestListSize", I64, OPTIONAL, delta_manifest_list_size),
+    MEMBER("changelogManifestList", TEXT, OPTIONAL, changelog_manifest_list),
+    MEMBER("changelogManifestListSize", I64, OPTIONAL, changelog_manifest_list_size),
+    MEMBER("indexManifest", TEXT, OPTIONAL, index_manifest),
+    MEMBER("commitUser", TEXT, REQUIRED, commit_user),
+    MEMBER("commitIdentifier", I64, OPTIONAL, commit_identifier),
+    MEMBER("commitKind", TEXT, REQUIRED, commit_kind),
+    MEMBER("timeMillis", I64, OPTIONAL, time_ms),
+    MEMBER("totalRecordCount", I64, OPTIONAL, total_record_count),
+    MEMBER("deltaRecordCount", I64, OPTIONAL, delta_record_count),
+    MEMBER("changelogRecordCount", I64, OPTIONAL, changelog_record_count),
+    MEMBER("watermark", I64, OPTIONAL, watermark),
+    MEMBER("statistics", TEXT, OPTIONAL, statistics),
+    MEMBER("properties", MAP, OPTIONAL, properties),
+    MEMBER("nextRowId", I64, OPTIONAL, next_row_id),
+};
+enum { MEMBER_COUNT = sizeof members / sizeof members[0] };
+
+/* What 1.3 writes although it says nothing; later versions leave both out. `logOffsets` is no
+ * member: nobody reads it. */
+static const char absent_changelog[] = "changelogManifestList";
+static const char log_offsets[] = "logOffsets";
+static const char behind_log_offsets[] = "totalRecordCount";
+
+static void put_key(struct tn_buf *buf, const char *key, bool *first)
+{
+    tn_buf_text(buf, *first ? "\n  \"" : ",\n  \"");
+    tn_buf_text(buf, key);
+    tn_buf_text(buf, "\" : ");
+    *first = false;
+}
+
+static void put_i64(const struct tn_json_field *field, const void *at, struct tn_buf *buf,
+                    bool *first)
+{
+    int64_t value;
+    if (field->need == TN_JSON_REQUIRED) {
+        value = *(const int64_t *)at;
+    } else {
+        const struct tn_json_i64 *optional = at;
+        if (!optional->present) {
+            return;
+        }
+        value = optional->value;
+    }
+    put_key(buf, field->key, first);
+    tn_buf_format(buf, "%" PRId64, value);
+}
+
+static void put_text(const struct tn_json_field *field, const void *at, struct tn_buf *buf,
+                     bool *first)
+{
+    const char *text = *(const char *const *)at;
+    if (text) {
+        put_key(buf, field->key, first);
+        tn_json_quote(buf, text);
+    } else if (strcmp(field->key, absent_changelog) == 0) {
+        put_key(buf, field->key, first);
+        tn_buf_text(buf, "null");
+    }
+}
+
+static void put_map(const struct tn_json_field *field, const void *at, struct tn_buf *buf,
+                    bool *first)
+{
+    const struct tn_json_map *map = at;
+    if (map->count == 0) {
+        return;
+    }
+    put_key(buf, field->key, first);
+    for (uint32_t i = 0; i < map->count; i++) {
+        tn_buf_text(buf, i == 0 ? "{\n    " : ",\n    ");
+        tn_json_quote(buf, map->pairs[i].key);
+        tn_buf_text(buf, " : ");
+        tn_json_quote(buf, map->pairs[i].value);
+    }
+    tn_buf_text(buf, "\n  }");
+}
+
+void tn_snapshot_encode(const struct tn_snapshot *snapshot, struct tn_buf *buf)
+{
+    bool first = true;
+    tn_buf_text(buf, "{");
+    for (size_t i = 0; i < MEMBER_COUNT; i++) {
+        const struct tn_json_field *field = &members[i];
+        const void *at = (const unsigned char *)snapshot + field->offset;
+        if (strcmp(field->key, behind_log_offsets) == 0) {
+            put_key(buf, log_offsets, &first);
+            tn_buf_text(buf, "{ }");
+        }
+        if (field->kind == TN_JSON_I64) {
+            put_i64(field, at, buf, &first);
+        } else if (field->kind == TN_JSON_TEXT) {
+            put_text(field, at, buf, &first);
+        } else {
+            put_map(field, at, buf, &first);
+        }
+    }
+    tn_buf_text(buf, "\n}");
+}
+
+/* A list's name becomes part of a path, so it must stay in its folder. */
+static bool is_file_name(const char *name)
+{
+    return !name || (name[0] != 0 && name[0] != '.' && !strchr(name, '/'));
+}
+
+static tn_rc check_names(const struct tn_snapshot *snapshot, struct tn_err *err)
+{
+    const struct {
+        const char *key;
+        const char *name;
+    } names[] = {
+        {"baseManifestList", snapshot->base_manifest_list},
+        {"deltaManifestList", snapshot->delta_manifest_list},
+        {"changelogManifestList", snapshot->changelog_manifest_list},
+        {"indexManifest", snapshot->index_manifest},
+        {"statistics", snapshot->statistics},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (!is_file_name(names[i].name)) {
+            return tn_err_set(err, TN_CORRUPT, 0, "$.%s: '%s' is no file name", names[i].key,
+                              names[i].name);
+        }
+    }
+    return TN_OK;
+}
+
+tn_rc tn_snapshot_decode(struct tn_bytes json, struct tn_arena *arena, struct tn_snapshot *snapshot,
+                         struct tn_err *err)
+{
+    struct cJSON *root;
+    struct tn_snapshot found = {0};
+    size_t mark = tn_arena_mark(arena);
+    tn_rc rc = tn_json_open(json, arena, &root, err);
+    tn_arena_reset(arena, mark); /* cJSON keeps its own copies */
+    if (rc != TN_OK) {
+        return rc;
+    }
+    rc = tn_json_read(root, members, MEMBER_COUNT, &found, arena, err);
+    tn_json_close(root);
+    if (rc == TN_OK) {
+        rc = check_names(&found, err);
+    }
+    if (rc == TN_OK) {
+        *snapshot = found;
+    }
+    return rc;
+}
+
+static tn_rc no_room(struct tn_err *err)
+{
+    return tn_err_set(err, TN_AGAIN, 0, "no room for a path");
+}
+
+tn_rc tn_snapshot_read_path(struct tn_io *io, const char *path, struct tn_arena *arena,
+                            struct tn_snapshot *snapshot, struct tn_err *err)
+{
+    struct tn_bytes text;
+    tn_rc rc = tn_io_read_all(io, path, TN_SNAPSHOT_SIZE_MAX, arena, &text, err);
+    if (rc != TN_OK) {
+        return rc == TN_INVALID ? (err->code = TN_CORRUPT) : rc;
+    }
+    rc = tn_snapshot_decode(text, arena, snapshot, err);
+    return rc == TN_OK ? TN_OK : tn_err_in(err, "%s", path);
+}
+
+tn_rc tn_snapshot_read(struct tn_io *io, const char *root, int64_t id, struct tn_arena *arena,
+                       struct tn_snapshot *snapshot, struct tn_err *err)
+{
+    struct tn_snapshot found;
+    const char *path = tn_name_numbered(arena, root, TN_DIR_SNAPSHOT, "snapshot-", id);
+    if (!path) {
+        return no_room(err);
+    }
+    tn_rc rc = tn_snapshot_read_path(io, path, arena, &found, err);
+    if (rc == TN_OK && found.id != id) {
+        rc = tn_err_set(err, TN_CORRUPT, 0, "%s: $.id: it says %" PRId64, path, found.id);
+    }
+    if (rc == TN_OK) {
+        *snapshot = found;
+    }
+    return rc;
+}
+
+static bool exists(struct tn_io *io, const char *root, int64_t id, struct tn_arena *scratch)
+{
+    struct tn_err ignored;
+    uint64_t size;
+    const char *path = tn_name_numbered(scratch, root, TN_DIR_SNAPSHOT, "snapshot-", id);
+    return path && io->vtable->stat(io, path, &size, &ignored) == TN_OK;
+}
+
+/* The number in a hint file; -1 when there is none or it holds something else. */
+static int64_t read_hint(struct tn_io *io, const char *root, const char *name,
+                         struct tn_arena *scratch)
+{
+    struct tn_err ignored;
+    struct tn_bytes text;
+    const char *path = tn_name_in(scratch, root, TN_DIR_SNAPSHOT, name);
+    if (!path || tn_io_read_all(io, path, HINT_SIZE_MAX, scratch, &text, &ignored) != TN_OK) {
+        return -1;
+    }
+    int64_t id = 0;
+    size_t i = 0;
+    for (; i < text.size && text.data[i] >= '0' && text.data[i] <= '9'; i++) {
+        if (id > (INT64_MAX - 9) / 10) {
+            return -1;
+        }
+        id = id * 10 + (text.data[i] - '0');
+    }
+    size_t digits = i;
+    while (i < text.size && (text.data[i] == '\n' || text.data[i] == '\r' || text.data[i] == ' ')) {
+        i++;
+    }
+    return digits > 0 && i == text.size ? id : -1;
+}
+
+struct range {
+    int64_t min;
+    int64_t max;
+};
+
+static tn_rc widen(void *user, const char *name, bool is_dir, struct tn_err *err)
+{
+    (void)err;
+    struct range *range = user;
+    int64_t id = is_dir ? -1 : tn_name_number(name, "snapshot-");
+    if (id > 0) {
+        range->min = range->min == 0 || id < range->min ? id : range->min;
+        range->max = id > range->max ? id : range->max;
+    }
+    return TN_OK;
+}
+
+static tn_rc list_range(struct tn_io *io, const char *root, struct tn_arena *scratch,
+                        struct range *range, struct tn_err *err)
+{
+    *range = (struct range){0};
+    const char *dir = tn_name_in(scratch, root, TN_DIR_SNAPSHOT, "");
+    tn_rc rc = dir ? io->vtable->list(io, dir, widen, range, err) : no_room(err);
+    if (rc == TN_OK && range->max == 0) {
+        rc = tn_err_set(err, TN_ABSENT, 0, "%s has no snapshot", root);
+    }
+    return rc;
+}
+
+tn_rc tn_snapshot_latest(struct tn_io *io, const char *root, struct tn_arena *scratch, int64_t *id,
+                         struct tn_err *err)
+{
+    size_t mark = tn_arena_mark(scratch);
+    tn_rc rc = TN_OK;
+    int64_t hint = read_hint(io, root, "LATEST", scratch);
+    if (hint > 0 && exists(io, root, hint, scratch) && !exists(io, root, hint + 1, scratch)) {
+        *id = hint;
+    } else {
+        struct range range;
+        rc = list_range(io, root, scratch, &range, err);
+        if (rc == TN_OK) {
+            *id = range.max;
+        }
+    }
+    tn_arena_reset(scratch, mark);
+    return rc;
+}
+
+tn_rc tn_snapshot_earliest(struct tn_io *io, const char *root, struct tn_arena *scratch,
+                           int64_t *id, struct tn_err *err)
+{
+    size_t mark = tn_arena_mark(scratch);
+    tn_rc rc = TN_OK;
+    int64_t hint = read_hint(io, root, "EARLIEST", scratch);
+    if (hint > 0 && exists(io, root, hint, scratch)) {
+        *id = hint;
+    } else {
+        struct range range;
+        rc = list_range(io, root, scratch, &range, err);
+        if (rc == TN_OK) {
+            *id = range.min;
+        }
+    }
+    tn_arena_reset(scratch, mark);
+    return rc;
+}
+
+tn_rc tn_snapshot_oldest_name(struct tn_io *io, const char *root, struct tn_arena *scratch,
+                              int64_t *id, struct tn_err *err)
+{
+    size_t mark = tn_arena_mark(scratch);
+    struct range range;
+    tn_rc rc = list_range(io, root, scratch, &range, err);
+    if (rc == TN_OK) {
+        *id = range.min;
+    }
+    tn_arena_reset(scratch, mark);
+    return rc;
+}
+
+static tn_rc write_hint(struct tn_io *io, const char *draft, const char *final, int64_t id,
+                        struct tn_err *err)
+{
+    char text[24];
+    struct tn_buf buf;
+    struct tn_err ignored;
+    tn_buf_init(&buf, text, sizeof text);
+    tn_buf_format(&buf, "%" PRId64, id);
+    (void)io->vtable->unlink(io, draft, &ignored); /* one that a power cut left */
+    tn_rc rc = tn_io_write_new(io, draft, tn_buf_bytes(&buf), err);
+    return rc == TN_OK ? io->vtable->replace(io, draft, final, err) : rc;
+}
+
+tn_rc tn_snapshot_hint(struct tn_io *io, const char *root, const char *name, int64_t id,
+                       struct tn_arena *scratch, struct tn_err *err)
+{
+    size_t mark = tn_arena_mark(scratch);
+    const char *draft = tn_arena_format(scratch, "%s/" TN_DIR_SNAPSHOT ".%s.tmp", root, name);
+    const char *final = tn_name_in(scratch, root, TN_DIR_SNAPSHOT, name);
+    tn_rc rc = draft && final ? write_hint(io, draft, final, id, err) : no_room(err);
+    tn_arena_reset(scratch, mark);
+    return rc == TN_OK ? TN_OK : tn_err_in(err, "hint %s", name);
+}
