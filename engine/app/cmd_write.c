@@ -71,6 +71,8 @@ struct write {
     uint64_t rows; /* of all inputs so far: what `committed` counts */
     uint64_t rows_cut;
     uint64_t dead;
+    uint64_t rows_said; /* by the last `committed` line */
+    uint64_t stalls_said;
     uint64_t every_rows; /* 0: not by rows */
     int64_t every_ms;    /* 0: not by time */
     int64_t last_cut_ms;
@@ -80,13 +82,21 @@ struct write {
 
 static void say_committed(void *user_data, const struct tn_committed *committed)
 {
-    const struct write *w = user_data;
-    int64_t id =
-        committed->compact_id > committed->append_id ? committed->compact_id : committed->append_id;
-    if (!tn_common.quiet && id > 0) {
-        (void)fprintf(stderr, "committed snapshot=%" PRId64 " rows=%" PRIu64 " table=%s\n", id,
-                      committed->row_count, w->table_name);
+    struct write *w = user_data;
+    const struct tn_table_counts *counts = w->table ? tn_table_counts(w->table) : NULL;
+    if (!tn_common.quiet && counts && counts->stalls > w->stalls_said) {
+        (void)fprintf(stderr,
+                      "tarn: rows waited for compaction %" PRIu64
+                      " times (num-sorted-run.stop-trigger)\n",
+                      counts->stalls - w->stalls_said);
+        w->stalls_said = counts->stalls;
+    }
+    bool made = committed->append_id > 0 || committed->compact_id > 0;
+    if (!tn_common.quiet && (made || committed->row_count > w->rows_said)) {
+        (void)fprintf(stderr, "committed snapshot=%" PRId64 " rows=%" PRIu64 " table=%s\n",
+                      committed->latest_id, committed->row_count, w->table_name);
         (void)fflush(stderr);
+        w->rows_said = committed->row_count;
     }
 }
 
@@ -310,6 +320,37 @@ static tn_rc read_more(struct write *w, struct tn_err *err)
     return rc;
 }
 
+/* Milliseconds until a cut by time is due, or -1 when there is nothing to cut. */
+static int64_t cut_due_in(const struct write *w)
+{
+    if (w->every_ms == 0 || w->rows == w->rows_cut) {
+        return -1;
+    }
+    int64_t now = w->app->env.clock->vtable->now_ms(w->app->env.clock);
+    int64_t left = w->last_cut_ms + w->every_ms - now;
+    return left > 0 ? left : 0;
+}
+
+/* A slow pipe: while no bytes come, work that is under way goes on, and rows are committed when it
+ * is time. */
+static tn_rc wait_for_input(struct write *w, struct tn_err *err)
+{
+    enum { WAIT_MAX = 1000 };
+    tn_rc rc = TN_OK;
+    while (rc == TN_OK && !tn_source_ready(&w->source, 0)) {
+        int64_t due = cut_due_in(w);
+        if (due == 0) {
+            rc = note_position(w, err);
+            rc = rc == TN_OK ? cut(w, err) : rc;
+        } else if (!tn_table_idle(w->table)) {
+            rc = tn_table_turn(w->table, true, err);
+        } else {
+            (void)tn_source_ready(&w->source, due > 0 && due < WAIT_MAX ? (int)due : WAIT_MAX);
+        }
+    }
+    return rc;
+}
+
 static tn_rc copy_source(struct write *w, struct tn_err *err)
 {
     for (;;) {
@@ -320,7 +361,10 @@ static tn_rc copy_source(struct write *w, struct tn_err *err)
         if (w->at_end) {
             return note_position(w, err);
         }
-        rc = read_more(w, err);
+        rc = wait_for_input(w, err);
+        if (rc == TN_OK) {
+            rc = read_more(w, err);
+        }
         if (rc == TN_OK) { /* work that is due goes on while rows come in */
             rc = tn_table_turn(w->table, false, err);
         }

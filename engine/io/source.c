@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,12 @@ tn_rc tn_source_read(struct tn_source *source, void *data, size_t size, size_t *
             return failed("read", source->name, err);
         }
     }
+}
+
+bool tn_source_ready(const struct tn_source *source, int wait_ms_max)
+{
+    struct pollfd fd = {.fd = source->file, .events = POLLIN};
+    return source->seekable || poll(&fd, 1, wait_ms_max) != 0; /* an error shows in the read */
 }
 
 tn_rc tn_source_seek(struct tn_source *source, uint64_t offset, struct tn_err *err)

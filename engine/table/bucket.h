@@ -33,7 +33,8 @@ struct tn_bucket {
     struct tn_frozen **frozen_end;
     bool flushing;
     bool compacting;
-    bool dir_made;
+    bool stalled;         /* its oldest flush waits for a compaction */
+    int64_t last_full_ms; /* when a compaction of everything ended; -1: never since this open */
     int64_t last_round; /* that put a row: the bucket longest idle is closed first */
     char uuid[TN_UUID_SIZE];
     uint32_t counter; /* of file names */

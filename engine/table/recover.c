@@ -17,7 +17,6 @@ tn_rc tn_table_lock(struct tn_io *io, const char *table, const char *who, struct
     return rc == TN_OK ? io->vtable->lock(io, path, who, lock, err) : rc;
 }
 
-/* The id becomes durable before anything is written under it. */
 static tn_rc make_writer(struct tn_io *io, struct tn_clock *clock, const char *path,
                          struct tn_arena *arena, struct tn_recovered *recovered, struct tn_err *err)
 {
@@ -34,8 +33,7 @@ static tn_rc make_writer(struct tn_io *io, struct tn_clock *clock, const char *p
     if (rc == TN_OK) {
         rc = io->vtable->replace(io, draft, path, err);
     }
-    const char *dir = DIR;
-    return rc == TN_OK ? io->vtable->sync(io, &dir, 1, err) : rc;
+    return rc; /* its name is made durable with the mark of positions: nobody needs the id before */
 }
 
 static tn_rc read_writer(struct tn_io *io, struct tn_clock *clock, const char *table,
@@ -155,6 +153,9 @@ static tn_rc settle_names(struct tn_io *io, const char *root, struct tn_arena *a
                           const struct tn_recovered *recovered, struct tn_err *err)
 {
     const char *paths[] = {DIR, tn_name_in(arena, root, TN_DIR_SNAPSHOT, "")};
+    if (!recovered->positioned && recovered->latest_id == 0) {
+        return TN_OK;
+    }
     if (!paths[1]) {
         return tn_err_set(err, TN_AGAIN, 0, "no memory for a folder's name");
     }

@@ -76,6 +76,32 @@ bool tn_round_forget(struct tn_round *round, const struct tn_level_file *file)
     return false;
 }
 
+tn_rc tn_round_drop_compactions(struct tn_round *round, struct tn_heap *heap,
+                                tn_rc (*dir_of)(void *user, const struct tn_entry *entry,
+                                                const char **dir, struct tn_err *err),
+                                void *user, struct tn_err *err)
+{
+    tn_rc rc = TN_OK;
+    while (rc == TN_OK && round->compacted) {
+        struct tn_round_entry *entry = round->compacted;
+        const char *dir;
+        if (!entry->gone) {
+            rc = dir_of(user, &entry->entry, &dir, err);
+            if (rc == TN_OK) {
+                rc = tn_round_discard(round, dir, entry->entry.file.file_name, err);
+            }
+        }
+        if (rc == TN_OK) {
+            round->compacted = entry->next;
+            tn_level_file_drop(heap, entry->file);
+        }
+    }
+    round->compacted_count = 0;
+    round->removed = NULL;
+    round->removed_count = 0;
+    return rc;
+}
+
 bool tn_round_upgrade_again(struct tn_round *round, const struct tn_level_file *file, int32_t level)
 {
     for (struct tn_round_removal *removed = round->removed; removed; removed = removed->next) {
@@ -126,6 +152,9 @@ tn_rc tn_round_position(struct tn_round *round, const char *source, const char *
         }
         *end = position;
     }
-    memcpy(position->text, text, size);
+    if (strcmp(position->text, text) != 0) {
+        memcpy(position->text, text, size);
+        round->positions_moved = true;
+    }
     return TN_OK;
 }

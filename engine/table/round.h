@@ -43,6 +43,7 @@ struct tn_round {
     struct tn_round_removal *removed;
     struct tn_round_position *positions;
     struct tn_round_garbage *garbage;
+    bool unknown;         /* a commit of it failed at a point where it may have been published */
     bool positions_moved; /* since the round before */
     uint32_t added_count;
     uint32_t compacted_count; /* less those that are gone */
@@ -62,6 +63,12 @@ TN_MUST_USE tn_rc tn_round_add(struct tn_round *round, struct tn_bytes partition
 TN_MUST_USE tn_rc tn_round_remove(struct tn_round *round, struct tn_bytes partition, int32_t bucket,
                                   const struct tn_level_file *file, int32_t upgrade_level,
                                   struct tn_err *err);
+
+/* Takes back everything that compactions gave and took: their sources are live again, their outputs become garbage. */
+TN_MUST_USE tn_rc tn_round_drop_compactions(struct tn_round *round, struct tn_heap *heap,
+                                            tn_rc (*dir_of)(void *user, const struct tn_entry *entry,
+                                                            const char **dir, struct tn_err *err),
+                                            void *user, struct tn_err *err);
 
 /* An output of this round's own compactions that no snapshot will name: true when it was one. */
 bool tn_round_forget(struct tn_round *round, const struct tn_level_file *file);

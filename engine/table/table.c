@@ -184,6 +184,7 @@ static tn_rc open_round(struct tn_table *t, struct tn_err *err)
             rc = tn_round_position(t->open, pair->key + prefix, pair->value, err);
         }
     }
+    t->open->positions_moved = false;
     return rc;
 }
 
@@ -365,6 +366,7 @@ static tn_rc open_bucket(struct tn_table *t, struct tn_bytes partition, int32_t 
     bucket->number = number;
     bucket->frozen_end = &bucket->frozen;
     bucket->last_round = t->open->number;
+    bucket->last_full_ms = -1;
     tn_clock_uuid(t->env->clock, bucket->uuid);
     t->slots[slot_of(t, bucket->partition, number)] = bucket;
     *out = bucket;
@@ -536,13 +538,12 @@ static void freeze_largest(struct tn_table *t)
 tn_rc tn_table_position(struct tn_table *table, const char *source, const char *text,
                         struct tn_err *err)
 {
-    table->open->positions_moved = true;
     return tn_round_position(table->open, source, text, err);
 }
 
 bool tn_table_wants_cut(const struct tn_table *table)
 {
-    return tn_round_nearly_full(table->open);
+    return tn_round_nearly_full(table->open) || table->result_waits;
 }
 
 /* Positions are carried on, so that each snapshot of ours has those of all sources; of finished
@@ -576,6 +577,7 @@ tn_rc tn_table_cut(struct tn_table *table, uint64_t row_count, struct tn_err *er
     if (rc != TN_OK) {
         return rc;
     }
+    next->positions_moved = false; /* carried on is not moved */
     table->closing = table->open;
     table->closing->state = TN_ROUND_DRAINING;
     table->closing->row_count = row_count;
@@ -615,9 +617,13 @@ static struct tn_bucket *pick_flush(struct tn_table *t)
         if (!bucket->frozen || bucket->flushing || bucket->state != TN_BUCKET_READY) {
             continue;
         }
-        if (stalled(t, bucket)) {
-            t->counts.stalls++;
-        } else if (!best || bucket->frozen->round < best->frozen->round) {
+        bool waits = stalled(t, bucket);
+        t->counts.stalls += waits && !bucket->stalled;
+        bucket->stalled = waits;
+        if (waits) {
+            continue;
+        }
+        if (!best || bucket->frozen->round < best->frozen->round) {
             best = bucket;
         }
     }
@@ -687,8 +693,8 @@ static void start_long(struct tn_table *t)
     if (t->flush.under_way || t->slice.under_way) {
         return;
     }
-    if (t->slice.active && t->slice.compaction.finished && !tn_work_apply(t)) {
-        return; /* its round has no room: the round is cut first */
+    if (t->slice.active && t->slice.compaction.finished) {
+        t->result_waits = !tn_work_apply(t);
     }
     (void)begin_compaction(t);
     struct tn_bucket *bucket = pick_flush(t);
@@ -702,19 +708,46 @@ static void start_long(struct tn_table *t)
     }
 }
 
+static tn_rc dir_of_entry(void *user, const struct tn_entry *entry, const char **dir,
+                          struct tn_err *err)
+{
+    struct tn_table *t = user;
+    return tn_name_bucket(t->env->arena, t->root, t->schema, &t->options, entry->partition,
+                          entry->bucket, dir, err);
+}
+
+static tn_rc drop_compactions(struct tn_table *t, struct tn_round *round, struct tn_err *err)
+{
+    size_t mark = tn_arena_mark(t->env->arena);
+    tn_rc rc = tn_round_drop_compactions(round, t->env->levels, dir_of_entry, t, err);
+    tn_arena_reset(t->env->arena, mark);
+    return rc;
+}
+
 /* Levels are stale: once nothing works on them, compaction results that nobody has committed are
  * dropped and every bucket is read again. */
 static void start_reload(struct tn_table *t)
 {
-    if (t->flush.under_way || t->slice.under_way || t->load.under_way || t->closing) {
+    if (t->flush.under_way || t->slice.under_way || t->load.under_way || t->commit.under_way) {
         return;
     }
+    struct tn_err err = {0};
     tn_work_abort_compaction(t);
+    tn_rc rc = drop_compactions(t, t->open, &err);
+    if (rc == TN_OK && t->closing) {
+        rc = drop_compactions(t, t->closing, &err);
+    }
+    if (rc != TN_OK) {
+        t->broken = true;
+        tn_table_fail(t, rc, &err);
+        return;
+    }
     for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
         if (t->buckets[i].state == TN_BUCKET_READY) {
             t->buckets[i].state = TN_BUCKET_LOADING;
         }
     }
+    t->result_waits = false;
     t->reload = false;
 }
 
@@ -739,13 +772,17 @@ static void start_work(struct tn_table *t)
 
 tn_rc tn_table_turn(struct tn_table *table, bool wait, struct tn_err *err)
 {
+    if (table->broken) {
+        return tn_err_set(err, TN_UNSUPPORTED, 0, "%s must be opened again", table->spec.name);
+    }
     start_work(table);
     (void)tn_exec_turn(table->env->exec, wait);
     if (table->rc != TN_OK) {
         tn_rc rc = table->rc;
         *err = table->err;
         table->rc = TN_OK;
-        /* Memory that a task lacks will lack the next time, too: to the caller that is no "try again". */
+        /* Memory that a task lacks will lack the next time, too: to the caller that is no "try
+         * again". */
         return rc == TN_AGAIN ? tn_err_set(err, TN_UNSUPPORTED, 0, "%s", table->err.text) : rc;
     }
     return TN_OK;
@@ -770,8 +807,7 @@ static tn_rc turn_until_idle(struct tn_table *t, struct tn_err *err)
 {
     tn_rc rc = TN_OK;
     while (rc == TN_OK && !tn_table_idle(t)) {
-        if (t->slice.active && t->slice.compaction.finished && !t->closing &&
-            tn_table_wants_cut(t)) {
+        if (t->result_waits && !t->closing) {
             rc = tn_table_cut(t, t->cut_rows, err); /* makes room for the result */
         }
         if (rc == TN_OK) {
@@ -828,14 +864,35 @@ static void drop_rows(struct tn_table *t, struct tn_bucket *bucket)
     }
 }
 
-/* Files that no snapshot names go; after an unknown outcome of a commit they stay. */
+static void unlink_entry(struct tn_table *t, const struct tn_entry *entry)
+{
+    size_t mark = tn_arena_mark(t->env->arena);
+    struct tn_err ignored = {0};
+    const char *dir;
+    if (dir_of_entry(t, entry, &dir, &ignored) == TN_OK) {
+        const char *path = tn_arena_format(t->env->arena, "%s%s", dir, entry->file.file_name);
+        if (path) {
+            (void)t->env->io->vtable->unlink(t->env->io, path, &ignored);
+        }
+    }
+    tn_arena_reset(t->env->arena, mark);
+}
+
+/* Files that no snapshot names go; where a commit's outcome is unknown they stay. */
 static void drop_round(struct tn_table *t, struct tn_round *round)
 {
     struct tn_round_entry *lists[] = {round->added, round->compacted};
     for (size_t i = 0; i < 2; i++) {
         for (struct tn_round_entry *entry = lists[i]; entry; entry = entry->next) {
+            if (!round->unknown) {
+                unlink_entry(t, &entry->entry);
+            }
             tn_level_file_drop(t->env->levels, entry->file);
         }
+    }
+    for (const struct tn_round_garbage *g = round->garbage; g; g = g->next) {
+        struct tn_err ignored = {0};
+        (void)t->env->io->vtable->unlink(t->env->io, g->path, &ignored);
     }
 }
 

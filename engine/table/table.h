@@ -8,7 +8,10 @@
  * wait. AGAIN from put or cut means: turn, and try again.
  *
  * An error that turn returns leaves rows and round as they were; the same work is tried again by
- * the next turn (a full disk may have room by then). Source: design, 3.
+ * the next turn (a full disk may have room by then). But IO from a commit ends the table: what a
+ * failed barrier covered may never reach the disk, though a later barrier says OK. Every turn then
+ * fails until the table is closed and opened again; rows come again from the last position. Source:
+ * design, 3.
  */
 #pragma once
 
@@ -21,7 +24,7 @@ struct tn_table; /* state.h */
 struct tn_committed {
     int64_t append_id;  /* 0: none */
     int64_t compact_id; /* 0: none */
-    int64_t latest_id;
+    int64_t latest_id; /* also when this round made none: 0 for a table without snapshots */
     uint64_t row_count; /* of the input, since open, that are durable now */
     uint32_t expired;   /* snapshots */
 };

@@ -121,11 +121,12 @@ static tn_rc edit_levels(struct tn_table *t, struct tn_bucket *bucket,
     return rc;
 }
 
-/* After a reload: what this process has flushed for the open round belongs to the bucket, too. */
-static tn_rc add_uncommitted(struct tn_table *t, struct tn_bucket *bucket, struct tn_err *err)
+/* After a reload: what this process has flushed and not committed belongs to the bucket, too. */
+static tn_rc add_uncommitted(struct tn_table *t, const struct tn_round *round,
+                             struct tn_bucket *bucket, struct tn_err *err)
 {
     tn_rc rc = TN_OK;
-    for (struct tn_round_entry *e = t->open->added; rc == TN_OK && e; e = e->next) {
+    for (struct tn_round_entry *e = round->added; rc == TN_OK && e; e = e->next) {
         if (e->entry.bucket == bucket->number &&
             tn_bytes_equal(e->entry.partition, bucket->partition)) {
             rc = edit_levels(t, bucket, NULL, 0, &e->file, 1, err);
@@ -144,7 +145,10 @@ static tn_rc take_files(struct tn_load_task *load, struct tn_err *err)
     for (struct tn_level_file *file = load->files; rc == TN_OK && file; file = file->next) {
         rc = edit_levels(t, bucket, NULL, 0, &file, 1, err);
     }
-    return rc == TN_OK ? add_uncommitted(t, bucket, err) : rc;
+    if (rc == TN_OK) {
+        rc = add_uncommitted(t, t->open, bucket, err);
+    }
+    return rc == TN_OK && t->closing ? add_uncommitted(t, t->closing, bucket, err) : rc;
 }
 
 static void load_complete(struct tn_task *task, tn_rc rc)
@@ -223,6 +227,7 @@ static tn_rc take_flushed(struct tn_flush_task *flush, struct tn_err *err)
         rc = add_file(t, round, bucket, &file->meta, false, err);
         t->counts.flushed_bytes += (uint64_t)file->meta.file_size;
     }
+    t->broken = t->broken || rc != TN_OK; /* some of the memtable's files may be in the round */
     if (rc == TN_OK) {
         bucket->frozen = frozen->next;
         if (!bucket->frozen) {
@@ -284,8 +289,9 @@ struct tn_pick_rules tn_table_pick_rules(const struct tn_options *options)
                                   .force_level0 = options->force_up_level0,
                                   .optimization_interval_ms = options->optimization_interval_ms,
                                   .since_full_ms = -1,
-                                  .total_size_threshold = o->total_size_threshold,
-                                  .incremental_size_threshold = o->incremental_size_threshold};
+                                  .total_size_threshold = options->total_size_threshold,
+                                  .incremental_size_threshold =
+                                      options->incremental_size_threshold};
 }
 
 static void set_busy(const struct tn_slice_task *slice, bool busy)
@@ -545,15 +551,25 @@ static tn_rc apply(struct tn_table *t, struct tn_round *round, struct tn_err *er
 bool tn_work_apply(struct tn_table *table)
 {
     struct tn_round *round = round_for_result(table);
+    struct tn_err err = {0};
     if (!has_room(&table->slice, round)) {
+        if (round == table->open && tn_round_empty(round)) {
+            tn_rc rc = tn_err_set(&err, TN_UNSUPPORTED, 0,
+                                  "%s: a compaction's result does not fit the memory of a round",
+                                  table->slice.compaction.spec.dir);
+            tn_work_abort_compaction(table);
+            tn_table_fail(table, rc, &err);
+        }
         return false;
     }
-    struct tn_err err = {0};
     tn_rc rc = apply(table, round, &err);
     if (rc != TN_OK) { /* half a result in the lists must never be committed */
         (void)fprintf(stderr, "tarn: %s\n", err.text);
     }
     TN_CHECK(rc == TN_OK);
+    if (table->slice.compaction.spec.to_last_level) {
+        table->slice.bucket->last_full_ms = table->env->clock->vtable->now_ms(table->env->clock);
+    }
     table->counts.compactions++;
     end_compaction(table);
     table->compact_due = true;
@@ -772,7 +788,8 @@ static void after_commit(struct tn_commit_task *commit, struct tn_worker *worker
     }
 }
 
-/* This commit was made before, under the same user and identifier: its files are not needed again. */
+/* This commit was made before, under the same user and identifier: its files are not needed again.
+ */
 static void remove_entries(const struct tn_table *t, const struct tn_round_entry *list,
                            struct tn_worker *worker)
 {
@@ -798,6 +815,7 @@ static tn_rc commit_execute(struct tn_task *task, void *context, struct tn_err *
     struct tn_worker *worker = context;
     if (tn_round_empty(commit->round) && !commit->round->positions_moved) {
         commit->skipped = true;
+        remove_garbage(commit->round, worker->io);
         return TN_OK;
     }
     size_t mark = tn_arena_mark(&worker->arena);
@@ -806,10 +824,18 @@ static tn_rc commit_execute(struct tn_task *task, void *context, struct tn_err *
     if (rc == TN_EXISTS && commit->table->spec.user) {
         remove_entries(commit->table, commit->round->added, worker);
         remove_entries(commit->table, commit->round->compacted, worker);
+        remove_garbage(commit->round, worker->io);
         commit->repeated = true;
         return TN_OK;
     }
+    if (rc != TN_OK && rc != TN_IO && commit->result.append_id != 0) {
+        commit->result.compact_refused = true; /* the rows stand; they must not be added twice */
+        rc = TN_OK;
+    }
     if (rc == TN_OK) {
+        if (commit->result.compact_refused) {
+            remove_entries(commit->table, commit->round->compacted, worker);
+        }
         after_commit(commit, worker);
         tn_arena_reset(&worker->arena, mark);
     }
@@ -846,7 +872,7 @@ static void report(struct tn_table *t, const struct tn_commit_task *commit)
 {
     struct tn_committed committed = {.append_id = commit->result.append_id,
                                      .compact_id = commit->result.compact_id,
-                                     .latest_id = commit->result.latest_id,
+                                     .latest_id = t->last_seen,
                                      .row_count = commit->round->row_count,
                                      .expired = commit->expired.snapshots};
     t->counts.commits += !commit->skipped && !commit->repeated;
@@ -862,7 +888,11 @@ static void commit_complete(struct tn_task *task, tn_rc rc)
     struct tn_round *round = commit->round;
     commit->under_way = false;
     if (rc != TN_OK) {
+        /* After a failed barrier a later one may say OK and have kept nothing (Linux gives up on
+         * the pages), and after a failed rename nobody knows. Only a new start can tell. */
         round->state = TN_ROUND_DRAINING;
+        round->unknown = rc == TN_IO;
+        t->broken = t->broken || rc == TN_IO;
         tn_table_fail(t, rc, &task->err);
         return;
     }
