@@ -98,6 +98,7 @@ struct tn_table {
     bool pages_short;
     bool reload;       /* levels are stale: another writer was there */
     bool result_waits; /* a compaction's result has no room in its round: cut it */
+    bool named_done;   /* the commit that --user and --commit-id name was made */
     bool broken;       /* a round is only half of what it should be: nothing more is committed */
     bool compact_due;  /* something changed since the last pick found nothing */
     uint64_t cut_rows; /* row_count of the last cut */

@@ -739,17 +739,18 @@ static tn_rc commit_round(struct tn_commit_task *commit, struct tn_worker *worke
     struct tn_table *t = commit->table;
     const struct tn_round *round = commit->round;
     struct tn_arena *arena = &worker->arena;
+    bool named = t->spec.user && !t->named_done; /* compactions that follow are our own */
     struct tn_commit_spec spec = {
         .root = t->root,
         .schema = t->schema,
         .options = &t->options,
-        .user = t->spec.user ? t->spec.user : t->user,
-        .identifier = t->spec.identifier >= 0 ? t->spec.identifier : round->number,
+        .user = named ? t->spec.user : t->user,
+        .identifier = named ? t->spec.identifier : round->number,
         .added_count = round->added_count,
         .removed_count = round->removed_count,
         .compacted_count = round->compacted_count,
         .append_even_if_empty = round->positions_moved && round->added_count == 0,
-        .skip_if_done = t->spec.user != NULL,
+        .skip_if_done = named,
         .last_seen = t->last_seen};
     struct sync_list sync = {0};
     tn_rc rc = properties_of(t, round, arena, &spec.properties, err);
@@ -821,7 +822,7 @@ static tn_rc commit_execute(struct tn_task *task, void *context, struct tn_err *
     size_t mark = tn_arena_mark(&worker->arena);
     tn_rc rc = commit_round(commit, worker, err);
     tn_arena_reset(&worker->arena, mark);
-    if (rc == TN_EXISTS && commit->table->spec.user) {
+    if (rc == TN_EXISTS && commit->table->spec.user) { /* the named commit was made before */
         remove_entries(commit->table, commit->round->added, worker);
         remove_entries(commit->table, commit->round->compacted, worker);
         remove_garbage(commit->round, worker->io);
@@ -899,6 +900,7 @@ static void commit_complete(struct tn_task *task, tn_rc rc)
     settle_entries(t, round->added, round->number);
     settle_entries(t, round->compacted, round->number);
     settle_moved(t, round->number);
+    t->named_done = t->named_done || !commit->skipped;
     if (commit->repeated) {
         t->reload = true;
     } else if (!commit->skipped) {
