@@ -443,18 +443,39 @@ int tn_row_compare_values(const struct tn_row_layout *layout, struct tn_columns 
 
 enum { PREFIX_BITS = 64 };
 
+/* The window is at the start for every row that is read, so that case is compiled on its own. */
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
+/* A window of 64 bits on the encoding. */
 struct prefix {
     uint64_t bits; /* filled from the top */
-    uint32_t used; /* bits; past PREFIX_BITS nothing more counts */
+    uint64_t used; /* bits of the encoding so far */
+    uint64_t from; /* where the window begins; past its end nothing more counts */
 };
 
-/* `top` holds `size` bytes from its top on, zeros below. */
-static inline void prefix_add(struct prefix *prefix, uint64_t top, uint32_t size)
+static ALWAYS_INLINE bool prefix_full(const struct prefix *prefix)
 {
-    if (prefix->used < PREFIX_BITS) {
-        prefix->bits |= top >> prefix->used;
-        prefix->used += 8 * size;
+    return prefix->used >= prefix->from + PREFIX_BITS;
+}
+
+/* `top` holds `size` bytes from its top on, zeros below. */
+static ALWAYS_INLINE void prefix_add(struct prefix *prefix, uint64_t top, uint32_t size)
+{
+    if (prefix->used >= prefix->from) {
+        prefix->bits |= prefix_full(prefix) ? 0 : top >> (prefix->used - prefix->from);
+    } else if (prefix->from - prefix->used < 8 * size) {
+        prefix->bits |= top << (prefix->from - prefix->used);
     }
+    prefix->used += 8 * size;
+}
+
+/* Passes over the bytes that end before the window; bytes have no end that is nearer. */
+static ALWAYS_INLINE struct tn_bytes prefix_skip(struct prefix *prefix, struct tn_bytes bytes)
+{
+    uint64_t skip = prefix->used < prefix->from ? (prefix->from - prefix->used) / 8 : 0;
+    size_t size = skip < bytes.size ? (size_t)skip : bytes.size;
+    prefix->used += 8 * size;
+    return (struct tn_bytes){bytes.data + size, bytes.size - size};
 }
 
 /* The first 8 bytes, zeros behind the end. */
@@ -472,12 +493,13 @@ static inline uint64_t bytes_top(struct tn_bytes bytes)
 
 /* Bytes that further columns follow: a zero ends them. A zero among them can't be told from the
  * end, so there the prefix says 1 (above the end, not above other content) and stops. */
-static void prefix_add_bytes(struct prefix *prefix, struct tn_bytes bytes)
+static ALWAYS_INLINE void prefix_add_bytes(struct prefix *prefix, struct tn_bytes bytes)
 {
-    for (size_t i = 0; i < bytes.size && prefix->used < PREFIX_BITS; i++) {
+    for (size_t i = 0; i < bytes.size && !prefix_full(prefix); i++) {
         if (bytes.data[i] == 0) {
             prefix_add(prefix, UINT64_C(1) << 56, 1);
-            prefix->used = PREFIX_BITS;
+            prefix->used = UINT64_MAX - PREFIX_BITS;
+            prefix->from = 0; /* full */
             return;
         }
         prefix_add(prefix, (uint64_t)bytes.data[i] << 56, 1);
@@ -487,8 +509,9 @@ static void prefix_add_bytes(struct prefix *prefix, struct tn_bytes bytes)
 
 static const uint64_t top_bit = UINT64_C(1) << 63;
 
-static inline void prefix_add_column(struct prefix *prefix, const struct tn_row_layout *layout,
-                                     struct tn_row row, uint32_t column, bool last)
+static ALWAYS_INLINE void prefix_add_column(struct prefix *prefix,
+                                            const struct tn_row_layout *layout, struct tn_row row,
+                                            uint32_t column, bool last)
 {
     const struct tn_column *c = &layout->columns[column];
     const unsigned char *at = row.data + c->offset;
@@ -522,7 +545,8 @@ static inline void prefix_add_column(struct prefix *prefix, const struct tn_row_
         break;
     case TN_SLOT_BYTES:
         if (last) {
-            prefix_add(prefix, bytes_top(tn_row_bytes(layout, row, column)), 8);
+            struct tn_bytes bytes = prefix_skip(prefix, tn_row_bytes(layout, row, column));
+            prefix_add(prefix, bytes_top(bytes), 8);
         } else {
             prefix_add_bytes(prefix, tn_row_bytes(layout, row, column));
         }
@@ -530,11 +554,11 @@ static inline void prefix_add_column(struct prefix *prefix, const struct tn_row_
     }
 }
 
-uint64_t tn_row_prefix(const struct tn_row_layout *layout, struct tn_columns columns,
-                       struct tn_row row)
+static ALWAYS_INLINE uint64_t window(const struct tn_row_layout *layout, struct tn_columns columns,
+                                     struct tn_row row, uint64_t from)
 {
-    struct prefix prefix = {0};
-    for (uint32_t i = 0; i < columns.count && prefix.used < PREFIX_BITS; i++) {
+    struct prefix prefix = {.from = from};
+    for (uint32_t i = 0; i < columns.count && !prefix_full(&prefix); i++) {
         uint32_t column = columns.index[i];
         bool null = tn_row_null(row, column);
         if (layout->columns[column].type.nullable) {
@@ -547,6 +571,18 @@ uint64_t tn_row_prefix(const struct tn_row_layout *layout, struct tn_columns col
         }
     }
     return prefix.bits;
+}
+
+uint64_t tn_row_prefix(const struct tn_row_layout *layout, struct tn_columns columns,
+                       struct tn_row row)
+{
+    return window(layout, columns, row, 0);
+}
+
+uint64_t tn_row_key_word(const struct tn_row_layout *layout, struct tn_columns columns,
+                         struct tn_row row, uint32_t word)
+{
+    return window(layout, columns, row, (uint64_t)word * PREFIX_BITS);
 }
 
 bool tn_row_prefix_decides(const struct tn_row_layout *layout, struct tn_columns columns)

@@ -134,6 +134,12 @@ int tn_row_compare_values(const struct tn_row_layout *layout, struct tn_columns 
 uint64_t tn_row_prefix(const struct tn_row_layout *layout, struct tn_columns columns,
                        struct tn_row row);
 
+/* The same encoding's bytes from 8 * `word` on: word 0 is the prefix. Where all words before are
+ * equal, a < b by this one means a < b. For sorting by a few words before whole rows are compared.
+ */
+uint64_t tn_row_key_word(const struct tn_row_layout *layout, struct tn_columns columns,
+                         struct tn_row row, uint32_t word);
+
 /* True when, for these columns, equal prefixes mean equal keys: no byte column among them, and the
  * slots, with one byte more for each nullable one, are 8 bytes at most. */
 bool tn_row_prefix_decides(const struct tn_row_layout *layout, struct tn_columns columns);

@@ -2,14 +2,15 @@
 
 #include "base/check.h"
 
-enum { ROW_HEAD_SIZE = 16, PAGE_HEAD_SIZE = 8, ROW_PART = 8 };
+enum { ROW_HEAD_SIZE = 16, PAGE_HEAD_SIZE = 8, ROW_PART = 8, SPACE_MASK = (1 << 30) - 1 };
 
-/* How a row lies in a row page: sequence, size, kind, three zero bytes, the packed row. */
+/* How a row lies in a row page; the packed row follows. Its place keeps its size when a shorter
+ * version comes, so a key whose rows grow and shrink takes one place of the largest. */
 struct entry_row {
     int64_t sequence;
     uint32_t size;
-    uint8_t kind;
-    uint8_t zero[3];
+    uint32_t kind : 2;
+    uint32_t space : 30; /* of head and row, in 8-byte steps */
 };
 _Static_assert(sizeof(struct entry_row) == ROW_HEAD_SIZE, "rows follow their head without a gap");
 _Static_assert(sizeof(struct tn_memtable_entry) == 16, "design §2: 16 bytes a row");
@@ -59,8 +60,17 @@ static struct tn_row row_of(const struct tn_memtable *m, const struct tn_memtabl
     return (struct tn_row){(const unsigned char *)(head + 1), head->size};
 }
 
+/* Rows lie in order of arrival: whoever visits them in key order fetches the one that comes some
+ * steps later. (A function that only prefetched would be dropped as one without effect.) */
+static const unsigned char *row_ahead(const struct tn_memtable *m, uint32_t i, uint32_t end)
+{
+    enum { STEPS = 8 };
+    return (const unsigned char *)row_head(m, entry_at(m, end - i > STEPS ? i + STEPS : i));
+}
+
 /* ---- rows ---- */
 
+/* Bytes of a place for it. */
 static uint32_t row_space(uint32_t size)
 {
     return (ROW_HEAD_SIZE + size + 7) & ~7u;
@@ -90,13 +100,16 @@ static struct entry_row *take_row(struct tn_memtable *m, uint32_t size)
     }
     struct entry_row *head = (struct entry_row *)(void *)(m->row_pages + m->row_page_used);
     m->row_page_used += space;
+    head->space = space / 8 & SPACE_MASK;
     return head;
 }
 
 static void store_row(struct entry_row *head, struct tn_row row, enum tn_row_kind kind,
                       int64_t sequence)
 {
-    *head = (struct entry_row){.sequence = sequence, .size = row.size, .kind = (uint8_t)kind};
+    head->sequence = sequence;
+    head->size = row.size;
+    head->kind = (uint32_t)kind & 3;
     memcpy(head + 1, row.data, row.size);
 }
 
@@ -227,7 +240,7 @@ static tn_rc put_again(struct tn_memtable *m, struct tn_memtable_entry *entry, s
     if (tn_kv_compare_sequence_fields(m->order, row, row_of(m, entry)) < 0) {
         return TN_OK;
     }
-    if (row_space(row.size) > row_space(head->size)) {
+    if (row_space(row.size) / 8 > head->space) {
         head = take_row(m, row.size);
         if (!head) {
             return full(err);
@@ -299,6 +312,26 @@ void tn_memtable_drop(struct tn_memtable *memtable)
     tn_memtable_init(memtable, memtable->pool, memtable->order);
 }
 
+/* ---- sort ----
+ *
+ * By bytes from the key's first on, in place (an "American flag"): a range is dealt out by the
+ * first byte in which its entries differ, then each part by the bytes behind. When 8 bytes are used
+ * up the rows' next 8 take the prefix's place, and it comes back when the part is done. So rows,
+ * which lie scattered, are touched once in 8 bytes of key, and no order of arrival is slow. Small
+ * parts, and keys that begin alike for long, are compared as rows.
+ */
+
+enum { WORDS_MAX = 5, PARTS_MAX = 8 * WORDS_MAX, SMALL = 12, BYTE_VALUES = 256 };
+
+struct part {
+    uint64_t prefix; /* of all its entries, when `word` is another than that of the part around */
+    uint32_t low;
+    uint32_t high;
+    uint32_t at; /* entries before this one are in order */
+    uint32_t word;
+    uint32_t shift; /* of the byte that it was dealt out by */
+};
+
 static bool before(const struct tn_memtable *m, const struct tn_memtable_entry *a,
                    const struct tn_memtable_entry *b)
 {
@@ -308,15 +341,6 @@ static bool before(const struct tn_memtable *m, const struct tn_memtable_entry *
     const struct tn_order *order = m->order;
     return !order->prefix_decides &&
            tn_row_compare(order->layout, order->keys, row_of(m, a), row_of(m, b)) < 0;
-}
-
-static void swap(struct tn_memtable *m, uint32_t i, uint32_t j)
-{
-    struct tn_memtable_entry *a = entry_at(m, i);
-    struct tn_memtable_entry *b = entry_at(m, j);
-    struct tn_memtable_entry kept = *a;
-    *a = *b;
-    *b = kept;
 }
 
 static void insertion_sort(struct tn_memtable *m, uint32_t low, uint32_t high)
@@ -331,70 +355,174 @@ static void insertion_sort(struct tn_memtable *m, uint32_t low, uint32_t high)
     }
 }
 
-/* Median of three into the middle; the value is returned. */
-static struct tn_memtable_entry choose_pivot(struct tn_memtable *m, uint32_t low, uint32_t high)
+/* Puts `moving` where it belongs in the heap of `count` entries from `low` on, from `at` down. */
+static void sift(struct tn_memtable *m, uint32_t low, uint32_t count, uint32_t at,
+                 struct tn_memtable_entry moving)
 {
-    uint32_t middle = low + (high - low) / 2;
-    if (before(m, entry_at(m, middle), entry_at(m, low))) {
-        swap(m, middle, low);
-    }
-    if (before(m, entry_at(m, high - 1), entry_at(m, middle))) {
-        swap(m, high - 1, middle);
-        if (before(m, entry_at(m, middle), entry_at(m, low))) {
-            swap(m, middle, low);
-        }
-    }
-    return *entry_at(m, middle);
-}
-
-static uint32_t partition(struct tn_memtable *m, uint32_t low, uint32_t high)
-{
-    struct tn_memtable_entry pivot = choose_pivot(m, low, high);
-    uint32_t i = low;
-    uint32_t j = high - 1;
     for (;;) {
-        while (before(m, entry_at(m, i), &pivot)) {
-            i++;
+        uint32_t child = 2 * at + 1;
+        if (child >= count) {
+            break;
         }
-        while (before(m, &pivot, entry_at(m, j))) {
-            j--;
+        if (child + 1 < count &&
+            before(m, entry_at(m, low + child), entry_at(m, low + child + 1))) {
+            child++;
         }
-        if (i >= j) {
-            return j + 1;
+        if (!before(m, &moving, entry_at(m, low + child))) {
+            break;
         }
-        swap(m, i++, j--);
+        *entry_at(m, low + at) = *entry_at(m, low + child);
+        at = child;
+    }
+    *entry_at(m, low + at) = moving;
+}
+
+static void heap_sort(struct tn_memtable *m, uint32_t low, uint32_t high)
+{
+    uint32_t count = high - low;
+    for (uint32_t i = count / 2; i > 0; i--) {
+        sift(m, low, count, i - 1, *entry_at(m, low + i - 1));
+    }
+    for (uint32_t end = count; end > 1; end--) {
+        struct tn_memtable_entry last = *entry_at(m, low + end - 1);
+        *entry_at(m, low + end - 1) = *entry_at(m, low);
+        sift(m, low, end - 1, 0, last);
     }
 }
 
-/* Quicksort over the paged index, with a stack of its own; the larger part waits, so the stack is
- * as deep as log2(rows). Keys are distinct. */
+static uint32_t byte_of(const struct tn_memtable_entry *entry, uint32_t shift)
+{
+    return (uint32_t)(entry->prefix >> shift) & (BYTE_VALUES - 1);
+}
+
+/* The shift of the first byte that is not the same in all entries; false when none is. */
+static bool find_byte(const struct tn_memtable *m, uint32_t low, uint32_t high, uint32_t *shift)
+{
+    uint64_t first = entry_at(m, low)->prefix;
+    uint64_t differ = 0;
+    for (uint32_t i = low + 1; i < high; i++) {
+        differ |= entry_at(m, i)->prefix ^ first;
+    }
+    for (*shift = 56; differ != 0 && differ >> *shift == 0; *shift -= 8) {
+    }
+    return differ != 0;
+}
+
+/* Orders a range by one byte: what lies at a place goes to the end of its own part's free places,
+ * and so on with what lay there, until something comes that belongs here. */
+static void deal(struct tn_memtable *m, uint32_t low, uint32_t high, uint32_t shift)
+{
+    uint32_t ends[BYTE_VALUES] = {0}; /* of the free places of each part */
+    for (uint32_t i = low; i < high; i++) {
+        ends[byte_of(entry_at(m, i), shift)]++;
+    }
+    uint32_t end = low;
+    for (uint32_t value = 0; value < BYTE_VALUES; value++) {
+        end += ends[value];
+        ends[value] = end;
+    }
+    for (uint32_t i = low; i < high; i++) {
+        struct tn_memtable_entry moving = *entry_at(m, i);
+        uint32_t *free_end = &ends[byte_of(&moving, shift)];
+        while (*free_end > i && --*free_end != i) {
+            struct tn_memtable_entry *place = entry_at(m, *free_end);
+            struct tn_memtable_entry kept = *place;
+            *place = moving;
+            moving = kept;
+            free_end = &ends[byte_of(&moving, shift)];
+        }
+        *entry_at(m, i) = moving;
+    }
+}
+
+static void set_prefixes(struct tn_memtable *m, const struct part *part)
+{
+    for (uint32_t i = part->low; i < part->high; i++) {
+        entry_at(m, i)->prefix = part->prefix;
+    }
+}
+
+static void load_words(struct tn_memtable *m, const struct part *part)
+{
+    const struct tn_order *order = m->order;
+    for (uint32_t i = part->low; i < part->high; i++) {
+        struct tn_memtable_entry *entry = entry_at(m, i);
+        __builtin_prefetch(row_ahead(m, i, part->high));
+        entry->prefix = tn_row_key_word(order->layout, order->keys, row_of(m, entry), part->word);
+    }
+}
+
+/* Deals a part out, by this word or the first in which its entries differ. False when it is in
+ * order already. */
+static bool begin_part(struct tn_memtable *m, struct part *part)
+{
+    part->prefix = entry_at(m, part->low)->prefix;
+    bool differ = find_byte(m, part->low, part->high, &part->shift);
+    while (!differ && !m->order->prefix_decides && part->word + 1 < WORDS_MAX) {
+        part->word++;
+        load_words(m, part);
+        differ = find_byte(m, part->low, part->high, &part->shift);
+    }
+    if (differ) {
+        deal(m, part->low, part->high, part->shift);
+    } else {
+        set_prefixes(m, part);
+        heap_sort(m, part->low, part->high);
+    }
+    return differ;
+}
+
+/* The end of the entries from part->at on that share the byte that it was dealt out by. */
+static uint32_t same_byte(const struct tn_memtable *m, const struct part *part)
+{
+    uint32_t value = byte_of(entry_at(m, part->at), part->shift);
+    uint32_t end = part->at + 1;
+    while (end < part->high && byte_of(entry_at(m, end), part->shift) == value) {
+        end++;
+    }
+    return end;
+}
+
+static void sort_parts(struct tn_memtable *m)
+{
+    struct part parts[PARTS_MAX + 1];
+    uint32_t depth = 0;
+    parts[0] = (struct part){.high = m->count};
+    bool more = begin_part(m, &parts[0]);
+    while (more) {
+        struct part *part = &parts[depth];
+        if (part->at == part->high) {
+            if (part->word != (depth > 0 ? parts[depth - 1].word : 0)) {
+                set_prefixes(m, part);
+            }
+            more = depth > 0;
+            depth -= more;
+            continue;
+        }
+        uint32_t end = same_byte(m, part);
+        if (end - part->at <= SMALL) {
+            insertion_sort(m, part->at, end);
+        } else {
+            TN_CHECK(depth < PARTS_MAX);
+            struct part inner = {.low = part->at, .high = end, .at = part->at, .word = part->word};
+            if (begin_part(m, &inner)) {
+                parts[++depth] = inner;
+            }
+        }
+        part->at = end;
+    }
+}
+
 void tn_memtable_sort(struct tn_memtable *memtable)
 {
-    enum { STACK_MAX = 64, SMALL = 16 };
-    uint32_t stack[STACK_MAX][2];
-    uint32_t depth = 0;
     TN_CHECK(memtable->frozen);
     if (memtable->order->keys.count == 0) {
         return;
     }
-    uint32_t low = 0;
-    uint32_t high = memtable->count;
-    for (;;) {
-        while (high - low > SMALL) {
-            uint32_t middle = partition(memtable, low, high);
-            TN_CHECK(depth < STACK_MAX);
-            bool left_larger = middle - low > high - middle;
-            stack[depth][0] = left_larger ? low : middle;
-            stack[depth++][1] = left_larger ? middle : high;
-            low = left_larger ? middle : low;
-            high = left_larger ? high : middle;
-        }
-        insertion_sort(memtable, low, high);
-        if (depth == 0) {
-            return;
-        }
-        low = stack[--depth][0];
-        high = stack[depth][1];
+    if (memtable->count <= SMALL) {
+        insertion_sort(memtable, 0, memtable->count);
+    } else {
+        sort_parts(memtable);
     }
 }
 
@@ -406,6 +534,9 @@ static tn_rc iter_next(struct tn_iter *base, struct tn_kv *kv, struct tn_err *er
     if (iter->at == m->count) {
         return TN_ABSENT;
     }
+    const unsigned char *ahead = row_ahead(m, iter->at, m->count);
+    __builtin_prefetch(ahead);
+    __builtin_prefetch(ahead + 64);
     const struct tn_memtable_entry *entry = entry_at(m, iter->at++);
     const struct entry_row *head = row_head(m, entry);
     *kv = (struct tn_kv){.row = row_of(m, entry),

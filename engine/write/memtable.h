@@ -5,9 +5,9 @@
  * frozen) row pages     sequence number, kind, packed row
  *
  * A keyed memtable holds a key once: a newer version takes the older one's place (in place where it
- * fits), so hot keys cost no more pages. Without keys (append tables) rows stay in arrival order.
- * One memtable is written by one thread, then frozen; a frozen one is only read. Pages belong to it
- * until tn_memtable_drop.
+ * fits, and a place never shrinks), so hot keys cost no more pages. Without keys (append tables)
+ * rows stay in arrival order. One memtable is written by one thread, then frozen; a frozen one is
+ * only read. Pages belong to it until tn_memtable_drop.
  *
  * Costs about 60 ns for a new key, 30 ns for one that is there.
  */
@@ -55,7 +55,7 @@ TN_MUST_USE tn_rc tn_memtable_put(struct tn_memtable *memtable, struct tn_row ro
 /* Gives the hash pages back. From now on nobody writes. */
 void tn_memtable_freeze(struct tn_memtable *memtable);
 
-/* Sorts a frozen memtable; heavy, so a task does it. About 60 ns a row. */
+/* Sorts a frozen memtable; heavy, so a task does it. About 60 ns a row, whatever their order. */
 void tn_memtable_sort(struct tn_memtable *memtable);
 
 /* Gives all pages back. */

@@ -726,6 +726,15 @@ static void check_order(const struct pair *pair)
     CHECK(order != 0 || prefix[0] == prefix[1]);
     CHECK(!tn_row_prefix_decides(layout, pair->columns) ||
           (prefix[0] == prefix[1]) == (order == 0));
+    CHECK(tn_row_key_word(layout, pair->columns, rows[0], 0) == prefix[0]);
+    for (uint32_t word = 0; word < 10; word++) { /* the first that differs says which is less */
+        uint64_t a = tn_row_key_word(layout, pair->columns, rows[0], word);
+        uint64_t b = tn_row_key_word(layout, pair->columns, rows[1], word);
+        if (a != b) {
+            CHECK((a < b ? -1 : 1) == order);
+            break;
+        }
+    }
     CHECK(order != 0 || tn_row_hash(layout, pair->columns, rows[0]) ==
                             tn_row_hash(layout, pair->columns, rows[1]));
     CHECK(order == 0 || tn_row_hash(layout, pair->columns, rows[0]) !=
