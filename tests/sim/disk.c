@@ -794,6 +794,16 @@ void sim_disk_ignore_sync(struct sim_disk *disk, uint64_t sync)
     disk->ignored_sync = sync;
 }
 
+const char *sim_disk_sync_path(const struct sim_disk *disk, uint64_t sync)
+{
+    for (uint64_t i = 0; i < disk->trace_count; i++) {
+        if (strcmp(disk->trace[i].verb, "sync") == 0 && --sync == 0) {
+            return disk->trace[i].path;
+        }
+    }
+    return NULL;
+}
+
 bool sim_disk_call_changes(const struct sim_disk *disk, uint64_t call)
 {
     CHECK(call >= 1 && call <= disk->calls && disk->calls <= disk->trace_count);

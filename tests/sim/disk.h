@@ -103,6 +103,9 @@ uint64_t sim_disk_used(const struct sim_disk *disk);
  * seed then hasn't shown that this sync is needed. 0: none. */
 void sim_disk_ignore_sync(struct sim_disk *disk, uint64_t sync);
 
+/* The first path of sync number `sync` since this disk was made or cloned; NULL without one. */
+const char *sim_disk_sync_path(const struct sim_disk *disk, uint64_t sync);
+
 /* Cuts, if that hasn't happened, and starts again with what `seed` lets survive. Calls count from 0
  * again; cut, failure and ignored sync are forgotten; open files and locks are gone. */
 void sim_disk_reboot(struct sim_disk *disk, uint64_t seed);

@@ -296,6 +296,12 @@ static __attribute__((unused, noinline)) bool bed_is_cut(const struct bed_scenar
 
 /* ---- reading: NULL, or what is wrong ---- */
 
+/* What somebody was told. */
+struct bed_told {
+    uint32_t rows; /* the first so many are durable */
+    int64_t id;    /* so is this snapshot */
+};
+
 static char bed_problem[600];
 
 #define BED_PROBLEM(...) \
@@ -410,17 +416,17 @@ static __attribute__((unused, noinline)) const char *bed_read_open(struct bed_en
     return rc == TN_OK ? NULL : BED_PROBLEM("schema: %s", err.text);
 }
 
-/* Every snapshot from the earliest to the newest reads as its position says; `*position` is that of
- * the newest, 0 without one. */
+/* Every snapshot from the earliest to the newest reads as its position says. */
 static __attribute__((unused, noinline)) const char *
-bed_read_all(struct bed_engine *engine, const struct bed_scenario *s, uint32_t *position)
+bed_read_all(struct bed_engine *engine, const struct bed_scenario *s, struct bed_told *found)
 {
+    uint32_t *position = &found->rows;
     static struct bed_reader reader;
     struct tn_err err;
     struct tn_arena *own = &engine->own;
     int64_t first;
     int64_t last;
-    *position = 0;
+    *found = (struct bed_told){0};
     tn_arena_reset(own, 0);
     const char *problem = bed_read_open(engine, &reader);
     if (problem) {
@@ -436,6 +442,7 @@ bed_read_all(struct bed_engine *engine, const struct bed_scenario *s, uint32_t *
     if (rc != TN_OK) {
         return BED_PROBLEM("snapshots: %s", err.text);
     }
+    found->id = last;
     size_t mark = tn_arena_mark(own);
     for (int64_t id = first; id <= last; id++) {
         struct tn_snapshot snapshot;
@@ -468,7 +475,7 @@ struct bed_writer {
     struct bed_engine *engine;
     const struct bed_scenario *scenario;
     uint64_t random;
-    uint32_t reported;  /* rows that were said to be durable */
+    struct bed_told told;
     uint32_t recovered; /* rows that were there at the start */
     uint32_t retries;   /* errors that are followed by another turn */
     uint32_t errors;
@@ -476,16 +483,21 @@ struct bed_writer {
     struct tn_table *table;
     struct tn_table_counts counts;
     const char *who; /* of the lock; NULL: none */
-    bool fails_late; /* a call of open may have failed */
+    struct sim_disk
+        *full_disk; /* gets room after the first FULL, and the program goes on; or NULL */
 };
+
+static __attribute__((unused, noinline)) void bed_tell(struct bed_writer *w, uint64_t rows,
+                                                       int64_t id)
+{
+    w->told.rows = rows > w->told.rows ? (uint32_t)rows : w->told.rows;
+    w->told.id = id > w->told.id ? id : w->told.id;
+}
 
 static __attribute__((unused, noinline)) void bed_committed(void *user,
                                                             const struct tn_committed *committed)
 {
-    struct bed_writer *w = user;
-    if (committed->row_count > w->reported) {
-        w->reported = (uint32_t)committed->row_count;
-    }
+    bed_tell(user, committed->row_count, committed->latest_id);
 }
 
 /* An error is noted; OK as long as another try is wanted. */
@@ -493,6 +505,11 @@ static __attribute__((unused, noinline)) tn_rc bed_note(struct bed_writer *w, tn
 {
     if (rc != TN_OK) {
         w->errors++;
+        if (rc == TN_FULL && w->full_disk) {
+            sim_disk_capacity(w->full_disk, UINT64_MAX);
+            w->full_disk = NULL;
+            return TN_OK;
+        }
         if (w->retries > 0) {
             w->retries--;
             return TN_OK;
@@ -582,8 +599,18 @@ static __attribute__((unused, noinline)) tn_rc bed_open(struct bed_writer *w)
     if (rc == TN_OK) {
         const char *position = tn_table_position_of(w->table, BED_SOURCE);
         w->recovered = position ? (uint32_t)strtoul(position, NULL, 10) : 0;
+        bed_tell(w, w->recovered, tn_table_recovered(w->table)->latest_id);
     }
     return rc;
+}
+
+/* What the last call said stays in `err`. */
+static __attribute__((unused, noinline)) void bed_close(struct bed_writer *w)
+{
+    struct tn_err kept = w->err;
+    w->counts = *tn_table_counts(w->table);
+    tn_table_close(w->table);
+    w->err = kept;
 }
 
 /* A program: opens, writes all rows that aren't there, closes. */
@@ -594,43 +621,63 @@ static __attribute__((unused, noinline)) tn_rc bed_write(struct bed_writer *w)
     do {
         rc = bed_open(w);
     } while (rc != TN_OK && bed_note(w, rc) == TN_OK);
-    if (rc != TN_OK) {
-        return rc;
+    if (rc == TN_OK) {
+        rc = bed_write_rows(w);
+        bed_close(w);
     }
-    rc = bed_write_rows(w);
-    w->counts = *tn_table_counts(w->table);
-    struct tn_err kept = w->err;
-    tn_table_close(w->table);
-    w->err = kept;
     return rc;
 }
 
-/* What is on `disk` after a start: whole, with at least the first `reported` rows; and the rest of
- * the rows can be written on top. */
+/* A start finds the positions of the newest snapshot, and the mark that there are some. */
 static __attribute__((unused, noinline)) const char *
-bed_check(struct bed_engine *engine, struct sim_disk *disk, const struct bed_scenario *s,
-          uint32_t reported, uint64_t seed, bool goes_on)
+bed_check_start(struct bed_engine *engine, const struct bed_scenario *s, uint32_t position)
 {
-    uint32_t position;
-    bed_engine_start(engine, &disk->io, seed);
-    const char *problem = bed_read_all(engine, s, &position);
-    if (!problem && position < reported) {
-        problem = BED_PROBLEM("%u rows were reported, %u are there", reported, position);
-    }
-    if (problem || !goes_on) {
-        return problem;
-    }
     struct bed_writer w = {.engine = engine, .scenario = s, .who = "a test"};
-    tn_rc rc = bed_write(&w);
+    tn_rc rc = bed_open(&w);
     if (rc != TN_OK) {
-        return BED_PROBLEM("going on: %s", w.err.text);
+        return BED_PROBLEM("open: %s", w.err.text);
     }
+    bool marked = tn_table_recovered(w.table)->positioned;
+    bed_close(&w);
     if (w.recovered != position) {
         return BED_PROBLEM("recovered position %u, the newest snapshot says %u", w.recovered,
                            position);
     }
-    problem = bed_read_all(engine, s, &position);
-    return problem || position == s->row_count
+    return marked || position == 0 ? NULL
+                                   : BED_PROBLEM("positions are in use, and it is forgotten");
+}
+
+static __attribute__((unused, noinline)) const char *bed_go_on(struct bed_engine *engine,
+                                                               const struct bed_scenario *s)
+{
+    struct bed_writer w = {.engine = engine, .scenario = s, .who = "a test"};
+    struct bed_told found;
+    tn_rc rc = bed_write(&w);
+    if (rc != TN_OK) {
+        return BED_PROBLEM("going on: %s", w.err.text);
+    }
+    const char *problem = bed_read_all(engine, s, &found);
+    return problem || found.rows == s->row_count
                ? problem
-               : BED_PROBLEM("went on to %u of %u rows", position, s->row_count);
+               : BED_PROBLEM("went on to %u of %u rows", found.rows, s->row_count);
+}
+
+/* What is on `disk` after a start: whole, with at least what was told; and, if asked for, the rest
+ * of the rows can be written on top. */
+static __attribute__((unused, noinline)) const char *
+bed_check(struct bed_engine *engine, struct sim_disk *disk, const struct bed_scenario *s,
+          struct bed_told told, uint64_t seed, bool goes_on)
+{
+    struct bed_told found;
+    bed_engine_start(engine, &disk->io, seed);
+    const char *problem = bed_read_all(engine, s, &found);
+    if (!problem && (found.rows < told.rows || found.id < told.id)) {
+        problem = BED_PROBLEM("told were %u rows and snapshot %" PRId64
+                              ", there are %u and snapshot %" PRId64,
+                              told.rows, told.id, found.rows, found.id);
+    }
+    if (!problem) {
+        problem = bed_check_start(engine, s, found.rows);
+    }
+    return problem || !goes_on ? problem : bed_go_on(engine, s);
 }

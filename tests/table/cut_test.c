@@ -29,12 +29,12 @@ struct run {
     struct bed_writer writer;
     struct sim_disk disk;
     uint64_t random;
-    uint32_t depth;  /* 0: the first program; 1: what goes on after a cut; ... */
-    uint32_t seeds;  /* outcomes drawn a cut, beside the two ends */
-    uint32_t deeper; /* one of so many states is gone into */
-    uint32_t every;  /* one of so many calls is cut */
-    double until;    /* seconds(); then no more states are looked at */
-    uint32_t floor;  /* rows that were reported before this program started */
+    uint32_t depth;       /* 0: the first program; 1: what goes on after a cut; ... */
+    uint32_t seeds;       /* outcomes drawn a cut, beside the two ends */
+    uint32_t deeper;      /* one of so many states is gone into */
+    uint32_t every;       /* one of so many calls is cut */
+    double until;         /* seconds(); then no more states are looked at */
+    struct bed_told told; /* before this program started */
     uint64_t states;
     const char *problem;
     char text[800];
@@ -42,14 +42,6 @@ struct run {
 };
 
 static void run_program(struct run *run, const struct sim_disk *from);
-
-/* What the program told its user: commits, and where it went on. */
-static uint32_t reported(const struct run *run)
-{
-    const struct bed_writer *w = &run->writer;
-    uint32_t said = w->reported > w->recovered ? w->reported : w->recovered;
-    return said > run->floor ? said : run->floor;
-}
 
 static void fail(struct run *run, const char *problem, const char *how, uint64_t seed)
 {
@@ -69,7 +61,7 @@ static void go_deeper(struct run *run, const struct sim_disk *disk, uint64_t see
                          .deeper = 100,
                          .every = 8,
                          .until = run->until,
-                         .floor = reported(run)};
+                         .told = run->writer.told};
     run_program(next, disk);
     run->states += next->states;
     if (next->problem && !run->problem) {
@@ -84,7 +76,7 @@ static void go_deeper(struct run *run, const struct sim_disk *disk, uint64_t see
 static void look(struct run *run, struct sim_disk *found, const char *how, uint64_t seed)
 {
     bool goes_on = random_below(&run->random, run->depth > 0 ? 16 : 4) == 0;
-    const char *problem = bed_check(&engines[run->depth + 1], found, &scenario, reported(run),
+    const char *problem = bed_check(&engines[run->depth + 1], found, &scenario, run->writer.told,
                                     random_next(&run->random), goes_on);
     run->states++;
     if (problem) {
@@ -145,7 +137,8 @@ static void run_program(struct run *run, const struct sim_disk *from)
     sim_disk_clone(&run->disk, from);
     bed_engine_start(engine, &run->disk.io, seed);
     sim_disk_watch(&run->disk, before_call, run);
-    run->writer = (struct bed_writer){.engine = engine, .scenario = &scenario, .who = "a test"};
+    run->writer = (struct bed_writer){
+        .engine = engine, .scenario = &scenario, .who = "a test", .told = run->told};
     tn_rc rc = bed_write(&run->writer);
     if (!run->problem && rc != TN_OK) {
         fail(run, run->writer.err.text, "without a cut", 0);
@@ -153,7 +146,7 @@ static void run_program(struct run *run, const struct sim_disk *from)
     if (!run->problem) { /* everything was reported */
         look_at_cut(run, &run->disk, SIM_SEED_NOTHING);
     }
-    if (!run->problem && reported(run) != scenario.row_count) {
+    if (!run->problem && run->writer.told.rows != scenario.row_count) {
         fail(run, "not all rows were reported", "without a cut", 0);
     }
     if (run->problem && run->depth == 0) {
@@ -202,7 +195,103 @@ static void every_cut_leaves_a_table_with_all_that_was_reported(void)
     (void)printf("%" PRIu64 " tables, %" PRIu64 " states\n", runs, states);
 }
 
+/* ---- each sync is needed ---- */
+
+/* A program with one sync less, on the model that keeps least: all cuts behind that sync, until one
+ * shows. */
+struct mutant {
+    struct bed_writer writer;
+    struct sim_disk disk;
+    uint64_t random;
+    uint64_t sync; /* that is left out */
+    const char *problem;
+};
+
+static void look_behind(struct mutant *m, const struct sim_disk *disk, uint64_t seed)
+{
+    struct sim_disk found;
+    sim_disk_clone(&found, disk);
+    sim_disk_reboot(&found, seed);
+    m->problem =
+        bed_check(&engines[1], &found, &scenario, m->writer.told, random_next(&m->random), false);
+    sim_disk_deinit(&found);
+}
+
+static void behind_sync(void *user, struct sim_disk *disk)
+{
+    struct mutant *m = user;
+    if (disk->syncs < m->sync || disk->syncs > m->sync + 3) { /* by then it is made up for */
+        return;
+    }
+    for (uint64_t i = 0; i < 16 && !m->problem; i++) {
+        look_behind(m, disk, i == 0 ? SIM_SEED_NOTHING : 2 + random_next(&m->random) % 1000000);
+    }
+}
+
+/* Behind a COMPACT snapshot comes expiry: it syncs the same folder before anybody is told of the
+ * snapshot, so this one sync may go where something expires. */
+static bool covered_by_next(const struct sim_disk *disk, uint64_t sync)
+{
+    const char *path = sim_disk_sync_path(disk, sync);
+    const char *next = sim_disk_sync_path(disk, sync + 1);
+    return path && next && strcmp(path, BED_ROOT "/snapshot/") == 0 &&
+           strcmp(next, BED_ROOT "/snapshot/EARLIEST") == 0;
+}
+
+/* Whether leaving out sync number `sync` was noticed; `*syncs` is how many there were. */
+static bool notices(const struct sim_disk *base, uint64_t sync, uint64_t seed, uint64_t *syncs)
+{
+    static struct mutant m;
+    m = (struct mutant){.random = seed ^ 5, .sync = sync};
+    sim_disk_clone(&m.disk, base);
+    m.disk.model = SIM_STRICT;
+    m.disk.syncs = 0;
+    bed_engine_start(&engines[0], &m.disk.io, seed);
+    sim_disk_watch(&m.disk, sync > 0 ? behind_sync : NULL, &m);
+    sim_disk_ignore_sync(&m.disk, sync);
+    m.writer = (struct bed_writer){.engine = &engines[0], .scenario = &scenario, .who = "a test"};
+    tn_rc rc = bed_write(&m.writer);
+    CHECK_OK(rc, m.writer.err);
+    *syncs = m.disk.syncs;
+    for (uint64_t i = 0; sync > 0 && i < 8 && !m.problem; i++) {
+        look_behind(&m, &m.disk, i == 0 ? SIM_SEED_NOTHING : 2 + i);
+    }
+    bool noticed = m.problem || covered_by_next(&m.disk, sync);
+    if (sync > 0 && !noticed) {
+        (void)fprintf(stderr, "seed %" PRIu64 ": nobody misses sync %" PRIu64 "\n", scenario.seed,
+                      sync);
+        sim_disk_print_trace(&m.disk, stderr, m.disk.trace_count);
+    }
+    sim_disk_deinit(&m.disk);
+    return noticed;
+}
+
+/* Leaves out each sync of some runs in turn: each time some cut must show that it is missing. */
+static void a_missing_sync_is_noticed(void)
+{
+    uint64_t seed = number_of("SEED", 1);
+    double until = seconds() + (double)number_of("CUT_SECONDS", 40) / 4;
+    uint64_t count = 0;
+    do {
+        struct sim_disk base;
+        uint64_t syncs;
+        make_base(&base, seed, 5);
+        (void)notices(&base, 0, seed, &syncs);
+        CHECK(syncs > 5);
+        for (uint64_t sync = 1; sync <= syncs; sync++) {
+            uint64_t ignored;
+            bool noticed = notices(&base, sync, seed, &ignored);
+            CHECK(noticed);
+            count++;
+        }
+        sim_disk_deinit(&base);
+        seed++;
+    } while (seconds() < until);
+    (void)printf("%" PRIu64 " syncs left out\n", count);
+}
+
 static const struct test tests[] = {
+    TEST(a_missing_sync_is_noticed),
     TEST(every_cut_leaves_a_table_with_all_that_was_reported),
 };
 
