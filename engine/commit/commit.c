@@ -248,7 +248,8 @@ static tn_rc resolve(struct draft *draft, const struct tn_publish_spec *publish,
         draft->unknown = true;
         *(draft->compact ? &draft->commit->result->compact_id : &draft->commit->result->append_id) =
             draft->next.id;
-        return io->vtable->sync(io, &publish->dir, 1, err);
+        tn_rc settled = io->vtable->sync(io, &publish->dir, 1, err);
+        return settled == TN_OK ? TN_OK : tn_err_set(err, TN_IO, err->os, "%s", err->text);
     }
     return found == TN_CONFLICT ? TN_CONFLICT : rc;
 }

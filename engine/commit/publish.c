@@ -8,6 +8,12 @@ static void drop_draft(struct tn_io *io, const char *draft)
     (void)io->vtable->unlink(io, draft, &ignored);
 }
 
+/* What a failed barrier has kept isn't known, also when it was for want of space. */
+static tn_rc unknown(struct tn_err *err)
+{
+    return tn_err_set(err, TN_IO, err->os, "%s", err->text);
+}
+
 /* The draft and all it reaches in one barrier, as long as their names fit on the stack; the names
  * of a larger round go in several calls, the draft with the last. */
 static tn_rc barrier(struct tn_io *io, const struct tn_publish_spec *spec, struct tn_err *err)
@@ -28,7 +34,7 @@ static tn_rc barrier(struct tn_io *io, const struct tn_publish_spec *spec, struc
         paths[rest] = spec->draft;
         rc = io->vtable->sync(io, paths, rest + 1, err);
     }
-    return rc == TN_OK ? TN_OK : TN_IO; /* no space, too: what was kept isn't known */
+    return rc == TN_OK ? TN_OK : unknown(err);
 }
 
 static tn_rc rename_draft(struct tn_io *io, const struct tn_publish_spec *spec, struct tn_err *err)
@@ -41,7 +47,7 @@ static tn_rc rename_draft(struct tn_io *io, const struct tn_publish_spec *spec, 
 static tn_rc settle(struct tn_io *io, const struct tn_publish_spec *spec, struct tn_err *err)
 {
     const char *dir[] = {spec->dir};
-    return io->vtable->sync(io, dir, 1, err) == TN_OK ? TN_OK : TN_IO;
+    return io->vtable->sync(io, dir, 1, err) == TN_OK ? TN_OK : unknown(err);
 }
 
 tn_rc tn_publish(struct tn_io *io, const struct tn_publish_spec *spec, struct tn_err *err)
