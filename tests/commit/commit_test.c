@@ -1,5 +1,5 @@
 /* Chains of commits against a model, on a disk that is cut before each call. */
-#include "bed.h"
+#include "model.h"
 
 /* ---- a second committer between two calls of the first ---- */
 
@@ -131,18 +131,6 @@ static void send_rival(struct bed *bed, int names)
 
 /* ---- */
 
-static __attribute__((noinline)) struct tn_commit_result
-must_commit(struct bed *bed, const struct tn_commit_spec *spec)
-{
-    struct tn_commit_result result;
-    struct tn_err err = {0};
-    size_t mark = tn_arena_mark(&bed->worker.arena);
-    tn_rc rc = tn_commit(spec, &bed->worker, &result, &err);
-    CHECK_OK(rc, err);
-    CHECK(tn_arena_mark(&bed->worker.arena) == mark);
-    return result;
-}
-
 static __attribute__((noinline)) void append_one(struct bed *bed, int64_t identifier,
                                                  const char *name)
 {
@@ -199,88 +187,6 @@ static void manifests_merge_as_paimon_s_do(void)
 }
 
 /* ---- a chain of random commits against a model ---- */
-
-enum { MODEL_MAX = 600 };
-struct model {
-    struct tn_entry live[MODEL_MAX];
-    uint32_t count;
-    uint32_t made;
-    int64_t key; /* grows: files of a level never overlap */
-};
-
-static struct tn_entry new_file(struct bed *bed, struct model *model, uint64_t *seed, int32_t level)
-{
-    char name[32];
-    int64_t key = model->key++ * 10;
-    (void)snprintf(name, sizeof name, "data-%05u.avro", (unsigned)model->made++);
-    struct bed_file file = {.dt = random_below(seed, 2) ? "x" : NULL,
-                            .bucket = (int32_t)random_below(seed, 2),
-                            .level = level,
-                            .first = key,
-                            .last = key + 5,
-                            .rows = 1 + random_below(seed, 50)};
-    return bed_entry(bed, name, file);
-}
-
-static const char *model_text(struct bed *bed, const struct model *model)
-{
-    static const char *names[MODEL_MAX];
-    struct tn_buf buf;
-    for (uint32_t i = 0; i < model->count; i++) {
-        names[i] = tn_arena_format(&bed->own, "%s@%" PRId32, model->live[i].file.file_name,
-                                   model->live[i].file.level);
-    }
-    qsort(names, model->count, sizeof names[0], bed_by_text);
-    static char text[1 << 16];
-    tn_buf_init(&buf, text, sizeof text);
-    for (uint32_t i = 0; i < model->count; i++) {
-        tn_buf_format(&buf, i > 0 ? " %s" : "%s", names[i]);
-    }
-    tn_buf_byte(&buf, 0);
-    return (const char *)buf.data;
-}
-
-static __attribute__((noinline)) void random_commit(struct bed *bed, struct model *model, uint64_t *seed, int64_t identifier)
-{
-    static struct tn_entry added[8];
-    static struct tn_entry compacted[4];
-    static struct tn_commit_removal removed[8];
-    struct tn_commit_spec spec = bed_spec(bed, identifier);
-    spec.append_even_if_empty = true;
-    spec.added = added;
-    spec.removed = removed;
-    spec.compacted = compacted;
-    spec.added_count = random_below(seed, 5);
-    for (uint32_t i = 0; i < spec.added_count; i++) {
-        added[i] = new_file(bed, model, seed, 0);
-        model->live[model->count++] = added[i];
-    }
-    uint32_t goes = random_below(seed, 3) == 0 ? random_below(seed, 8) : 0;
-    for (; spec.removed_count < goes && model->count > 0; spec.removed_count++) {
-        uint32_t at = random_below(seed, model->count);
-        struct tn_entry *entry = &model->live[at];
-        removed[spec.removed_count] = bed_removal(entry);
-        if (entry->file.level == 0 && random_below(seed, 3) == 0) {
-            removed[spec.removed_count].upgrade_level = 5;
-            entry->file.level = 5;
-            spec.removed_count++; /* not to be drawn again in this round */
-            break;
-        }
-        *entry = model->live[--model->count];
-    }
-    if (spec.removed_count > 0) {
-        spec.compacted_count = random_below(seed, 3);
-        for (uint32_t i = 0; i < spec.compacted_count; i++) {
-            compacted[i] = new_file(bed, model, seed, 5);
-            model->live[model->count++] = compacted[i];
-        }
-    }
-    struct tn_commit_result result = must_commit(bed, &spec);
-    CHECK(result.append_id > 0 && !result.compact_refused);
-    CHECK((result.compact_id > 0) == (spec.removed_count > 0));
-    struct tn_snapshot s = bed_snapshot(bed, result.latest_id);
-    CHECK(strcmp(bed_live(bed, &s), model_text(bed, model)) == 0);
-}
 
 static void random_chain(uint64_t seed, int32_t merge_min, int64_t target, int64_t full)
 {
