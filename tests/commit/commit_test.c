@@ -197,7 +197,7 @@ static void random_chain(uint64_t seed, int32_t merge_min, int64_t target, int64
     bed.options.manifest_merge_min = merge_min;
     bed.options.manifest_target_size = target;
     bed.options.manifest_full_threshold = full;
-    for (int64_t i = 0; i < 60; i++) {
+    for (int64_t i = 0; i < 40; i++) {
         size_t mark = tn_arena_mark(&bed.own);
         CHECK(model.count < MODEL_MAX - 20);
         random_commit(&bed, &model, &seed, i);
@@ -210,7 +210,7 @@ static void random_chain(uint64_t seed, int32_t merge_min, int64_t target, int64
 
 static void chains_of_commits_hold_what_a_model_holds(void)
 {
-    for (uint64_t seed = 1; seed <= 6; seed++) {
+    for (uint64_t seed = 1; seed <= 3; seed++) {
         random_chain(seed, 30, 8 << 20, 16 << 20); /* nothing merges */
         random_chain(seed, 3, 8 << 20, 16 << 20);  /* minor, the tail */
         random_chain(seed, 100, 6000, 16 << 20);   /* minor, by size */
