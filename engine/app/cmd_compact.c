@@ -308,7 +308,7 @@ static tn_rc explain_buckets(struct explain *e, struct tn_err *err)
 {
     tn_rc rc = tn_reader_plan(&e->reader, &e->plan, &e->keys, err);
     while (rc == TN_OK) {
-        const struct tn_plan_bucket *bucket;
+        struct tn_plan_bucket *bucket;
         rc = tn_plan_next(&e->plan, &bucket, err);
         if (rc == TN_OK) {
             rc = explain_bucket(e, bucket, err);

@@ -250,7 +250,7 @@ static tn_rc put_buckets(struct files *f, struct tn_err *err)
 {
     tn_rc rc = tn_reader_plan(&f->reader, &f->plan, &f->keys, err);
     while (rc == TN_OK) {
-        const struct tn_plan_bucket *bucket;
+        struct tn_plan_bucket *bucket;
         rc = tn_plan_next(&f->plan, &bucket, err);
         if (rc == TN_OK) {
             rc = put_bucket(f, bucket, err);

@@ -78,7 +78,8 @@ static tn_rc list_files(struct tn_cursor *c, struct tn_level_file *const *all, u
         if (run_of[i] != run) {
             continue;
         }
-        const char *path = tn_arena_format(arena, "%s%s", c->spec.dir, all[i]->name);
+        const char *dir = all[i]->dir ? all[i]->dir : c->spec.dir;
+        const char *path = tn_arena_format(arena, "%s%s", dir, all[i]->name);
         const struct tn_schema *schema = tn_schemas_find(c->spec.schemas, all[i]->schema_id);
         TN_CHECK(schema);
         if (!path) {

@@ -30,6 +30,7 @@ struct tn_level_file {
     bool busy;      /* source of a compaction under way */
     bool plain;     /* no extra files, embedded index or external path */
     const char *name;
+    const char *dir; /* NULL: the bucket's; else where this file lies instead */
     struct tn_bytes min_key; /* BinaryRow with arity */
     struct tn_bytes max_key;
     struct tn_level_file *next; /* while a load gathers them */

@@ -150,7 +150,7 @@ static tn_rc look_everywhere(struct search *s, void *window, size_t window_size,
                                 .keys = &s->found->projection.key_types};
     tn_rc rc = tn_plan_open(&plan, &spec, window, window_size, s->arena, s->worker, err);
     while (rc == TN_OK) {
-        const struct tn_plan_bucket *bucket;
+        struct tn_plan_bucket *bucket;
         rc = tn_plan_next(&plan, &bucket, err);
         if (rc == TN_OK) {
             rc = look_in_bucket(s, bucket, err);

@@ -364,7 +364,7 @@ tn_rc tn_plan_open(struct tn_plan *plan, const struct tn_plan_spec *spec, void *
     return rc;
 }
 
-tn_rc tn_plan_next(struct tn_plan *plan, const struct tn_plan_bucket **bucket, struct tn_err *err)
+tn_rc tn_plan_next(struct tn_plan *plan, struct tn_plan_bucket **bucket, struct tn_err *err)
 {
     while (plan->at == plan->bucket_count) {
         if (plan->passes > 0) {

@@ -60,5 +60,5 @@ TN_MUST_USE tn_rc tn_plan_open(struct tn_plan *plan, const struct tn_plan_spec *
 
 /* The next bucket; it lives until the next call. ABSENT at the end; AGAIN when a single bucket's
  * files don't fit the window. */
-TN_MUST_USE tn_rc tn_plan_next(struct tn_plan *plan, const struct tn_plan_bucket **bucket,
+TN_MUST_USE tn_rc tn_plan_next(struct tn_plan *plan, struct tn_plan_bucket **bucket,
                                struct tn_err *err);

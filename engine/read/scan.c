@@ -214,6 +214,8 @@ tn_rc tn_scan_open(struct tn_scan *scan, const struct tn_scan_spec *spec, void *
                                 .options = spec->options,
                                 .predicate = spec->predicate,
                                 .keys = &scan->projection.key_types};
+    tn_scratch_init(&scan->scratch, &scan->cursor_spec, spec->schemas, &scan->plan.heap, arena,
+                    worker);
     return tn_plan_open(&scan->plan, &plan, window, window_size, arena, worker, err);
 }
 
@@ -234,6 +236,7 @@ static void close_section(struct tn_scan *scan)
 void tn_scan_close(struct tn_scan *scan)
 {
     close_section(scan);
+    tn_scratch_close(&scan->scratch);
 }
 
 /* Append files in the order of their rows' numbers. */
@@ -284,20 +287,37 @@ static tn_rc begin_bucket(struct tn_scan *scan, struct tn_err *err)
     return TN_OK;
 }
 
+/* The section's files that scratch files stand for leave the bucket's list. */
+static tn_rc reduce_section(struct tn_scan *scan, uint32_t *count, struct tn_err *err)
+{
+    struct tn_plan_bucket *bucket = scan->bucket;
+    uint32_t before = *count;
+    struct tn_level_file **files = bucket->files + scan->file_at;
+    tn_rc rc = tn_scratch_reduce(&scan->scratch, files, count, err);
+    uint32_t behind = bucket->file_count - scan->file_at - before;
+    memmove(files + *count, files + before, behind * sizeof(struct tn_level_file *));
+    bucket->file_count -= before - *count;
+    return rc;
+}
+
 static tn_rc open_merged(struct tn_scan *scan, struct tn_err *err)
 {
-    const struct tn_plan_bucket *bucket = scan->bucket;
-    struct tn_cursor_spec spec = {.order = &scan->projection.order,
-                                  .read = &scan->projection.read,
-                                  .schemas = scan->spec.schemas,
-                                  .keys = &scan->projection.key_types,
-                                  .dir = scan->dir,
-                                  .ignore_delete = scan->spec.options->ignore_delete,
-                                  .drop_deletes = !scan->spec.keep_deletes};
+    struct tn_plan_bucket *bucket = scan->bucket;
+    scan->cursor_spec =
+        (struct tn_cursor_spec){.order = &scan->projection.order,
+                                .read = &scan->projection.read,
+                                .schemas = scan->spec.schemas,
+                                .keys = &scan->projection.key_types,
+                                .dir = scan->dir,
+                                .ignore_delete = scan->spec.options->ignore_delete,
+                                .drop_deletes = !scan->spec.keep_deletes};
     uint32_t count = tn_files_section(&scan->projection.key_types, bucket->files,
                                       bucket->file_count, scan->file_at);
-    tn_rc rc = tn_cursor_open(&scan->cursor, &spec, bucket->files + scan->file_at, count, NULL,
-                              scan->worker, err);
+    tn_rc rc = reduce_section(scan, &count, err);
+    if (rc == TN_OK) {
+        rc = tn_cursor_open(&scan->cursor, &scan->cursor_spec, bucket->files + scan->file_at, count,
+                            NULL, scan->worker, err);
+    }
     if (rc == TN_OK) {
         scan->file_at += count;
         scan->rows = &scan->cursor.fold.iter;

@@ -11,6 +11,7 @@
 
 #include "levels/cursor.h"
 #include "read/plan.h"
+#include "read/scratch.h"
 
 struct tn_scan_spec {
     const char *root;
@@ -47,12 +48,14 @@ struct tn_scan {
     struct tn_projection projection;
     struct tn_worker *worker;
     struct tn_plan plan;
-    const struct tn_plan_bucket *bucket;
+    struct tn_plan_bucket *bucket;
     const char *dir;
     size_t base_mark;   /* of the worker's arena, before the folder's name */
     size_t bucket_mark; /* behind it */
     uint32_t file_at;   /* next section, or next file */
     struct tn_cursor cursor;
+    struct tn_cursor_spec cursor_spec;
+    struct tn_scratch scratch;
     struct tn_run_reader run; /* append tables */
     struct tn_run_file run_file;
     struct tn_iter *rows; /* of the section at hand, or NULL */

@@ -1,0 +1,428 @@
+"""The verbs that look and tidy up, driven as a person does: get, compact, expire, ls, show, pools, help, --version.
+
+Each test is a function `test_*`, whose name is a sentence and which gets an empty warehouse; the last line is "N passed, M
+failed". Needs no package. usage: cli_test.py [NAME...]
+"""
+import json
+import random
+import re
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+import peer
+from peer import Failure
+
+TABLE = "plant.readings"
+
+
+def check(condition, what):
+    if not condition:
+        raise Failure(what)
+
+
+def same(got, want, what):
+    if got != want:
+        raise Failure("%s: got %r, want %r" % (what, got, want))
+
+
+def rows_of(result, what):
+    return [json.loads(line) for line in result.ok(what)]
+
+
+def refused(result, rc, text, what):
+    """It ends with this code, one line on stderr, nothing on stdout."""
+    same(result.rc, rc, "%s: exit code (%s)" % (what, result.err.strip()))
+    same(result.lines, [], what)
+    same(len(result.err.strip().splitlines()), 1, "%s: lines on stderr: %s" % (what, result.err))
+    check(result.err.startswith("tarn: ") and text in result.err, "%s: said %s" % (what, result.err))
+
+
+def create(tarn, fields, *args, table=TABLE):
+    flags = [x for f in fields for x in ("--field", f)]
+    tarn.run("create", table, *flags, *args).ok("create")
+
+
+def write(tarn, rows, *args, table=TABLE):
+    text = "".join(json.dumps(r) + "\n" for r in rows)
+    return tarn.run("write", table, *args, stdin=text).ok("write")
+
+
+def sensors(tarn, *args, buckets=2):
+    create(tarn, ["dev STRING", "temp DOUBLE"], "--primary-key", "dev", "--option", "bucket=%d" % buckets, *args)
+
+
+def files_of(tarn, table=TABLE):
+    return rows_of(tarn.run("ls", table), "ls")
+
+
+def snapshots_of(tarn, table=TABLE):
+    return rows_of(tarn.run("show", table, "snapshots"), "show snapshots")
+
+
+def clean(tarn, table=TABLE):
+    tarn.run("fsck", table).ok("fsck")
+
+
+# ---- get ----
+
+def test_get_finds_the_newest_row_of_a_key(tarn):
+    sensors(tarn)
+    rng = random.Random(1)
+    newest = {}
+    for commit in range(7):
+        batch = [{"dev": "d%d" % rng.randrange(60), "temp": float(commit * 100 + i)} for i in range(40)]
+        newest.update({r["dev"]: r for r in batch})
+        write(tarn, batch)
+    for i in range(60):
+        result = tarn.run("get", TABLE, "d%d" % i)
+        want = newest.get("d%d" % i)
+        same(result.rc, 0 if want else 1, "get d%d" % i)
+        same([json.loads(x) for x in result.lines], [want] if want else [], "get d%d" % i)
+        same(result.err, "", "get d%d on stderr" % i)
+
+
+def test_get_takes_keys_of_every_type_in_the_order_of_the_key(tarn):
+    fields = ["v INT", "b BOOLEAN", "i TINYINT", "n BIGINT", "c DECIMAL(9,2)", "s STRING", "x BYTES", "d DATE",
+              "t TIMESTAMP(3)", "p INT"]
+    create(tarn, fields, "--primary-key", "p,b,i,n,c,s,x,d,t", "--partition-by", "p", "--option", "bucket=3")
+    row = {"v": 7, "b": True, "i": -8, "n": -9223372036854775808, "c": "-12.50", "s": "it's \"ü\"", "x": "00ff",
+           "d": "1969-12-31", "t": "2026-01-31T12:00:00.125000000", "p": -3}
+    write(tarn, [row, dict(row, p=4, v=8), dict(row, b=False, v=9)])
+    key = ["-3", "true", "-8", "-9223372036854775808", "-12.50", "it's \"ü\"", "00ff", "1969-12-31",
+           "2026-01-31 12:00:00.125"]
+    same(rows_of(tarn.run("get", TABLE, *key), "get"), [row], "get")
+    same(rows_of(tarn.run("get", TABLE, "4", *key[1:], "--columns", "v"), "get"), [{"v": 8}], "get --columns")
+    same(tarn.run("get", TABLE, "5", *key[1:]).rc, 1, "get in another partition")
+    refused(tarn.run("get", TABLE, *key[:-1], "yesterday"), 2, "key column 't'", "get with a bad value")
+    refused(tarn.run("get", TABLE, *key[:-1]), 2, "its key is (p, b, i, n, c, s, x, d, t): 9 values, 8", "get with too few")
+
+
+def test_get_travels_in_time_and_knows_deletes(tarn):
+    sensors(tarn)
+    write(tarn, [{"dev": "a", "temp": 1.0}])
+    write(tarn, [{"dev": "a", "temp": 2.0}])
+    write(tarn, [{"kind": "-D", "row": {"dev": "a", "temp": 2.0}}], "--input", "changes")
+    same(tarn.run("get", TABLE, "a").rc, 1, "get of a deleted row")
+    for snapshot, temp in ((1, 1.0), (2, 2.0)):
+        same(rows_of(tarn.run("get", TABLE, "a", "--snapshot", snapshot), "get")[0]["temp"], temp, "get at %d" % snapshot)
+    refused(tarn.run("get", TABLE, "a", "--snapshot", "9"), 2, "no snapshot 9", "get at 9")
+
+
+def test_get_with_a_sequence_field_obeys_it(tarn):
+    create(tarn, ["k INT", "s INT", "v STRING"], "--primary-key", "k", "--option", "bucket=1", "--option", "sequence.field=s")
+    for s in (5, 9, 2, 7):
+        write(tarn, [{"k": 1, "s": s, "v": "v%d" % s}])
+    same(rows_of(tarn.run("get", TABLE, "1"), "get"), [{"k": 1, "s": 9, "v": "v9"}], "get")
+
+
+def test_get_of_a_table_without_a_key_is_refused(tarn):
+    create(tarn, ["a INT"])
+    write(tarn, [{"a": 1}])
+    refused(tarn.run("get", TABLE, "1"), 2, "has no primary key", "get")
+    same(tarn.run("get", TABLE).rc, 2, "get without a key")
+
+
+# ---- compact ----
+
+def test_compact_does_what_explain_says_and_commits_one_snapshot(tarn):
+    sensors(tarn, "--option", "write-only=true")
+    for commit in range(6):
+        write(tarn, [{"dev": "d%d" % i, "temp": float(commit)} for i in range(20)])
+    before = tarn.cat_of(TABLE)
+    plan = rows_of(tarn.run("compact", TABLE, "--explain"), "explain")
+    same([r["bucket"] for r in plan], [0, 1], "buckets explained")
+    same({(r["files"], r["takes"], r["to"]) for r in plan}, {(6, 6, 5)}, "explained")
+    check(all(r["why"] for r in plan), "a reason each")
+    same(len(snapshots_of(tarn)), 6, "snapshots after explain")
+    done = rows_of(tarn.run("compact", TABLE), "compact")[0]
+    same((done["buckets"], done["compactions"], done["snapshot"]), (2, 2, 7), "compact says")
+    same([s["commit_kind"] for s in snapshots_of(tarn)], ["APPEND"] * 6 + ["COMPACT"], "kinds")
+    same({(f["level"], f["bucket"]) for f in files_of(tarn)}, {(5, 0), (5, 1)}, "files")
+    same(tarn.cat_of(TABLE), before, "rows")
+    again = rows_of(tarn.run("compact", TABLE), "compact")[0]
+    same((again["compactions"], again["snapshot"]), (0, None), "compact again says")
+    same(len(snapshots_of(tarn)), 7, "snapshots after nothing was due")
+    clean(tarn)
+
+
+def test_compact_leaves_what_is_not_due_but_full_takes_everything(tarn):
+    sensors(tarn, buckets=1)
+    for commit in range(3):
+        write(tarn, [{"dev": "d%d" % i, "temp": float(commit)} for i in range(20)])
+    same(rows_of(tarn.run("compact", TABLE), "compact")[0]["compactions"], 0, "compactions that were due")
+    same(rows_of(tarn.run("compact", TABLE, "--full"), "compact")[0]["compactions"], 1, "full compactions")
+    same([f["level"] for f in files_of(tarn)], [5], "levels")
+    same(rows_of(tarn.run("compact", TABLE, "--full"), "compact")[0]["compactions"], 0, "full compactions of one file")
+    clean(tarn)
+
+
+def test_more_overlapping_files_than_memory_can_merge_at_once_still_read(tarn):
+    """A write-only table whose compactor never came: 90 files, each of them over all keys."""
+    create(tarn, ["k INT", "v INT"], "--primary-key", "k", "--option", "bucket=1", "--option", "write-only=true")
+    model = {}
+    lines = []
+    for commit in range(90):
+        for step in range(10):
+            k = (commit * 7 + step * 11) % 100
+            kind = "-D" if (commit + step) % 9 == 0 else "+I"
+            model[k] = None if kind == "-D" else commit
+            lines.append(json.dumps({"kind": kind, "row": {"k": k, "v": commit}}))
+    result = tarn.run("write", TABLE, "--input", "changes", "--commit-every", "10", stdin="\n".join(lines) + "\n")
+    check(result.rc == 0, result.err)
+    check(len(files_of(tarn)) == 90, "every commit leaves a file")
+    want = [{"k": k, "v": v} for k, v in sorted(model.items()) if v is not None]
+    same(rows_of(tarn.cat(), "cat"), want, "rows")
+    left = list((Path(tarn.warehouse) / ".tarn" / "scratch").iterdir())
+    same(left, [], "scratch files are gone")
+
+
+def test_full_compaction_drops_deletes(tarn):
+    sensors(tarn, buckets=1)
+    write(tarn, [{"dev": "a", "temp": 1.0}, {"dev": "b", "temp": 1.0}])
+    write(tarn, [{"kind": "-D", "row": {"dev": d}} for d in "ab"], "--input", "changes")
+    tarn.run("compact", TABLE, "--full").ok("compact")
+    same(files_of(tarn), [], "files")
+    same(tarn.cat_of(TABLE), [], "rows")
+    clean(tarn)
+
+
+def test_a_table_of_more_buckets_than_can_be_open_is_compacted(tarn):
+    create(tarn, ["p INT", "k INT", "v INT"], "--primary-key", "p,k", "--partition-by", "p", "--option", "bucket=2",
+           "--option", "write-only=true")
+    for commit in range(2):
+        write(tarn, [{"p": p, "k": k, "v": commit} for p in range(100) for k in range(6)])
+    before = tarn.cat_of(TABLE)
+    same(len(rows_of(tarn.run("show", TABLE, "buckets"), "buckets")), 200, "buckets")
+    done = rows_of(tarn.run("compact", TABLE, "--full"), "compact")[0]
+    same((done["buckets"], done["compactions"]), (200, 200), "compact says")
+    same({f["level"] for f in files_of(tarn)}, {5}, "levels")
+    same(len(files_of(tarn)), 200, "files")
+    same(tarn.cat_of(TABLE), before, "rows")
+    check(len(snapshots_of(tarn)) < 10, "a snapshot a group of buckets")
+    clean(tarn)
+
+
+def test_compact_of_an_append_table_says_that_there_is_nothing(tarn):
+    create(tarn, ["a INT"])
+    write(tarn, [{"a": 1}])
+    result = tarn.run("compact", TABLE)
+    same(result.rc, 0, "exit code")
+    check("nothing to compact" in result.err, "said: %s" % result.err)
+    refused(tarn.run("compact", TABLE, "--explain"), 2, "append table", "explain")
+
+
+# ---- expire ----
+
+def commits(tarn, count, *args):
+    sensors(tarn, *args)
+    for commit in range(count):
+        write(tarn, [{"dev": "d%d" % i, "temp": float(commit)} for i in range(5)])
+
+
+def test_expire_keeps_what_it_is_told_to(tarn):
+    commits(tarn, 8, "--option", "write-only=true")
+    same(rows_of(tarn.run("expire", TABLE), "expire")[0]["snapshots"], 0, "by the table's options")
+    said = rows_of(tarn.run("expire", TABLE, "--retain-max", 3, "--dry-run"), "expire")[0]
+    same((said["snapshots"], len(snapshots_of(tarn))), (5, 8), "dry run")
+    same(rows_of(tarn.run("expire", TABLE, "--retain-max", 3), "expire")[0], said, "the same, done")
+    same([s["snapshot_id"] for s in snapshots_of(tarn)], [6, 7, 8], "snapshots")
+    clean(tarn)
+
+
+def test_expire_by_age_keeps_the_minimum(tarn):
+    commits(tarn, 6, "--option", "write-only=true")
+    same(rows_of(tarn.run("expire", TABLE, "--older-than", "1 h", "--retain-min", 1), "expire")[0]["snapshots"], 0, "an hour")
+    same(rows_of(tarn.run("expire", TABLE, "--older-than", "2001-01-01"), "expire")[0]["snapshots"], 0, "long ago")
+    time.sleep(0.05)
+    tarn.run("expire", TABLE, "--older-than", "1 ms", "--retain-min", 2).ok("expire")
+    same([s["snapshot_id"] for s in snapshots_of(tarn)], [5, 6], "snapshots")
+    clean(tarn)
+
+
+def test_expire_respects_consumers(tarn):
+    commits(tarn, 5, "--option", "write-only=true")
+    folder = Path(tarn.warehouse) / "plant.db/readings/consumer"
+    folder.mkdir(exist_ok=True)
+    (folder / "consumer-lake").write_text('{"nextSnapshot":3}')
+    tarn.run("expire", TABLE, "--retain-max", 1).ok("expire")
+    same([s["snapshot_id"] for s in snapshots_of(tarn)], [3, 4, 5], "snapshots")
+    same(rows_of(tarn.run("show", TABLE, "consumers"), "consumers")[-1], {"consumer_id": "lake", "next_snapshot_id": 3},
+         "consumers")
+
+
+def test_expire_refuses_nonsense(tarn):
+    commits(tarn, 1)
+    refused(tarn.run("expire", TABLE, "--retain-max", 0), 2, "--retain-max", "none at all")
+    refused(tarn.run("expire", TABLE, "--retain-max", 1, "--retain-min", 2), 2, "above", "min above max")
+    refused(tarn.run("expire", TABLE, "--older-than", "soon"), 2, "--older-than", "soon")
+
+
+# ---- ls and show ----
+
+def test_ls_lists_tables_and_files(tarn):
+    create(tarn, ["a INT"], table="zoo.empty")
+    sensors(tarn)
+    write(tarn, [{"dev": "a", "temp": 1.0}, {"dev": "b", "temp": 2.0}])
+    tables = rows_of(tarn.run("ls"), "ls")
+    same([(t["table"], t["snapshot"], t["rows"]) for t in tables], [(TABLE, 1, 2), ("zoo.empty", None, 0)], "tables")
+    same([t["table"] for t in rows_of(tarn.run("ls", "zoo"), "ls zoo")], ["zoo.empty"], "tables of zoo")
+    files = files_of(tarn)
+    same(sum(f["rows"] for f in files), 2, "rows in files")
+    for f in files:
+        path = Path(tarn.warehouse) / ("plant.db/readings/bucket-%d" % f["bucket"]) / f["name"]
+        same(f["bytes"], path.stat().st_size, "bytes of %s" % path)
+    same(files_of(tarn, "zoo.empty"), [], "files of an empty table")
+    same(tarn.run("ls", "--format", "csv").ok("csv")[0], "table,primary_key,snapshot,rows,last_commit", "csv")
+    check(tarn.run("ls", "--format", "table").ok("table")[0].startswith("table "), "a table for people")
+
+
+def test_a_broken_table_does_not_hide_the_others(tarn):
+    create(tarn, ["a INT"], table="zoo.bad")
+    create(tarn, ["a INT"], table="zoo.good")
+    (Path(tarn.warehouse) / "zoo.db/bad/schema/schema-0").write_text("{")
+    (Path(tarn.warehouse) / "zoo.db/no-table").mkdir()
+    result = tarn.run("ls")
+    same(result.rc, 3, "exit code")
+    same([json.loads(x)["table"] for x in result.lines], ["zoo.good"], "tables")
+    check("zoo.bad" in result.err, "said: %s" % result.err)
+
+
+def test_show_prints_the_columns_of_system_tables(tarn):
+    create(tarn, ["k INT", "p STRING", "v DOUBLE"], "--primary-key", "p,k", "--partition-by", "p", "--option", "bucket=2",
+           "--comment", "of a test")
+    for commit in range(3):
+        write(tarn, [{"k": k, "p": "x%d" % (k % 2), "v": None if k == 3 else k + 0.5} for k in range(10)])
+    columns = {
+        "schema": "id name type key partition default description",
+        "options": "key value",
+        "schemas": "schema_id fields partition_keys primary_keys options comment update_time",
+        "snapshots": "snapshot_id schema_id commit_user commit_identifier commit_kind commit_time base_manifest_list "
+                     "delta_manifest_list changelog_manifest_list total_record_count delta_record_count "
+                     "changelog_record_count watermark",
+        "manifests": "file_name file_size num_added_files num_deleted_files schema_id min_partition_stats "
+                     "max_partition_stats",
+        "files": "partition bucket file_path file_format schema_id level record_count file_size_in_bytes min_key max_key "
+                 "null_value_counts min_value_stats max_value_stats min_sequence_number max_sequence_number "
+                 "creation_time deleteRowCount file_source",
+        "partitions": "partition record_count file_size_in_bytes file_count last_update_time",
+        "buckets": "partition bucket record_count file_size_in_bytes file_count last_update_time",
+    }
+    found = {}
+    for what, names in columns.items():
+        found[what] = rows_of(tarn.run("show", TABLE, what), what)
+        same(" ".join(found[what][0]), names, "columns of %s" % what)
+    same([r["partition"] for r in found["partitions"]], ["{x0}", "{x1}"], "partitions")
+    same(sum(r["record_count"] for r in found["buckets"]), 30, "records")
+    same(json.loads(found["schemas"][0]["fields"])[1], {"id": 1, "name": "p", "type": "STRING NOT NULL"}, "a field")
+    same(found["schemas"][0]["comment"], "of a test", "comment")
+    first = found["files"][0]
+    check((Path(tarn.warehouse) / first["file_path"]).exists(), "the file is there")
+    check(re.fullmatch(r"\{k=\d, p=x\d, v=\d\.5\}", first["min_value_stats"]), "stats: %s" % first["min_value_stats"])
+    check(re.fullmatch(r"\[\d\]", first["min_key"]), "a key: %s" % first["min_key"])
+    for what in ("tags", "branches"):
+        same(tarn.run("show", TABLE, what).ok(what), [], what)
+    one = rows_of(tarn.run("show", TABLE, "files", "--snapshot", 1), "files at 1")
+    check(len(one) < len(found["files"]), "files at snapshot 1")
+
+
+def test_show_streams_thousands_of_snapshots_in_small_memory(tarn):
+    sensors(tarn, buckets=1)
+    write(tarn, [{"dev": "a", "temp": 1.0}])
+    folder = Path(tarn.warehouse) / "plant.db/readings/snapshot"
+    text = json.loads((folder / "snapshot-1").read_text())
+    for i in range(2, 5001):
+        (folder / ("snapshot-%d" % i)).write_text(json.dumps(dict(text, id=i)))
+    (folder / "LATEST").write_text("5000")
+    same([s["snapshot_id"] for s in rows_of(tarn.run("show", TABLE, "snapshots", "--memory", "6M"), "snapshots")],
+         list(range(1, 5001)), "ids")
+
+
+# ---- words that are nearly right, locks, help ----
+
+def test_a_misspelt_name_is_answered_with_the_nearest(tarn):
+    sensors(tarn)
+    create(tarn, ["a INT"], table="zoo.animals")
+    for verb, words in (("get", ["a"]), ("cat", []), ("ls", []), ("compact", []), ("expire", []), ("show", ["files"])):
+        refused(tarn.run(verb, "plant.reading", *words), 2, "did you mean 'plant.readings'?", verb)
+        refused(tarn.run(verb, "plan.readings", *words), 2, "there is no such database; did you mean 'plant'?", verb)
+        refused(tarn.run(verb, "plant.xyzxyz", *words), 2, "there is no such table", verb)
+    refused(tarn.run("write", "plant.reading", stdin=""), 2, "did you mean 'plant.readings'?", "write")
+    refused(tarn.run("ls", "zo"), 2, "did you mean 'zoo'?", "ls")
+    refused(tarn.run("show", TABLE, "snapshot"), 2, "did you mean 'snapshots'?", "show")
+    refused(tarn.run("get", TABLE, "a", "--columns", "tmp"), 2, "did you mean 'temp'?", "get --columns")
+
+
+def test_one_process_at_a_time_writes_compacts_and_expires(tarn):
+    sensors(tarn)
+    import subprocess
+    writer = subprocess.Popen([str(peer.TARN), "write", "--warehouse", tarn.warehouse, TABLE, "--commit-every", "1"],
+                              stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        writer.stdin.write(b'{"dev":"a","temp":1.0}\n{"dev":"b","temp":1.0}\n')
+        writer.stdin.flush()
+        writer.stderr.readline()
+        for verb in ("compact", "expire"):
+            refused(tarn.run(verb, TABLE), 5, "tarn write", verb)
+        same(tarn.run("get", TABLE, "a").rc, 0, "a reader needs no lock")
+    finally:
+        writer.stdin.close()
+        writer.wait()
+        writer.stderr.close()
+
+
+def test_help_works_without_a_warehouse(tarn):
+    bare = peer.Tarn(Path(tarn.warehouse) / "nowhere")
+    overview = "\n".join(bare.run("help").ok("help"))
+    topics = ("start", "tables", "compaction", "upload", "troubles", "options")
+    for word in (*topics, "get", "compact", "expire", "ls", "show", "pools"):
+        check(re.search(r"^  %s\b" % word, overview, re.MULTILINE), "help names %s" % word)
+    for topic in topics:
+        lines = bare.run("help", topic).ok("help %s" % topic)
+        check(len(lines) > 5 and all(len(x) <= 100 or topic == "options" for x in lines), "lines of %s" % topic)
+    check(any("num-sorted-run.compaction-trigger" in x for x in bare.run("help", "options").lines), "options")
+    check(any("--full" in x for x in bare.run("help", "compact").lines), "help of a verb")
+    refused(bare.run("help", "startt"), 2, "did you mean 'start'?", "help startt")
+    version = bare.run("cat", "--version").ok("version")
+    same(version[0], "tarn 0.1.0", "version")
+    check(any(x.startswith("zstd 1.") for x in version), "the libraries' versions")
+
+
+def test_pools_add_up_to_the_memory_that_was_given(tarn):
+    bare = peer.Tarn(Path(tarn.warehouse) / "nowhere")
+    for args, most in (((), 16 << 20), (("--memory", "8M"), 8 << 20)):
+        parts = {r["part"]: r for r in rows_of(bare.run("pools", *args), "pools")}
+        check(parts["block"]["size"] + parts["other"]["size"] <= most, "they fit %d" % most)
+        check(parts["block"]["size"] > most * 3 // 4, "and use it")
+        for name in ("memtable", "long", "short", "levels", "table", "input", "long codec"):
+            check(parts[name]["used"] <= parts[name]["peak"] <= parts[name]["size"], name)
+    refused(bare.run("pools", "--memory", "1M"), 2, "", "pools of too little memory")
+
+
+def main():
+    only = set(sys.argv[1:])
+    passed = failed = 0
+    peer.Tarn.cat_of = lambda self, table: sorted(self.run("cat", table).ok("cat"))
+    for name, run in sorted(globals().items()):
+        if not name.startswith("test_") or (only and name not in only):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                run(peer.Tarn(folder))
+                passed += 1
+            except Failure as e:
+                failed += 1
+                print("%s: %s" % (name, e), flush=True)
+            except Exception:  # a bug of the test, or an answer of another shape
+                failed += 1
+                print("%s:\n%s" % (name, traceback.format_exc()), flush=True)
+    if failed:
+        print("repeat: python3 tests/interop/cli_test.py NAME")
+    print("%d passed, %d failed" % (passed, failed))
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
