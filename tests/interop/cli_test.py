@@ -174,7 +174,7 @@ def test_more_overlapping_files_than_memory_can_merge_at_once_still_read(tarn):
     check(result.rc == 0, result.err)
     check(len(files_of(tarn)) == 90, "every commit leaves a file")
     want = [{"k": k, "v": v} for k, v in sorted(model.items()) if v is not None]
-    same(rows_of(tarn.cat(), "cat"), want, "rows")
+    same(rows_of(tarn.run("cat", TABLE), "cat"), want, "rows")
     left = list((Path(tarn.warehouse) / ".tarn" / "scratch").iterdir())
     same(left, [], "scratch files are gone")
 
