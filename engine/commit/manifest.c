@@ -609,7 +609,8 @@ static tn_rc make_bounds(const struct tn_manifest_writer *w, bool upper, struct 
     size_t capacity = 64;
     for (uint32_t i = 0; i < count; i++) {
         const struct tn_partition_range *range = &w->partitions[i];
-        values[i] = !range->any ? (struct tn_value){.null = true} : upper ? range->max : range->min;
+        values[i] = upper ? range->max : range->min;
+        values[i].null = !range->any;
         bool bytes = range->any && is_bytes(&w->partition_types[i]);
         capacity += 48 + (bytes ? values[i].as.bytes.size : 0);
     }

@@ -42,8 +42,8 @@ static __attribute__((unused, noinline)) void bed_libraries(void)
     static struct tn_heap avro;
     static bool done;
     if (!done) {
-        tn_heap_init(&json, malloc(128 << 10), 128 << 10, false);
-        tn_heap_init(&avro, malloc(256 << 10), 256 << 10, false);
+        tn_heap_init(&json, malloc(64 << 10), 64 << 10, false);
+        tn_heap_init(&avro, malloc(96 << 10), 96 << 10, false);
         tn_json_use_heap(&json);
         tn_avro_use_heap(&avro);
         done = true;
