@@ -35,6 +35,13 @@ static void plan_rewrite(struct tn_compaction *c, uint32_t first, uint32_t count
     }
 }
 
+/* Append tables: files are put behind each other, in the order of their rows' numbers. */
+static void plan_append(struct tn_compaction *c)
+{
+    c->next_sequence = c->files[0]->min_sequence;
+    c->steps[c->step_count++] = (struct tn_compact_step){0, c->file_count, 1, false};
+}
+
 static void plan(struct tn_compaction *c)
 {
     int64_t small = c->spec.options->target_file_size / 100 * SMALL_PERCENT;
@@ -78,8 +85,12 @@ tn_rc tn_compaction_begin(struct tn_compaction *compaction, const struct tn_comp
     compaction->steps = (struct tn_compact_step *)(void *)(compaction->files + file_count);
     compaction->upgraded = (bool *)(compaction->steps + file_count);
     memcpy(compaction->files, files, file_count * sizeof(struct tn_level_file *));
-    tn_files_sort(spec->keys, compaction->files, file_count);
-    plan(compaction);
+    if (spec->keys->count == 0) {
+        plan_append(compaction);
+    } else {
+        tn_files_sort(spec->keys, compaction->files, file_count);
+        plan(compaction);
+    }
     for (uint32_t i = 0; i < compaction->step_count; i++) {
         if (compaction->steps[i].run_count > TN_CURSOR_RUNS_MAX) {
             return tn_err_set(err, TN_UNSUPPORTED, 0, "%s: more than %d runs overlap", spec->dir,
@@ -147,9 +158,12 @@ static tn_rc close_output(struct slice *s, struct tn_err *err)
     return rc;
 }
 
-static tn_rc write_row(struct slice *s, const struct tn_kv *kv, struct tn_err *err)
+static tn_rc write_row(struct slice *s, struct tn_kv *kv, struct tn_err *err)
 {
     struct tn_compaction *c = s->c;
+    if (c->spec.keys->count == 0) {
+        kv->sequence = c->next_sequence++;
+    }
     if (!c->writing) {
         tn_rc rc = open_output(s, err);
         if (rc != TN_OK) {
@@ -262,10 +276,13 @@ tn_rc tn_compaction_slice(struct tn_compaction *compaction, struct tn_worker *wo
     TN_CHECK(!compaction->finished);
     size_t mark = tn_arena_mark(&worker->arena);
     struct slice s = {.c = compaction, .worker = worker, .bytes_left = bytes_max};
-    uint64_t stop_at = compaction->bytes_read + bytes_max;
+    uint64_t began_at = compaction->bytes_read;
     tn_rc rc = init_slice(&s, err);
-    while (rc == TN_OK && !compaction->finished && compaction->bytes_read < stop_at) {
+    while (rc == TN_OK && !compaction->finished) { /* at least one row, or one step */
         rc = run_step(&s, err);
+        if (compaction->bytes_read - began_at >= bytes_max) {
+            break;
+        }
     }
     tn_arena_reset(&worker->arena, mark);
     return rc == TN_OK ? rc : tn_err_in(err, "compact %s", compaction->spec.dir);
@@ -277,9 +294,11 @@ void tn_compaction_abort(struct tn_compaction *compaction, struct tn_io *io)
         tn_data_writer_abort(&compaction->writer);
         compaction->writing = false;
     }
+    struct tn_arena *scratch = &compaction->writer_state; /* holds a path, and is free now */
     for (struct tn_compact_output *output = compaction->outputs; output; output = output->next) {
-        const char *path = tn_arena_format(compaction->arena, "%s%s", compaction->spec.dir,
-                                           output->meta.file_name);
+        tn_arena_reset(scratch, 0);
+        const char *path =
+            tn_arena_format(scratch, "%s%s", compaction->spec.dir, output->meta.file_name);
         struct tn_err ignored = {0};
         if (path) {
             (void)io->vtable->unlink(io, path, &ignored); /* else a file that nobody names */

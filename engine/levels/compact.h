@@ -60,18 +60,20 @@ struct tn_compaction {
     uint32_t output_count;
     bool *upgraded; /* per file: only its level changes */
     uint32_t upgraded_count;
-    uint64_t bytes_read; /* of rows */
+    int64_t next_sequence; /* append tables: rows are counted again, from the first file's first */
+    uint64_t bytes_read;   /* of rows */
     bool finished;
 };
 
-/* Plans. `files` are copied by pointer. AGAIN when the arena is too small; UNSUPPORTED when a
+/* Plans. `files` are copied by pointer; those of a table without keys are put behind each other as they are given. AGAIN when the arena is too small; UNSUPPORTED when a
  * section has more than TN_CURSOR_RUNS_MAX runs. */
 TN_MUST_USE tn_rc tn_compaction_begin(struct tn_compaction *compaction,
                                       const struct tn_compact_spec *spec,
                                       struct tn_level_file *const *files, uint32_t file_count,
                                       struct tn_arena *arena, struct tn_err *err);
 
-/* Works until about `bytes_max` of rows were read, or all is done. On a worker. */
+/* Works until about `bytes_max` of rows were read, or all is done; at least one row. On a worker.
+ * After an error nothing is left but abort. */
 TN_MUST_USE tn_rc tn_compaction_slice(struct tn_compaction *compaction, struct tn_worker *worker,
                                       uint64_t bytes_max, struct tn_err *err);
 

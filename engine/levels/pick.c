@@ -179,3 +179,36 @@ struct tn_pick tn_pick_full(const struct tn_run *runs, uint32_t count,
     }
     return take_all(runs, count, rules, TN_PICK_FULL);
 }
+
+static struct tn_append_pick pick_append_full(const int64_t *sizes, uint32_t count,
+                                              int64_t target_size)
+{
+    enum { FULL_MIN = 3 }; /* Paimon: FullCompactTask, MIN_FILES */
+    uint32_t first = 0;
+    while (first < count && sizes[first] >= target_size) {
+        first++;
+    }
+    uint32_t left = count - first;
+    return (struct tn_append_pick){first, left >= FULL_MIN ? left : 0};
+}
+
+struct tn_append_pick tn_pick_append(const int64_t *sizes, uint32_t count, int64_t target_size,
+                                     uint32_t min_file_num, bool full)
+{
+    if (full) {
+        return pick_append_full(sizes, count, target_size);
+    }
+    uint32_t first = 0;
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        sum += sizes[i];
+        while (first < i && sum >= 2 * target_size) {
+            sum -= sizes[first++];
+        }
+        uint32_t window = i + 1 - first;
+        if (window >= min_file_num && window > 1) {
+            return (struct tn_append_pick){first, window};
+        }
+    }
+    return (struct tn_append_pick){0, 0};
+}

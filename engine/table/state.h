@@ -108,6 +108,11 @@ struct tn_table {
     struct tn_table_counts counts;
 };
 
+static inline bool tn_table_may_compact(const struct tn_table *t)
+{
+    return t->spec.compact && (!t->options.write_only || t->spec.dedicated);
+}
+
 /* ---- work.c: each starts one task, whose completion changes the table ---- */
 
 void tn_work_load(struct tn_table *table, struct tn_bucket *bucket);

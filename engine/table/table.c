@@ -593,18 +593,13 @@ static uint32_t run_count(const struct tn_bucket *bucket)
     return tn_levels_runs(bucket->levels, NULL, 0);
 }
 
-static bool may_compact(const struct tn_table *t)
-{
-    return t->spec.compact && (!t->options.write_only || t->spec.dedicated) && t->keyed;
-}
-
 /* At the stop trigger a flush waits for the bucket's compaction. Source: behaviour spec, 2.6. */
 static bool stalled(const struct tn_table *t, const struct tn_bucket *bucket)
 {
     int32_t stop = t->options.stop_trigger > t->options.compaction_trigger
                        ? t->options.stop_trigger
                        : t->options.compaction_trigger;
-    return may_compact(t) && run_count(bucket) > (uint32_t)stop &&
+    return t->keyed && tn_table_may_compact(t) && run_count(bucket) > (uint32_t)stop &&
            (bucket->compacting || (t->compact_due && !t->slice.active));
 }
 
@@ -633,7 +628,7 @@ static struct tn_bucket *pick_flush(struct tn_table *t)
 /* The bucket with most runs for which there is something to pick. */
 static bool begin_compaction(struct tn_table *t)
 {
-    if (!may_compact(t) || !t->compact_due || t->slice.active || t->reload) {
+    if (!tn_table_may_compact(t) || !t->compact_due || t->slice.active || t->reload) {
         return false;
     }
     uint32_t limit = UINT32_MAX; /* runs of the last one tried: each bucket is tried once */
@@ -675,7 +670,7 @@ static bool round_drained(const struct tn_table *t)
             return false;
         }
     }
-    bool must_compact = t->options.force_compact && may_compact(t);
+    bool must_compact = t->options.force_compact && tn_table_may_compact(t);
     return !must_compact || (!t->slice.active && !t->compact_due);
 }
 
@@ -792,7 +787,7 @@ bool tn_table_idle(const struct tn_table *table)
 {
     if (table->load.under_way || table->flush.under_way || table->slice.active ||
         table->commit.under_way || table->closing || table->reload || frozen_waits(table) ||
-        (may_compact(table) && table->compact_due)) {
+        (tn_table_may_compact(table) && table->compact_due)) {
         return false;
     }
     for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {

@@ -9,6 +9,8 @@ enum {
     MERGE_MAX =
         24, /* runs merged at once; of more, the oldest go first: 170 KB each on the host board */
     SLICE_SIZE = 16 * 1024 * 1024, /* bytes of rows a slice: about 100 ms of work: a guess */
+    SMALL_PERCENT = 70, /* Paimon: compaction.small-file-ratio 0.7 */
+    UNAWARE_FILES_MAX = 256,
     ENTRY_SIZE_GUESS = 1024,       /* of a round's memory a file takes at the least */
 };
 
@@ -18,7 +20,15 @@ struct gather {
     struct tn_load_task *load;
     const struct tn_bucket *bucket;
     int32_t total_buckets;
+    uint32_t gathered;
 };
+
+/* Of a table without buckets only small files are kept in mind, and not more than a few compactions' worth. */
+static bool worth_compacting(struct gather *g, const struct tn_entry *entry)
+{
+    int64_t small = g->load->table->options.target_file_size / 100 * SMALL_PERCENT;
+    return entry->file.file_size < small && g->gathered++ < UNAWARE_FILES_MAX;
+}
 
 /* All of a partition's files are looked at: a file with another number of buckets would make rows
  * of one key lie in two places (behaviour spec, 8.3). */
@@ -36,6 +46,9 @@ static tn_rc gather_file(void *user, const struct tn_entry *entry, struct tn_err
             g->bucket->dir, entry->total_buckets, g->total_buckets);
     }
     if (entry->bucket != g->bucket->number) {
+        return TN_OK;
+    }
+    if (t->options.bucket < 0 && !worth_compacting(g, entry)) {
         return TN_OK;
     }
     if (!tn_schemas_find(&t->schemas, entry->file.schema_id)) {
@@ -60,7 +73,7 @@ static bool same_partition(void *user, const struct tn_entry *entry)
 static tn_rc load_files(struct tn_load_task *load, struct tn_worker *worker, struct tn_err *err)
 {
     struct tn_table *t = load->table;
-    struct gather g = {load, load->bucket, t->options.bucket};
+    struct gather g = {load, load->bucket, t->options.bucket, 0};
     struct tn_live_filter filter = {.entry = same_partition, .user = &g};
     int64_t id;
     tn_rc rc = tn_snapshot_latest(t->env->io, t->root, &worker->arena, &id, err);
@@ -77,11 +90,10 @@ static tn_rc load_files(struct tn_load_task *load, struct tn_worker *worker, str
     return rc;
 }
 
-/* Tables without buckets append beside whatever is there: their files have no order, and any number
- * of writers may add. */
+/* Tables without buckets append beside whatever is there: only who compacts looks at it. */
 static bool needs_files(const struct tn_table *t)
 {
-    return t->options.bucket > 0;
+    return t->options.bucket > 0 || tn_table_may_compact(t);
 }
 
 static tn_rc load_execute(struct tn_task *task, void *context, struct tn_err *err)
@@ -165,7 +177,7 @@ static void load_complete(struct tn_task *task, tn_rc rc)
         tn_table_fail(t, rc, &task->err);
         return;
     }
-    int64_t next = tn_levels_max_sequence(bucket->levels) + 1;
+    int64_t next = t->options.bucket > 0 ? tn_levels_max_sequence(bucket->levels) + 1 : 0;
     bucket->next_sequence = next > bucket->next_sequence ? next : bucket->next_sequence;
     bucket->state = TN_BUCKET_READY;
     t->compact_due = true;
@@ -303,17 +315,17 @@ static void set_busy(const struct tn_slice_task *slice, bool busy)
 
 /* Which files of the levels version a unit is, and where it goes. */
 struct unit {
-    uint32_t first;
+    struct tn_level_file *const *files;
     uint32_t count;
     int32_t output_level;
     int32_t level_max;
+    int32_t behind; /* the highest level with files outside the unit, -1: none */
 };
 
 static tn_rc plan_compaction(struct tn_table *t, struct tn_bucket *bucket, struct unit unit,
                              struct tn_err *err)
 {
     struct tn_slice_task *slice = &t->slice;
-    int32_t behind = tn_levels_highest_behind(bucket->levels, unit.first + unit.count);
     struct tn_compact_spec spec = {.order = &t->order,
                                    .read = &t->read,
                                    .schemas = &t->schemas,
@@ -325,13 +337,13 @@ static tn_rc plan_compaction(struct tn_table *t, struct tn_bucket *bucket, struc
                                    .counter = &bucket->counter,
                                    .output_level = unit.output_level,
                                    .drop_deletes =
-                                       unit.output_level != 0 && unit.output_level >= behind,
+                                       unit.output_level != 0 && unit.output_level >= unit.behind,
                                    .to_last_level = unit.output_level == unit.level_max,
                                    .block_size = t->env->block_size,
                                    .row_size_max = t->env->row_size_max};
     tn_arena_reset(&slice->arena, 0);
-    tn_rc rc = tn_compaction_begin(&slice->compaction, &spec, bucket->levels->files + unit.first,
-                                   unit.count, &slice->arena, err);
+    tn_rc rc = tn_compaction_begin(&slice->compaction, &spec, unit.files, unit.count, &slice->arena,
+                                   err);
     if (rc == TN_OK) {
         slice->bucket = bucket;
         slice->held = bucket->levels;
@@ -349,7 +361,7 @@ static struct unit oldest_runs(const struct tn_levels *levels, uint32_t run_coun
                                int32_t level_max)
 {
     uint32_t first = tn_levels_files_of(levels, run_count - MERGE_MAX);
-    return (struct unit){first, levels->count - first, level_max, level_max};
+    return (struct unit){levels->files + first, levels->count - first, level_max, level_max, -1};
 }
 
 static struct unit pick_unit(const struct tn_table *t, const struct tn_bucket *bucket,
@@ -365,12 +377,55 @@ static struct unit pick_unit(const struct tn_table *t, const struct tn_bucket *b
     if (pick.take > MERGE_MAX) {
         return oldest_runs(bucket->levels, count, level_max);
     }
-    return (struct unit){0, tn_levels_files_of(bucket->levels, pick.take), pick.output_level,
-                         level_max};
+    uint32_t files = tn_levels_files_of(bucket->levels, pick.take);
+    return (struct unit){bucket->levels->files, files, pick.output_level, level_max,
+                         tn_levels_highest_behind(bucket->levels, files)};
+}
+
+/* The levels hold an append bucket's files newest first; pick and compaction want them oldest first. */
+static tn_rc pick_append_unit(struct tn_table *t, struct tn_bucket *bucket, bool *picked,
+                              struct tn_err *err)
+{
+    const struct tn_levels *levels = bucket->levels;
+    uint32_t count = levels ? levels->count : 0;
+    struct tn_arena *scratch = t->env->arena;
+    size_t mark = tn_arena_mark(scratch);
+    void *memory;
+    tn_rc rc = tn_arena_need(scratch,
+                             (count + 1) * (sizeof(int64_t) + sizeof(struct tn_level_file *)),
+                             "an append bucket's files", &memory, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    int64_t *sizes = memory;
+    struct tn_level_file **files = (struct tn_level_file **)(void *)(sizes + count + 1);
+    for (uint32_t i = 0; i < count; i++) {
+        files[i] = levels->files[count - 1 - i];
+        sizes[i] = files[i]->size;
+    }
+    struct tn_append_pick pick =
+        tn_pick_append(sizes, count, t->options.target_file_size,
+                       (uint32_t)t->options.min_file_num, t->spec.full);
+    *picked = pick.count > 0;
+    if (*picked) {
+        struct unit unit = {files + pick.first, pick.count, 0, -1, -1};
+        rc = plan_compaction(t, bucket, unit, err);
+    }
+    tn_arena_reset(scratch, mark);
+    return rc;
 }
 
 bool tn_work_pick(struct tn_table *table, struct tn_bucket *bucket)
 {
+    if (!table->keyed) {
+        struct tn_err append_err = {0};
+        bool picked = false;
+        tn_rc append_rc = pick_append_unit(table, bucket, &picked, &append_err);
+        if (append_rc != TN_OK) {
+            tn_table_fail(table, append_rc, &append_err);
+        }
+        return append_rc == TN_OK && picked;
+    }
     struct tn_arena *scratch = table->env->arena;
     size_t mark = tn_arena_mark(scratch);
     uint32_t count = tn_levels_runs(bucket->levels, NULL, 0);
