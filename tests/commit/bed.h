@@ -18,7 +18,7 @@
 
 #define ROOT "db.db/t"
 
-enum { BED_WORKER_SIZE = 2 << 20, BED_OWN_SIZE = 4 << 20, BED_DISK_SIZE = 64 << 20 };
+enum { BED_WORKER_SIZE = 2 << 20, BED_OWN_SIZE = 8 << 20, BED_DISK_SIZE = 64 << 20 };
 
 struct bed {
     struct sim_disk disk;

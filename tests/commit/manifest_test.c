@@ -95,9 +95,11 @@ static __attribute__((noinline)) void make_entries(struct bed *bed, uint64_t see
     for (uint32_t i = 0; i < count; i++) {
         entries[i] = random_entry(bed, &seed, i);
         for (size_t p = 0; p < COUNT(partitions); p++) {
+            size_t mark = tn_arena_mark(&bed->own);
             if (tn_bytes_equal(entries[i].partition, bed_partition(bed, partitions[p]))) {
                 dts[i] = partitions[p];
             }
+            tn_arena_reset(&bed->own, mark);
         }
     }
 }
