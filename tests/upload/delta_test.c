@@ -1,0 +1,473 @@
+/* A mirror follows its source, whatever happens in between: commits, compactions, expiry, cuts and
+ * failures at every call, and a target that isn't ours. */
+#include "upload/world.h"
+
+/* A debug build fills what is free of a heap at each call, so it looks at some of the cases, and
+ * the other build at all. */
+#ifdef TN_DEBUG
+enum { STRIDE = 11, HISTORIES = 2 };
+#else
+enum { STRIDE = 1, HISTORIES = 12 };
+#endif
+
+static void some_history(struct world *w, int steps)
+{
+    for (int i = 0; i < steps; i++) {
+        if (random_below(&w->random, 3) == 0) {
+            world_compact(w);
+        } else {
+            world_append(w);
+        }
+    }
+}
+
+/* Commits, compactions, expiry and syncs in a random order: after each sync the mirror shows every
+ * snapshot since the first sync, as it was at the source. */
+static void mirror_follows_random_histories(void)
+{
+    for (uint64_t seed = 1; seed <= HISTORIES; seed++) {
+        static struct world w;
+        world_init(&w, seed);
+        int64_t first = 0;
+        for (int step = 0; step < 40; step++) {
+            some_history(&w, (int)random_below(&w.random, 4));
+            if (w.newest > 0 && random_below(&w.random, 3) == 0) {
+                world_expire(&w, 1 + (int32_t)random_below(&w.random, 3), &w.source.worker);
+            }
+            if (random_below(&w.random, 2) == 0) {
+                tn_rc rc = world_sync(&w);
+                CHECK_OK(rc, w.err);
+                first = first > 0 ? first : w.result.first_id;
+                CHECK(w.result.last_id == w.newest);
+                CHECK(w.newest == 0 || world_check(&w, w.newest) == TN_OK);
+                CHECK(w.newest == 0 || world_hint(&w, "LATEST") == w.newest);
+                CHECK(w.newest == 0 || world_hint(&w, "EARLIEST") == first);
+            }
+        }
+        tn_rc rc = world_sync(&w);
+        CHECK_OK(rc, w.err);
+        CHECK(world_whole(&w, first, w.newest));
+        world_deinit(&w);
+    }
+}
+
+static void second_sync_sends_nothing_and_dry_run_says_what_the_real_one_does(void)
+{
+    static struct world w;
+    world_init(&w, 5);
+    some_history(&w, 12);
+    uint64_t calls = w.target.calls;
+    tn_rc rc = world_sync_with(&w, (struct tn_delta_spec){.dry_run = true});
+    CHECK_OK(rc, w.err);
+    for (uint64_t call = calls + 1; call <= w.target.calls; call++) {
+        CHECK(!sim_disk_call_changes(&w.target, call));
+    }
+    struct tn_delta_result said = w.result;
+    rc = world_sync(&w);
+    CHECK_OK(rc, w.err);
+    CHECK(said.files == w.result.files && said.bytes == w.result.bytes);
+    CHECK(said.first_id == 1 && said.last_id == w.newest && w.result.first_id == 1);
+    rc = world_sync(&w);
+    CHECK_OK(rc, w.err);
+    CHECK(w.result.files == 0 && w.result.bytes == 0 && w.result.first_id == 0);
+    CHECK(w.result.last_id == w.newest);
+    world_deinit(&w);
+}
+
+/* ---- cuts and failures ---- */
+
+/* A mirror of some snapshots, and more at the source. */
+static void prepare(struct world *w, int before, int behind)
+{
+    world_init(w, 3);
+    some_history(w, before);
+    if (before > 0) {
+        tn_rc rc = world_sync(w);
+        CHECK_OK(rc, w->err);
+        sim_disk_reboot(&w->target, SIM_SEED_NOTHING);
+    }
+    some_history(w, behind);
+    w->source.options.snapshot_expire_limit = 0;
+}
+
+static bool cut_and_resume(struct world *w, const struct sim_disk *fresh, uint64_t call,
+                           uint64_t seed, int64_t had)
+{
+    sim_disk_clone(&w->target, fresh);
+    sim_disk_cut_at(&w->target, w->target.calls + call);
+    tn_rc rc = world_sync(w);
+    bool done = rc == TN_OK;
+    sim_disk_reboot(&w->target, seed);
+    CHECK(world_whole(w, 1, done ? w->newest : had));
+    rc = world_sync(w);
+    CHECK_OK(rc, w->err);
+    sim_disk_reboot(&w->target, SIM_SEED_NOTHING);
+    CHECK(world_whole(w, 1, w->newest));
+    sim_disk_deinit(&w->target);
+    return done;
+}
+
+/* The power goes before every call of a sync: what the mirror shows is whole, and the next sync
+ * ends it. Then the power goes again. */
+static void mirror_is_whole_after_a_cut_before_every_call(void)
+{
+    static const struct {
+        int before;
+        int behind;
+    } cases[] = {{0, 3}, {3, 2}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        static struct world w;
+        static struct sim_disk fresh;
+        prepare(&w, cases[i].before, cases[i].behind);
+        int64_t had = cases[i].before > 0 ? w.result.last_id : 0;
+        sim_disk_clone(&fresh, &w.target);
+        sim_disk_deinit(&w.target);
+        bool done = false;
+        for (uint64_t call = 1; !done; call += STRIDE) {
+            for (uint64_t seed = 0; seed < 3; seed++) {
+                done = cut_and_resume(&w, &fresh, call, seed, had);
+            }
+            CHECK(!done || call > 50);
+        }
+        sim_disk_clone(&w.target, &fresh);
+        sim_disk_deinit(&fresh);
+        world_deinit(&w);
+    }
+}
+
+/* Each call fails once, before or after it did its work; the next sync ends it, and what it then
+ * shows survives a cut that loses all that may be lost. */
+static void mirror_goes_on_after_a_failure_of_every_call(void)
+{
+    static struct world w;
+    static struct sim_disk fresh;
+    prepare(&w, 0, 3);
+    sim_disk_clone(&fresh, &w.target);
+    tn_rc clean = world_sync(&w);
+    CHECK_OK(clean, w.err);
+    uint64_t calls = w.target.calls - fresh.calls;
+    sim_disk_deinit(&w.target);
+    for (int late = 0; late < 2; late++) {
+        for (uint64_t call = 1; call <= calls; call += STRIDE) {
+            sim_disk_clone(&w.target, &fresh);
+            uint64_t at = w.target.calls;
+            if (late) {
+                sim_disk_fail_call_late(&w.target, at + call, TN_IO);
+            } else {
+                sim_disk_fail_call(&w.target, at + call, TN_FULL);
+            }
+            tn_rc rc = world_sync(&w);
+            CHECK(rc == TN_OK || rc == TN_FULL || rc == TN_IO);
+            CHECK(rc == TN_OK || strstr(w.err.text, "lake") != NULL);
+            CHECK(world_whole(&w, 1, rc == TN_OK ? w.newest : 0));
+            rc = world_sync(&w);
+            CHECK_OK(rc, w.err);
+            sim_disk_reboot(&w.target, SIM_SEED_NOTHING);
+            CHECK(world_whole(&w, 1, w.newest));
+            sim_disk_deinit(&w.target);
+        }
+    }
+    sim_disk_clone(&w.target, &fresh);
+    sim_disk_deinit(&fresh);
+    world_deinit(&w);
+}
+
+/* Whether the promises are broken when sync number `sync` does nothing, for some cut and seed. */
+static bool missed(struct world *w, const struct sim_disk *fresh, uint64_t sync)
+{
+    bool bad = false;
+    bool done = false;
+    for (uint64_t call = 1; !bad && !done; call++) {
+        for (uint64_t seed = 0; !bad && seed < 6; seed++) {
+            sim_disk_clone(&w->target, fresh);
+            sim_disk_ignore_sync(&w->target, w->target.syncs + sync);
+            sim_disk_cut_at(&w->target, w->target.calls + call);
+            done = world_sync(w) == TN_OK;
+            sim_disk_reboot(&w->target, seed);
+            bad = !world_whole(w, 1, done ? w->newest : 0);
+            sim_disk_deinit(&w->target);
+        }
+    }
+    return bad;
+}
+
+static void every_barrier_is_needed(void)
+{
+    static struct world w;
+    static struct sim_disk fresh;
+    prepare(&w, 0, 0);
+    world_append(&w);
+    world_append(&w);
+    sim_disk_clone(&fresh, &w.target);
+    tn_rc rc = world_sync(&w);
+    CHECK_OK(rc, w.err);
+    uint64_t syncs = w.target.syncs - fresh.syncs;
+    sim_disk_deinit(&w.target);
+    CHECK(w.newest == 2 && syncs >= 8);
+    for (uint64_t sync = 1; sync <= syncs; sync += STRIDE) {
+        if (!missed(&w, &fresh, sync)) {
+            (void)fprintf(stderr, "sync %d of %d isn't missed\n", (int)sync, (int)syncs);
+            CHECK(!"a barrier that nothing needs");
+        }
+    }
+    sim_disk_clone(&w.target, &fresh);
+    sim_disk_deinit(&fresh);
+    world_deinit(&w);
+}
+
+/* ---- another table, a damaged one ---- */
+
+static void replace_text(struct tn_io *io, const char *path, const char *text)
+{
+    struct tn_err err;
+    tn_rc rc = io->vtable->unlink(io, path, &err);
+    CHECK_OK(rc, err);
+    rc = tn_io_write_new(io, path, tn_bytes_of(text), &err);
+    CHECK_OK(rc, err);
+}
+
+static void diverged_target_gets_nothing(void)
+{
+    static const char *const same_id[] = {ROOT "/snapshot/snapshot-3", ROOT "/schema/schema-0"};
+    static struct world w;
+    for (size_t i = 0; i < 3; i++) {
+        world_init(&w, 8);
+        while (w.newest < 3) {
+            world_append(&w);
+        }
+        tn_rc rc = world_sync(&w);
+        CHECK_OK(rc, w.err);
+        if (i < COUNT(same_id)) {
+            replace_text(&w.target.io, same_id[i], "{\"id\":3}");
+            world_append(&w);
+        } else { /* somebody committed there */
+            world_write(&w.target.io, ROOT "/snapshot/snapshot-4", tn_bytes_of("{}"));
+        }
+        uint64_t calls = w.target.calls;
+        rc = world_sync(&w);
+        CHECK(rc == TN_CONFLICT);
+        CHECK(strstr(w.err.text, "nothing is sent") != NULL);
+        for (uint64_t call = calls + 1; call <= w.target.calls; call++) {
+            CHECK(!sim_disk_call_changes(&w.target, call));
+        }
+        world_deinit(&w);
+    }
+}
+
+/* A data file that is gone or has another size is named, and its snapshot doesn't get there. */
+static void damaged_source_is_named_and_not_published(void)
+{
+    for (int shorter = 0; shorter < 2; shorter++) {
+        static struct world w;
+        world_init(&w, 9);
+        world_append(&w);
+        world_append(&w);
+        const char *path = world_path(&w, &w.files[w.file_count - 1].entry, &w.source.own);
+        struct tn_io *io = &w.source.disk.io;
+        if (shorter) {
+            replace_text(io, path, "");
+        } else {
+            tn_rc rc = io->vtable->unlink(io, path, &w.err);
+            CHECK_OK(rc, w.err);
+        }
+        tn_rc rc = world_sync(&w);
+        CHECK(rc == TN_CORRUPT);
+        CHECK(strstr(w.err.text, "snapshot 2: ") != NULL && strstr(w.err.text, path) != NULL);
+        CHECK(world_whole(&w, 1, 1) && !world_has(&w, 2));
+        world_deinit(&w);
+    }
+}
+
+static void table_without_snapshots_brings_its_schemas_and_no_table_is_absent(void)
+{
+    static struct world w;
+    uint64_t size;
+    world_init(&w, 10);
+    world_schema(&w, 1, "second");
+    tn_rc rc = world_sync(&w);
+    CHECK_OK(rc, w.err);
+    CHECK(w.result.files == 2 && w.result.first_id == 0 && w.result.last_id == 0);
+    rc = w.target.io.vtable->stat(&w.target.io, ROOT "/schema/schema-1", &size, &w.err);
+    CHECK_OK(rc, w.err);
+    struct tn_delta_spec spec = {.root = "db.db/none", .dry_run = true};
+    rc = tn_delta_sync(&spec, &w.source.worker, &w.result, &w.err);
+    CHECK(rc == TN_ABSENT);
+    world_deinit(&w);
+}
+
+/* ---- expiry at the source ---- */
+
+/* The consumer keeps the mirror's newest snapshot at the source, so no id is ever missing. */
+static void expiry_never_passes_what_the_mirror_has(void)
+{
+    static struct world w;
+    world_init(&w, 11);
+    while (w.newest < 3) {
+        world_append(&w);
+    }
+    tn_rc rc = world_sync(&w);
+    CHECK_OK(rc, w.err);
+    while (w.newest < 9) {
+        world_append(&w);
+    }
+    world_expire(&w, 1, &w.source.worker);
+    rc = world_sync(&w);
+    CHECK_OK(rc, w.err);
+    CHECK(w.result.first_id == 4 && world_whole(&w, 1, 9));
+    world_deinit(&w);
+}
+
+/* Without one, ids are missing: EARLIEST stands behind them, and what was there stays. */
+static void gap_is_left_behind_earliest(void)
+{
+    static struct world w;
+    world_init(&w, 12);
+    while (w.newest < 3) {
+        world_append(&w);
+    }
+    tn_rc rc = world_sync_with(&w, (struct tn_delta_spec){0});
+    CHECK_OK(rc, w.err);
+    while (w.newest < 9) {
+        world_append(&w);
+        world_compact(&w);
+    }
+    world_expire(&w, 2, &w.source.worker);
+    rc = world_sync_with(&w, (struct tn_delta_spec){0});
+    CHECK_OK(rc, w.err);
+    CHECK(w.result.first_id == w.newest - 1 && w.result.last_id == w.newest);
+    CHECK(world_hint(&w, "EARLIEST") == w.newest - 1 && world_hint(&w, "LATEST") == w.newest);
+    for (int64_t id = 1; id <= w.newest; id++) {
+        CHECK(world_has(&w, id) == (id <= 3 || id >= w.newest - 1));
+        CHECK(!world_has(&w, id) || world_check(&w, id) == TN_OK);
+    }
+    rc = world_sync_with(&w, (struct tn_delta_spec){0});
+    CHECK_OK(rc, w.err);
+    CHECK(w.result.files == 0);
+    world_deinit(&w);
+}
+
+/* A source on which expiry runs just before the sync opens a file for the n-th time. */
+struct racing {
+    struct tn_io io;
+    struct tn_io *inner;
+    struct world *w;
+    struct tn_worker *expirer;
+    int opens_left;
+};
+
+static struct tn_io *inner_of(struct tn_io *io)
+{
+    return ((struct racing *)io)->inner;
+}
+
+static tn_rc racing_open(struct tn_io *io, const char *path, int *file, uint64_t *size,
+                         struct tn_err *err)
+{
+    struct racing *racing = (struct racing *)io;
+    if (--racing->opens_left == 0) {
+        world_expire(racing->w, 1, racing->expirer);
+    }
+    return racing->inner->vtable->open(racing->inner, path, file, size, err);
+}
+
+static tn_rc racing_read(struct tn_io *io, int file, uint64_t offset, void *data, size_t size,
+                         size_t *got, struct tn_err *err)
+{
+    return inner_of(io)->vtable->read(inner_of(io), file, offset, data, size, got, err);
+}
+
+static void racing_close(struct tn_io *io, int file)
+{
+    inner_of(io)->vtable->close(inner_of(io), file);
+}
+
+static tn_rc racing_list(struct tn_io *io, const char *path, tn_io_name_fn *each, void *user,
+                         struct tn_err *err)
+{
+    return inner_of(io)->vtable->list(inner_of(io), path, each, user, err);
+}
+
+static tn_rc racing_stat(struct tn_io *io, const char *path, uint64_t *size, struct tn_err *err)
+{
+    return inner_of(io)->vtable->stat(inner_of(io), path, size, err);
+}
+
+static const struct tn_io_vtable racing_vtable = {
+    .open = racing_open,
+    .read = racing_read,
+    .close = racing_close,
+    .list = racing_list,
+    .stat = racing_stat,
+};
+
+/* At every open of a sync all snapshots but the newest are expired, with files and all: it begins
+ * again, and the newest gets there. */
+static void sync_begins_again_when_expiry_is_faster(void)
+{
+    uint32_t restarts = 0;
+    bool raced = true;
+    for (int open = 1; raced; open += STRIDE) {
+        static struct world w;
+        struct bed other = {0};
+        world_init(&w, 13);
+        some_history(&w, 10);
+        other.clock = w.source.clock;
+        bed_worker(&other, &w.source.disk.io, BED_WORKER_SIZE);
+        struct racing racing = {.io = {.vtable = &racing_vtable},
+                                .inner = &w.source.disk.io,
+                                .w = &w,
+                                .expirer = &other.worker,
+                                .opens_left = open};
+        w.source.worker.io = &racing.io;
+        tn_rc rc = world_sync_with(&w, (struct tn_delta_spec){0});
+        CHECK_OK(rc, w.err);
+        CHECK(world_check(&w, w.newest) == TN_OK);
+        for (int64_t id = 1; id < w.newest; id++) {
+            CHECK(!world_has(&w, id) || world_check(&w, id) == TN_OK);
+        }
+        CHECK(world_hint(&w, "LATEST") == w.newest);
+        raced = racing.opens_left <= 0;
+        restarts += w.result.restarts;
+        free(other.worker_memory);
+        world_deinit(&w);
+    }
+    CHECK(restarts > 10 / STRIDE);
+}
+
+/* An altered schema that no snapshot names yet. */
+static void newer_schemas_travel_behind_the_snapshots(void)
+{
+    static struct world w;
+    uint64_t size;
+    world_init(&w, 14);
+    world_append(&w);
+    tn_rc rc = world_sync(&w);
+    CHECK_OK(rc, w.err);
+    world_schema(&w, 1, "second");
+    rc = world_sync(&w);
+    CHECK_OK(rc, w.err);
+    CHECK(w.result.files == 1 && w.result.first_id == 0);
+    rc = w.target.io.vtable->stat(&w.target.io, ROOT "/schema/schema-1", &size, &w.err);
+    CHECK_OK(rc, w.err);
+    world_deinit(&w);
+}
+
+static const struct test tests[] = {
+    TEST(mirror_follows_random_histories),
+    TEST(second_sync_sends_nothing_and_dry_run_says_what_the_real_one_does),
+    TEST(mirror_is_whole_after_a_cut_before_every_call),
+    TEST(mirror_goes_on_after_a_failure_of_every_call),
+    TEST(every_barrier_is_needed),
+    TEST(diverged_target_gets_nothing),
+    TEST(damaged_source_is_named_and_not_published),
+    TEST(table_without_snapshots_brings_its_schemas_and_no_table_is_absent),
+    TEST(expiry_never_passes_what_the_mirror_has),
+    TEST(gap_is_left_behind_earliest),
+    TEST(sync_begins_again_when_expiry_is_faster),
+    TEST(newer_schemas_travel_behind_the_snapshots),
+};
+
+int main(int argc, char **argv)
+{
+    return run_tests(argc, argv, tests, COUNT(tests));
+}
