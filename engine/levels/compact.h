@@ -65,8 +65,9 @@ struct tn_compaction {
     bool finished;
 };
 
-/* Plans. `files` are copied by pointer; those of a table without keys are put behind each other as they are given. AGAIN when the arena is too small; UNSUPPORTED when a
- * section has more than TN_CURSOR_RUNS_MAX runs. */
+/* Plans. `files` are copied by pointer; those of a table without keys are put behind each other as
+ * they are given. AGAIN when the arena is too small; UNSUPPORTED when a section has more than
+ * TN_CURSOR_RUNS_MAX runs. */
 TN_MUST_USE tn_rc tn_compaction_begin(struct tn_compaction *compaction,
                                       const struct tn_compact_spec *spec,
                                       struct tn_level_file *const *files, uint32_t file_count,

@@ -5,7 +5,6 @@
 int tn_key_compare(const struct tn_key_types *keys, struct tn_bytes a, struct tn_bytes b)
 {
     struct tn_err err;
-    /* Both were decoded once when they came from a manifest or our own writer. */
     tn_rc rc = tn_binary_to_values(a, keys->types, keys->count, keys->a, &err);
     TN_CHECK(rc == TN_OK);
     rc = tn_binary_to_values(b, keys->types, keys->count, keys->b, &err);
@@ -84,6 +83,19 @@ tn_rc tn_level_file_move(struct tn_heap *heap, const struct tn_level_file *from,
     return TN_OK;
 }
 
+tn_rc tn_level_file_check(const struct tn_level_file *file, const struct tn_key_types *keys,
+                          struct tn_err *err)
+{
+    if (keys->count == 0) {
+        return TN_OK;
+    }
+    tn_rc rc = tn_binary_to_values(file->min_key, keys->types, keys->count, keys->a, err);
+    if (rc == TN_OK) {
+        rc = tn_binary_to_values(file->max_key, keys->types, keys->count, keys->b, err);
+    }
+    return rc == TN_OK ? TN_OK : tn_err_in(err, "the key range of %s", file->name);
+}
+
 void tn_level_file_hold(struct tn_level_file *file)
 {
     file->refs++;
@@ -148,6 +160,12 @@ tn_rc tn_levels_edit(struct tn_heap *heap, const struct tn_levels *from,
                      struct tn_level_file *const *added, uint32_t added_count,
                      const struct tn_key_types *keys, struct tn_levels **to, struct tn_err *err)
 {
+    for (uint32_t i = 0; i < added_count; i++) {
+        tn_rc rc = tn_level_file_check(added[i], keys, err);
+        if (rc != TN_OK) {
+            return rc;
+        }
+    }
     uint32_t from_count = from ? from->count : 0;
     size_t room = (size_t)from_count + added_count;
     struct tn_levels *made = tn_heap_take(heap, sizeof *made + room * sizeof made->files[0]);

@@ -30,7 +30,7 @@ struct tn_level_file {
     bool busy;      /* source of a compaction under way */
     bool plain;     /* no extra files, embedded index or external path */
     const char *name;
-    const char *dir; /* NULL: the bucket's; else where this file lies instead */
+    const char *dir;         /* NULL: the bucket's; else where this file lies instead */
     struct tn_bytes min_key; /* BinaryRow with arity */
     struct tn_bytes max_key;
     struct tn_level_file *next; /* while a load gathers them */
@@ -49,6 +49,7 @@ struct tn_key_types {
     struct tn_value *a; /* `count` each, scratch */
     struct tn_value *b;
 };
+/* Both are keys of these types: what tn_level_file_check has seen, or our own writer made. */
 int tn_key_compare(const struct tn_key_types *keys, struct tn_bytes a, struct tn_bytes b);
 
 /* A file's entry from its metadata, with one reference. AGAIN when the heap is full. */
@@ -59,11 +60,15 @@ TN_MUST_USE tn_rc tn_level_file_make(struct tn_heap *heap, const struct tn_file_
 TN_MUST_USE tn_rc tn_level_file_move(struct tn_heap *heap, const struct tn_level_file *from,
                                      int32_t level, struct tn_level_file **file,
                                      struct tn_err *err);
+/* CORRUPT when the file's first or last key is no key of these types: manifests may say anything.
+ */
+TN_MUST_USE tn_rc tn_level_file_check(const struct tn_level_file *file,
+                                      const struct tn_key_types *keys, struct tn_err *err);
 void tn_level_file_hold(struct tn_level_file *file);
 void tn_level_file_drop(struct tn_heap *heap, struct tn_level_file *file);
 
 /* `from` (NULL: empty) less `removed` plus `added`, ordered; references to the files are the new
- * version's own. The caller keeps its reference to `from`. */
+ * version's own. The caller keeps its reference to `from`. Keys of `added` are checked. */
 TN_MUST_USE tn_rc tn_levels_edit(struct tn_heap *heap, const struct tn_levels *from,
                                  struct tn_level_file *const *removed, uint32_t removed_count,
                                  struct tn_level_file *const *added, uint32_t added_count,

@@ -86,8 +86,8 @@ static void remove_files(struct flush *f)
         tn_data_writer_abort(&f->writer);
     }
     for (struct tn_flush_file *file = f->first; file; file = file->next) {
-        const char *path =
-            tn_arena_format(&f->worker->arena, "%s%s", f->spec->dir, file->meta.file_name);
+        tn_arena_reset(&f->state, 0); /* the writer's no more, and holds a path */
+        const char *path = tn_arena_format(&f->state, "%s%s", f->spec->dir, file->meta.file_name);
         struct tn_err ignored = {0};
         if (path) {
             (void)f->worker->io->vtable->unlink(f->worker->io, path, &ignored);
@@ -102,8 +102,8 @@ tn_rc tn_flush(const struct tn_flush_spec *spec, struct tn_worker *worker,
     f.end = &f.first;
     tn_memtable_sort(spec->memtable);
     uint32_t row_size_max = spec->memtable->row_size_max;
-    size_t size = tn_data_writer_size(spec->order->layout, spec->options, spec->block_size,
-                                      row_size_max);
+    size_t size =
+        tn_data_writer_size(spec->order->layout, spec->options, spec->block_size, row_size_max);
     size = (size + 15) & ~(size_t)15;
     size_t state = tn_data_writer_state_size(spec->order->layout, spec->options, row_size_max);
     void *memory;
