@@ -204,14 +204,7 @@ static tn_rc compact(struct tn_app *app, const char *name, struct tn_err *err)
     if (rc != TN_OK) {
         return rc == TN_ABSENT ? tn_suggest_table(app, name, err) : rc;
     }
-    if (tn_table_schema(c.table)->primary_keys.count == 0) {
-        (void)fprintf(stderr,
-                      "tarn: %s: nothing to compact: tarn leaves the files of append "
-                      "tables as they are\n",
-                      name);
-    } else {
-        rc = take_buckets(&c, err);
-    }
+    rc = take_buckets(&c, err);
     if (rc == TN_OK) {
         rc = report(&c, err);
     }
@@ -326,7 +319,9 @@ static tn_rc explain(struct tn_app *app, const char *name, struct tn_err *err)
     }
     if (e.reader.schema->primary_keys.count == 0) {
         return tn_err_set(err, TN_INVALID, 0,
-                          "%s: an append table has no levels: nothing is picked", name);
+                          "%s: an append table has no levels; its small files are put together, "
+                          "compaction.min.file-num of them at a time",
+                          name);
     }
     rc = tn_cells_open(&e.cells, explain_columns,
                        sizeof explain_columns / sizeof explain_columns[0], &app->input, err);
