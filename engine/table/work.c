@@ -382,7 +382,23 @@ static struct unit pick_unit(const struct tn_table *t, const struct tn_bucket *b
                          tn_levels_highest_behind(bucket->levels, files)};
 }
 
-/* The levels hold an append bucket's files newest first; pick and compaction want them oldest first. */
+/* By the numbers of their rows; without buckets all begin with 0, and time decides. */
+static void put_oldest_first(struct tn_level_file **files, uint32_t count,
+                             struct tn_level_file *file)
+{
+    uint32_t at = count;
+    for (; at > 0; at--) {
+        const struct tn_level_file *before = files[at - 1];
+        if (before->min_sequence != file->min_sequence
+                ? before->min_sequence < file->min_sequence
+                : before->creation_time_ms <= file->creation_time_ms) {
+            break;
+        }
+        files[at] = files[at - 1];
+    }
+    files[at] = file;
+}
+
 static tn_rc pick_append_unit(struct tn_table *t, struct tn_bucket *bucket, bool *picked,
                               struct tn_err *err)
 {
@@ -400,7 +416,9 @@ static tn_rc pick_append_unit(struct tn_table *t, struct tn_bucket *bucket, bool
     int64_t *sizes = memory;
     struct tn_level_file **files = (struct tn_level_file **)(void *)(sizes + count + 1);
     for (uint32_t i = 0; i < count; i++) {
-        files[i] = levels->files[count - 1 - i];
+        put_oldest_first(files, i, levels->files[i]);
+    }
+    for (uint32_t i = 0; i < count; i++) {
         sizes[i] = files[i]->size;
     }
     struct tn_append_pick pick =
