@@ -1,4 +1,4 @@
-/* state: the inside of a table, shared by table.c (rows, rounds, what to do next) and work.c (the
+/* state: the inside of a table, shared by table.c (rows, rounds, what to do next) and work_*.c (the
  * tasks).
  *
  * All of it belongs to the loop. A task gets what it needs in its own struct when it is started;
@@ -113,7 +113,7 @@ static inline bool tn_table_may_compact(const struct tn_table *t)
     return t->spec.compact && (!t->options.write_only || t->spec.dedicated);
 }
 
-/* ---- work.c: each starts one task, whose completion changes the table ---- */
+/* ---- work_*.c: each starts one task, whose completion changes the table ---- */
 
 void tn_work_load(struct tn_table *table, struct tn_bucket *bucket);
 void tn_work_flush(struct tn_table *table, struct tn_bucket *bucket);
@@ -125,6 +125,16 @@ void tn_work_slice(struct tn_table *table);
 /* A finished compaction's result joins a round; false when that round has no room now. */
 bool tn_work_apply(struct tn_table *table);
 void tn_work_abort_compaction(struct tn_table *table);
+
+/* A new levels version of the bucket. */
+TN_MUST_USE tn_rc tn_work_edit_levels(struct tn_table *table, struct tn_bucket *bucket,
+                                      struct tn_level_file *const *removed, uint32_t removed_count,
+                                      struct tn_level_file *const *added, uint32_t added_count,
+                                      struct tn_err *err);
+/* A file that was written for the bucket joins the round and the levels. */
+TN_MUST_USE tn_rc tn_work_add_file(struct tn_table *table, struct tn_round *round,
+                                   struct tn_bucket *bucket, const struct tn_file_meta *meta,
+                                   bool compacted, struct tn_err *err);
 
 static inline void tn_table_fail(struct tn_table *table, tn_rc rc, const struct tn_err *err)
 {

@@ -1,0 +1,355 @@
+/* The task that makes a round's snapshots. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/check.h"
+#include "file/names.h"
+#include "table/state.h"
+
+enum { PROPERTIES_FIXED = 2 };
+
+static tn_rc properties_of(const struct tn_table *t, const struct tn_round *round,
+                           struct tn_arena *arena, struct tn_json_map *map, struct tn_err *err)
+{
+    uint32_t count = PROPERTIES_FIXED;
+    for (const struct tn_round_position *p = round->positions; p; p = p->next) {
+        count++;
+    }
+    struct tn_json_pair *pairs = tn_arena_take(arena, count * sizeof *pairs);
+    const char *number = tn_arena_format(arena, "%" PRId64, round->number);
+    if (!pairs || !number) {
+        return tn_err_set(err, TN_AGAIN, 0, "no memory for a snapshot's properties");
+    }
+    pairs[0] = (struct tn_json_pair){TN_WRITER_PROPERTY, t->recovered.writer};
+    pairs[1] = (struct tn_json_pair){TN_ROUND_PROPERTY, number};
+    uint32_t at = PROPERTIES_FIXED;
+    for (const struct tn_round_position *p = round->positions; p; p = p->next) {
+        const char *key = tn_arena_format(arena, "%s%s", TN_POSITION_PROPERTY, p->source);
+        if (!key) {
+            return tn_err_set(err, TN_AGAIN, 0, "no memory for a snapshot's properties");
+        }
+        pairs[at++] = (struct tn_json_pair){key, p->text};
+    }
+    *map = (struct tn_json_map){pairs, count};
+    return TN_OK;
+}
+
+static tn_rc list_entries(const struct tn_round_entry *list, uint32_t count, struct tn_arena *arena,
+                          const struct tn_entry **out, struct tn_err *err)
+{
+    void *memory;
+    tn_rc rc = tn_arena_need(arena, (count + 1) * sizeof(struct tn_entry), "a commit's files",
+                             &memory, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    struct tn_entry *entries = memory;
+    uint32_t at = count; /* the lists are newest first */
+    for (const struct tn_round_entry *e = list; e; e = e->next) {
+        if (!e->gone) {
+            TN_CHECK(at > 0);
+            entries[--at] = e->entry;
+        }
+    }
+    TN_CHECK(at == 0);
+    *out = entries;
+    return TN_OK;
+}
+
+static tn_rc list_removals(const struct tn_round *round, struct tn_arena *arena,
+                           const struct tn_commit_removal **out, struct tn_err *err)
+{
+    void *memory;
+    tn_rc rc = tn_arena_need(arena, (round->removed_count + 1) * sizeof(struct tn_commit_removal),
+                             "a commit's removals", &memory, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    struct tn_commit_removal *removals = memory;
+    uint32_t at = 0;
+    for (const struct tn_round_removal *r = round->removed; r; r = r->next) {
+        removals[at++] = r->removal;
+    }
+    *out = removals;
+    return TN_OK;
+}
+
+struct sync_list {
+    const char **paths;
+    uint32_t count;
+    uint32_t max;
+};
+
+static bool add_path(struct sync_list *list, const char *path)
+{
+    for (uint32_t i = list->count; i > 0; i--) { /* a folder comes again and again */
+        if (strcmp(list->paths[i - 1], path) == 0) {
+            return true;
+        }
+        if (path[strlen(path) - 1] != '/') {
+            break;
+        }
+    }
+    if (list->count == list->max) {
+        return false;
+    }
+    list->paths[list->count++] = path;
+    return true;
+}
+
+static tn_rc sync_entries(const struct tn_table *t, const struct tn_round_entry *list,
+                          struct tn_arena *arena, struct sync_list *sync, struct tn_err *err)
+{
+    for (const struct tn_round_entry *e = list; e; e = e->next) {
+        if (e->gone) {
+            continue;
+        }
+        const char *dir;
+        tn_rc rc = tn_name_bucket(arena, t->root, t->schema, &t->options, e->entry.partition,
+                                  e->entry.bucket, &dir, err);
+        if (rc != TN_OK) {
+            return rc;
+        }
+        const char *path = tn_arena_format(arena, "%s%s", dir, e->entry.file.file_name);
+        if (!path || !add_path(sync, dir) || !add_path(sync, path)) {
+            return tn_err_set(err, TN_AGAIN, 0, "no memory for a commit's file names");
+        }
+    }
+    return TN_OK;
+}
+
+static tn_rc list_syncs(const struct tn_table *t, const struct tn_round *round,
+                        struct tn_arena *arena, struct sync_list *sync, struct tn_err *err)
+{
+    sync->max = 2 * (round->added_count + round->compacted_count);
+    void *memory;
+    tn_rc rc = tn_arena_need(arena, (sync->max + 1) * sizeof(char *), "a commit's file names",
+                             &memory, err);
+    sync->paths = memory;
+    if (rc == TN_OK) {
+        rc = sync_entries(t, round->added, arena, sync, err);
+    }
+    return rc == TN_OK ? sync_entries(t, round->compacted, arena, sync, err) : rc;
+}
+
+/* consumer-tarn-<writer> stands at our newest snapshot, so that no expiry of others takes our
+ * positions away. */
+static void move_consumer(const struct tn_table *t, int64_t id, struct tn_worker *worker)
+{
+    struct tn_err ignored = {0};
+    struct tn_io *io = worker->io;
+    char name[80];
+    (void)snprintf(name, sizeof name, "consumer-tarn-%s", t->recovered.writer);
+    const char *dir = tn_name_in(&worker->arena, t->root, TN_DIR_CONSUMER, "");
+    const char *path = tn_name_in(&worker->arena, t->root, TN_DIR_CONSUMER, name);
+    const char *draft = path ? tn_arena_format(&worker->arena, "%s.%s.tmp", dir, name) : NULL;
+    char *text = tn_arena_format(&worker->arena, "{\n  \"nextSnapshot\" : %" PRId64 "\n}", id);
+    if (!draft || !text || io->vtable->make_dir(io, dir, &ignored) != TN_OK) {
+        return; /* it stands where it stood: older snapshots are kept a little longer */
+    }
+    (void)io->vtable->unlink(io, draft, &ignored);
+    if (tn_io_write_new(io, draft, tn_bytes_of(text), &ignored) == TN_OK) {
+        (void)io->vtable->replace(io, draft, path, &ignored);
+    }
+}
+
+static void remove_garbage(const struct tn_round *round, struct tn_io *io)
+{
+    for (const struct tn_round_garbage *g = round->garbage; g; g = g->next) {
+        struct tn_err ignored = {0};
+        (void)io->vtable->unlink(io, g->path, &ignored);
+    }
+}
+
+static tn_rc commit_round(struct tn_commit_task *commit, struct tn_worker *worker,
+                          struct tn_err *err)
+{
+    struct tn_table *t = commit->table;
+    const struct tn_round *round = commit->round;
+    struct tn_arena *arena = &worker->arena;
+    bool named = t->spec.user && !t->named_done; /* compactions that follow are our own */
+    struct tn_commit_spec spec = {
+        .root = t->root,
+        .schema = t->schema,
+        .options = &t->options,
+        .user = named ? t->spec.user : t->user,
+        .identifier = named ? t->spec.identifier : round->number,
+        .added_count = round->added_count,
+        .removed_count = round->removed_count,
+        .compacted_count = round->compacted_count,
+        .append_even_if_empty = round->positions_moved && round->added_count == 0,
+        .skip_if_done = named,
+        .last_seen = t->last_seen};
+    struct sync_list sync = {0};
+    tn_rc rc = properties_of(t, round, arena, &spec.properties, err);
+    if (rc == TN_OK) {
+        rc = list_entries(round->added, round->added_count, arena, &spec.added, err);
+    }
+    if (rc == TN_OK) {
+        rc = list_entries(round->compacted, round->compacted_count, arena, &spec.compacted, err);
+    }
+    if (rc == TN_OK) {
+        rc = list_removals(round, arena, &spec.removed, err);
+    }
+    if (rc == TN_OK) {
+        rc = list_syncs(t, round, arena, &sync, err);
+    }
+    if (rc == TN_OK && round->positions && !t->recovered.positioned) {
+        rc = tn_table_mark_positioned(worker->io, t->spec.name, arena, err);
+    }
+    spec.sync = sync.paths;
+    spec.sync_count = sync.count;
+    return rc == TN_OK ? tn_commit(&spec, worker, &commit->result, err) : rc;
+}
+
+static void after_commit(struct tn_commit_task *commit, struct tn_worker *worker)
+{
+    struct tn_table *t = commit->table;
+    remove_garbage(commit->round, worker->io);
+    if (commit->round->positions) {
+        move_consumer(t, commit->result.latest_id, worker);
+    }
+    if (!t->options.write_only || t->spec.dedicated) {
+        struct tn_expire_spec spec = {t->root, t->schema, &t->options, false};
+        struct tn_err ignored = {0};
+        tn_rc rc = tn_expire(&spec, worker, &commit->expired, &ignored);
+        (void)rc; /* the next round tries again */
+    }
+}
+
+/* This commit was made before, under the same user and identifier: its files are not needed again.
+ */
+static void remove_entries(const struct tn_table *t, const struct tn_round_entry *list,
+                           struct tn_worker *worker)
+{
+    for (const struct tn_round_entry *e = list; e; e = e->next) {
+        size_t mark = tn_arena_mark(&worker->arena);
+        struct tn_err ignored = {0};
+        const char *dir;
+        if (tn_name_bucket(&worker->arena, t->root, t->schema, &t->options, e->entry.partition,
+                           e->entry.bucket, &dir, &ignored) == TN_OK) {
+            const char *path =
+                tn_arena_format(&worker->arena, "%s%s", dir, e->entry.file.file_name);
+            if (path) {
+                (void)worker->io->vtable->unlink(worker->io, path, &ignored);
+            }
+        }
+        tn_arena_reset(&worker->arena, mark);
+    }
+}
+
+static tn_rc commit_execute(struct tn_task *task, void *context, struct tn_err *err)
+{
+    struct tn_commit_task *commit = (struct tn_commit_task *)task;
+    struct tn_worker *worker = context;
+    if (tn_round_empty(commit->round) && !commit->round->positions_moved) {
+        commit->skipped = true;
+        remove_garbage(commit->round, worker->io);
+        return TN_OK;
+    }
+    size_t mark = tn_arena_mark(&worker->arena);
+    tn_rc rc = commit_round(commit, worker, err);
+    tn_arena_reset(&worker->arena, mark);
+    if (rc == TN_EXISTS && commit->table->spec.user) { /* the named commit was made before */
+        remove_entries(commit->table, commit->round->added, worker);
+        remove_entries(commit->table, commit->round->compacted, worker);
+        remove_garbage(commit->round, worker->io);
+        commit->repeated = true;
+        return TN_OK;
+    }
+    if (rc != TN_OK && rc != TN_IO && commit->result.append_id != 0) {
+        commit->result.compact_refused = true; /* the rows stand; they must not be added twice */
+        rc = TN_OK;
+    }
+    if (rc == TN_OK) {
+        if (commit->result.compact_refused) {
+            remove_entries(commit->table, commit->round->compacted, worker);
+        }
+        after_commit(commit, worker);
+        tn_arena_reset(&worker->arena, mark);
+    }
+    return rc;
+}
+
+/* The round's files are in a snapshot now: its entries let go of them. */
+static void settle_entries(struct tn_table *t, struct tn_round_entry *list, int64_t number)
+{
+    for (struct tn_round_entry *e = list; e; e = e->next) {
+        if (e->file->round == number) {
+            e->file->round = 0;
+            e->file->compacted = false;
+        }
+        tn_level_file_drop(t->env->levels, e->file);
+    }
+}
+
+/* Files that were moved up have no entry of their own. */
+static void settle_moved(struct tn_table *t, int64_t number)
+{
+    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
+        const struct tn_levels *levels = t->buckets[i].levels;
+        for (uint32_t f = 0; f < (levels ? levels->count : 0); f++) {
+            if (levels->files[f]->round == number) {
+                levels->files[f]->round = 0;
+                levels->files[f]->compacted = false;
+            }
+        }
+    }
+}
+
+static void report(struct tn_table *t, const struct tn_commit_task *commit)
+{
+    struct tn_committed committed = {.append_id = commit->result.append_id,
+                                     .compact_id = commit->result.compact_id,
+                                     .latest_id = t->last_seen,
+                                     .row_count = commit->round->row_count,
+                                     .expired = commit->expired.snapshots};
+    t->counts.commits += !commit->skipped && !commit->repeated;
+    if (t->spec.committed) {
+        t->spec.committed(t->spec.user_data, &committed);
+    }
+}
+
+static void commit_complete(struct tn_task *task, tn_rc rc)
+{
+    struct tn_commit_task *commit = (struct tn_commit_task *)task;
+    struct tn_table *t = commit->table;
+    struct tn_round *round = commit->round;
+    commit->under_way = false;
+    if (rc != TN_OK) {
+        /* After a failed barrier a later one may say OK and have kept nothing (Linux gives up on
+         * the pages), and after a failed rename nobody knows. Only a new start can tell. */
+        round->state = TN_ROUND_DRAINING;
+        round->unknown = rc == TN_IO;
+        t->broken = t->broken || rc == TN_IO;
+        tn_table_fail(t, rc, &task->err);
+        return;
+    }
+    settle_entries(t, round->added, round->number);
+    settle_entries(t, round->compacted, round->number);
+    settle_moved(t, round->number);
+    t->named_done = t->named_done || !commit->skipped;
+    if (commit->repeated) {
+        t->reload = true;
+    } else if (!commit->skipped) {
+        t->reload = t->reload || commit->result.compact_refused || commit->result.foreign;
+        t->last_seen = commit->result.latest_id;
+    }
+    round->state = TN_ROUND_DONE;
+    t->recovered.positioned = t->recovered.positioned || round->positions;
+    t->closing = NULL;
+    t->compact_due = true;
+    report(t, commit);
+}
+
+void tn_work_commit(struct tn_table *table)
+{
+    struct tn_commit_task *commit = &table->commit;
+    *commit = (struct tn_commit_task){
+        .task = {.execute = commit_execute, .complete = commit_complete, .lane = TN_LANE_SHORT},
+        .table = table,
+        .round = table->closing,
+        .under_way = true};
+    table->closing->state = TN_ROUND_COMMITTING;
+    tn_exec_submit(table->env->exec, &commit->task);
+}

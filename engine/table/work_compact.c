@@ -1,0 +1,368 @@
+/* What a bucket merges next, the task that does a slice of it, and how its result joins a round. */
+#include <stdio.h>
+
+#include "base/check.h"
+#include "table/state.h"
+
+enum {
+    MERGE_MAX = 24, /* runs at once; of more, the oldest go first: 170 KB each on the host board */
+    SLICE_SIZE = 16 * 1024 * 1024, /* bytes of rows a slice: about 100 ms of work: a guess */
+    ENTRY_SIZE_GUESS = 1024,       /* of a round's memory a file takes at the least */
+};
+
+struct tn_pick_rules tn_table_pick_rules(const struct tn_options *options)
+{
+    return (struct tn_pick_rules){.max_size_amplification = options->max_size_amplification,
+                                  .size_ratio = options->size_ratio,
+                                  .trigger = options->compaction_trigger,
+                                  .num_levels = options->num_levels,
+                                  .force_level0 = options->force_up_level0,
+                                  .optimization_interval_ms = options->optimization_interval_ms,
+                                  .since_full_ms = -1,
+                                  .total_size_threshold = options->total_size_threshold,
+                                  .incremental_size_threshold =
+                                      options->incremental_size_threshold};
+}
+
+static void set_busy(const struct tn_slice_task *slice, bool busy)
+{
+    for (uint32_t i = 0; i < slice->compaction.file_count; i++) {
+        slice->compaction.files[i]->busy = busy;
+    }
+}
+
+/* Which files of the levels version a unit is, and where it goes. */
+struct unit {
+    struct tn_level_file *const *files;
+    uint32_t count;
+    int32_t output_level;
+    int32_t level_max;
+    int32_t behind; /* the highest level with files outside the unit, -1: none */
+};
+
+static tn_rc plan_compaction(struct tn_table *t, struct tn_bucket *bucket, struct unit unit,
+                             struct tn_err *err)
+{
+    struct tn_slice_task *slice = &t->slice;
+    struct tn_compact_spec spec = {.order = &t->order,
+                                   .read = &t->read,
+                                   .schemas = &t->schemas,
+                                   .schema = t->schema,
+                                   .options = &t->options,
+                                   .keys = &t->key_types,
+                                   .dir = bucket->dir,
+                                   .uuid = bucket->uuid,
+                                   .counter = &bucket->counter,
+                                   .output_level = unit.output_level,
+                                   .drop_deletes =
+                                       unit.output_level != 0 && unit.output_level >= unit.behind,
+                                   .to_last_level = unit.output_level == unit.level_max,
+                                   .block_size = t->env->block_size,
+                                   .row_size_max = t->env->row_size_max};
+    tn_arena_reset(&slice->arena, 0);
+    tn_rc rc = tn_compaction_begin(&slice->compaction, &spec, unit.files, unit.count, &slice->arena,
+                                   err);
+    if (rc == TN_OK) {
+        slice->bucket = bucket;
+        slice->held = bucket->levels;
+        slice->held->refs++;
+        slice->active = true;
+        bucket->compacting = true;
+        set_busy(slice, true);
+    }
+    return rc;
+}
+
+/* More runs than can be merged at once: the oldest of them go to the highest level, where nothing
+ * older is, and newer ones stay for the next time. */
+static struct unit oldest_runs(const struct tn_levels *levels, uint32_t run_count,
+                               int32_t level_max)
+{
+    uint32_t first = tn_levels_files_of(levels, run_count - MERGE_MAX);
+    return (struct unit){levels->files + first, levels->count - first, level_max, level_max, -1};
+}
+
+static struct unit pick_unit(const struct tn_table *t, const struct tn_bucket *bucket,
+                             const struct tn_run *runs, uint32_t count)
+{
+    struct tn_pick_rules rules = tn_table_pick_rules(&t->options);
+    if (bucket->last_full_ms >= 0) {
+        rules.since_full_ms = t->env->clock->vtable->now_ms(t->env->clock) - bucket->last_full_ms;
+    }
+    struct tn_pick pick =
+        t->spec.full ? tn_pick_full(runs, count, &rules) : tn_pick(runs, count, &rules);
+    int32_t level_max = tn_pick_level_max(runs, count, &rules);
+    if (pick.take > MERGE_MAX) {
+        return oldest_runs(bucket->levels, count, level_max);
+    }
+    uint32_t files = tn_levels_files_of(bucket->levels, pick.take);
+    return (struct unit){bucket->levels->files, files, pick.output_level, level_max,
+                         tn_levels_highest_behind(bucket->levels, files)};
+}
+
+/* By the numbers of their rows; without buckets all begin with 0, and time decides. */
+static void put_oldest_first(struct tn_level_file **files, uint32_t count,
+                             struct tn_level_file *file)
+{
+    uint32_t at = count;
+    for (; at > 0; at--) {
+        const struct tn_level_file *before = files[at - 1];
+        if (before->min_sequence != file->min_sequence
+                ? before->min_sequence < file->min_sequence
+                : before->creation_time_ms <= file->creation_time_ms) {
+            break;
+        }
+        files[at] = files[at - 1];
+    }
+    files[at] = file;
+}
+
+static tn_rc pick_append_unit(struct tn_table *t, struct tn_bucket *bucket, bool *picked,
+                              struct tn_err *err)
+{
+    const struct tn_levels *levels = bucket->levels;
+    uint32_t count = levels ? levels->count : 0;
+    struct tn_arena *scratch = t->env->arena;
+    size_t mark = tn_arena_mark(scratch);
+    void *memory;
+    tn_rc rc = tn_arena_need(scratch,
+                             (count + 1) * (sizeof(int64_t) + sizeof(struct tn_level_file *)),
+                             "an append bucket's files", &memory, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    int64_t *sizes = memory;
+    struct tn_level_file **files = (struct tn_level_file **)(void *)(sizes + count + 1);
+    for (uint32_t i = 0; i < count; i++) {
+        put_oldest_first(files, i, levels->files[i]);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        sizes[i] = files[i]->size;
+    }
+    struct tn_append_pick pick =
+        tn_pick_append(sizes, count, t->options.target_file_size,
+                       (uint32_t)t->options.min_file_num, t->spec.full);
+    *picked = pick.count > 0;
+    if (*picked) {
+        struct unit unit = {files + pick.first, pick.count, 0, -1, -1};
+        rc = plan_compaction(t, bucket, unit, err);
+    }
+    tn_arena_reset(scratch, mark);
+    return rc;
+}
+
+bool tn_work_pick(struct tn_table *table, struct tn_bucket *bucket)
+{
+    if (!table->keyed) {
+        struct tn_err append_err = {0};
+        bool picked = false;
+        tn_rc append_rc = pick_append_unit(table, bucket, &picked, &append_err);
+        if (append_rc != TN_OK) {
+            tn_table_fail(table, append_rc, &append_err);
+        }
+        return append_rc == TN_OK && picked;
+    }
+    struct tn_arena *scratch = table->env->arena;
+    size_t mark = tn_arena_mark(scratch);
+    uint32_t count = tn_levels_runs(bucket->levels, NULL, 0);
+    struct tn_err err = {0};
+    void *runs;
+    tn_rc rc = tn_arena_need(scratch, (count + 1) * sizeof(struct tn_run), "runs", &runs, &err);
+    struct unit unit = {0};
+    if (rc == TN_OK) {
+        (void)tn_levels_runs(bucket->levels, runs, count);
+        unit = pick_unit(table, bucket, runs, count);
+    }
+    tn_arena_reset(scratch, mark);
+    if (rc == TN_OK && unit.count > 0) {
+        rc = plan_compaction(table, bucket, unit, &err);
+    }
+    if (rc != TN_OK) {
+        tn_table_fail(table, rc, &err);
+    }
+    return rc == TN_OK && unit.count > 0;
+}
+
+static tn_rc slice_execute(struct tn_task *task, void *context, struct tn_err *err)
+{
+    struct tn_slice_task *slice = (struct tn_slice_task *)task;
+    if (slice->compaction.finished) {
+        return TN_OK;
+    }
+    return tn_compaction_slice(&slice->compaction, context, SLICE_SIZE, err);
+}
+
+static void slice_complete(struct tn_task *task, tn_rc rc)
+{
+    struct tn_slice_task *slice = (struct tn_slice_task *)task;
+    slice->under_way = false;
+    slice->table->counts.slices++;
+    if (rc != TN_OK) {
+        tn_work_abort_compaction(slice->table);
+        slice->table->compact_due = true;
+        tn_table_fail(slice->table, rc, &task->err);
+    }
+}
+
+void tn_work_slice(struct tn_table *table)
+{
+    struct tn_slice_task *slice = &table->slice;
+    slice->task = (struct tn_task){
+        .execute = slice_execute, .complete = slice_complete, .lane = TN_LANE_LONG};
+    slice->table = table;
+    slice->under_way = true;
+    tn_exec_submit(table->env->exec, &slice->task);
+}
+
+static void end_compaction(struct tn_table *t)
+{
+    struct tn_slice_task *slice = &t->slice;
+    set_busy(slice, false);
+    slice->bucket->compacting = false;
+    tn_levels_drop(t->env->levels, slice->held);
+    slice->held = NULL;
+    slice->active = false;
+}
+
+void tn_work_abort_compaction(struct tn_table *table)
+{
+    if (table->slice.active) {
+        tn_compaction_abort(&table->slice.compaction, table->env->io);
+        end_compaction(table);
+    }
+}
+
+/* A result belongs to the closing round if each of its sources is committed or in that round;
+ * nothing may be removed before it was added. */
+static struct tn_round *round_for_result(struct tn_table *t)
+{
+    const struct tn_slice_task *slice = &t->slice;
+    if (!t->closing || t->closing->state != TN_ROUND_DRAINING) {
+        return t->open;
+    }
+    for (uint32_t i = 0; i < slice->compaction.file_count; i++) {
+        int64_t round = slice->compaction.files[i]->round;
+        if (round != 0 && round != t->closing->number) {
+            return t->open;
+        }
+    }
+    return t->closing;
+}
+
+static bool has_room(const struct tn_slice_task *slice, const struct tn_round *round)
+{
+    size_t need = slice->compaction.file_count * (size_t)512;
+    for (const struct tn_compact_output *o = slice->compaction.outputs; o; o = o->next) {
+        const struct tn_file_meta *m = &o->meta;
+        need += ENTRY_SIZE_GUESS + m->min_key.size + m->max_key.size +
+                2 * (m->key_stats.min.size + m->value_stats.min.size + m->value_stats.max.size) +
+                16 * (size_t)m->value_stats.null_count_count;
+    }
+    return need < tn_arena_free(&round->arena);
+}
+
+/* One source leaves: out of the round where this very round made it, else as a removal. */
+static tn_rc remove_source(struct tn_table *t, struct tn_round *round,
+                           const struct tn_level_file *file, int32_t upgrade_level,
+                           struct tn_err *err)
+{
+    const struct tn_bucket *bucket = t->slice.bucket;
+    if (file->compacted && file->round == round->number) {
+        if (tn_round_upgrade_again(round, file, upgrade_level)) {
+            return TN_OK;
+        }
+        if (upgrade_level < 0 && tn_round_forget(round, file)) {
+            return tn_round_discard(round, bucket->dir, file->name, err);
+        }
+    }
+    return tn_round_remove(round, bucket->partition, bucket->number, file, upgrade_level, err);
+}
+
+/* An output of this round that is moved up within it: its entry just gets the other level. */
+static bool relevel_entry(struct tn_round *round, const struct tn_level_file *file,
+                          struct tn_level_file *moved, struct tn_heap *heap)
+{
+    for (struct tn_round_entry *e = round->compacted; e; e = e->next) {
+        if (e->file == file && !e->gone) {
+            e->entry.file.level = moved->level;
+            e->file = moved;
+            tn_level_file_hold(moved);
+            tn_level_file_drop(heap, (struct tn_level_file *)(uintptr_t)file);
+            return true;
+        }
+    }
+    return false;
+}
+
+static tn_rc move_up(struct tn_table *t, struct tn_round *round, struct tn_level_file *file,
+                     struct tn_err *err)
+{
+    int32_t level = t->slice.compaction.spec.output_level;
+    if (file->level == level) {
+        return TN_OK; /* it stays as it is */
+    }
+    struct tn_level_file *moved;
+    tn_rc rc = tn_level_file_move(t->env->levels, file, level, &moved, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    rc = tn_work_edit_levels(t, t->slice.bucket, &file, 1, &moved, 1, err);
+    bool own = file->compacted && file->round == round->number;
+    if (rc == TN_OK && !(own && relevel_entry(round, file, moved, t->env->levels))) {
+        rc = remove_source(t, round, file, level, err);
+    }
+    moved->round = round->number;
+    moved->compacted = true;
+    tn_level_file_drop(t->env->levels, moved);
+    return rc;
+}
+
+static tn_rc apply(struct tn_table *t, struct tn_round *round, struct tn_err *err)
+{
+    struct tn_slice_task *slice = &t->slice;
+    struct tn_compaction *c = &slice->compaction;
+    tn_rc rc = TN_OK;
+    for (uint32_t i = 0; rc == TN_OK && i < c->file_count; i++) {
+        if (c->upgraded[i]) {
+            rc = move_up(t, round, c->files[i], err);
+        } else {
+            rc = tn_work_edit_levels(t, slice->bucket, &c->files[i], 1, NULL, 0, err);
+            if (rc == TN_OK) {
+                rc = remove_source(t, round, c->files[i], -1, err);
+            }
+        }
+    }
+    for (struct tn_compact_output *o = c->outputs; rc == TN_OK && o; o = o->next) {
+        rc = tn_work_add_file(t, round, slice->bucket, &o->meta, true, err);
+        t->counts.compacted_bytes += (uint64_t)o->meta.file_size;
+    }
+    return rc;
+}
+
+bool tn_work_apply(struct tn_table *table)
+{
+    struct tn_round *round = round_for_result(table);
+    struct tn_err err = {0};
+    if (!has_room(&table->slice, round)) {
+        if (round == table->open && tn_round_empty(round)) {
+            tn_rc rc = tn_err_set(&err, TN_UNSUPPORTED, 0,
+                                  "%s: a compaction's result does not fit the memory of a round",
+                                  table->slice.compaction.spec.dir);
+            tn_work_abort_compaction(table);
+            tn_table_fail(table, rc, &err);
+        }
+        return false;
+    }
+    tn_rc rc = apply(table, round, &err);
+    if (rc != TN_OK) { /* half a result in the lists must never be committed */
+        (void)fprintf(stderr, "tarn: %s\n", err.text);
+    }
+    TN_CHECK(rc == TN_OK);
+    if (table->slice.compaction.spec.to_last_level) {
+        table->slice.bucket->last_full_ms = table->env->clock->vtable->now_ms(table->env->clock);
+    }
+    table->counts.compactions++;
+    end_compaction(table);
+    table->compact_due = true;
+    return true;
+}
