@@ -179,7 +179,7 @@ static void every_cut_leaves_a_table_with_all_that_was_reported(void)
                            .seeds = 2,
                            .deeper = 40,
                            .every = runs % 8 == 0 ? 1 : 4,
-                           .until = runs == 0 ? INFINITY : until};
+                           .until = runs == 0 ? (double)INFINITY : until};
         run_program(&run, &base);
         sim_disk_deinit(&base);
         if (run.problem) {
