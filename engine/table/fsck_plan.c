@@ -47,6 +47,35 @@ static void note_buckets(struct tn_fsck *f)
     f->by_row = f->options.bucket < 0 && !none;
 }
 
+/* Decoding mends a highestFieldId that is too small; the next column that Paimon adds would get an
+ * id that is taken. */
+static tn_rc check_highest(struct tn_fsck *f, const char *path, struct tn_err *err)
+{
+    struct tn_arena *arena = &f->worker->arena;
+    size_t mark = tn_arena_mark(arena);
+    struct tn_bytes text;
+    struct cJSON *json = NULL;
+    int64_t said = INT64_MAX;
+    int32_t real = -1;
+    tn_rc rc = tn_io_read_all(f->io, path, TN_SCHEMA_SIZE_MAX, arena, &text, err);
+    rc = rc == TN_OK ? tn_json_open(text, arena, &json, err) : rc;
+    if (rc == TN_OK) {
+        (void)tn_json_i64(tn_json_member(json, "highestFieldId"), &said);
+        tn_json_close(json);
+    }
+    for (uint32_t i = 0; i < f->newest.field_count; i++) {
+        real = f->newest.fields[i].id > real ? f->newest.fields[i].id : real;
+    }
+    tn_arena_reset(arena, mark);
+    if (rc != TN_OK) {
+        return tn_fsck_damage(f, path, NULL, rc, err);
+    }
+    return said < real
+               ? tn_fsck_problem(f, err, path, "highestFieldId %" PRId64 " below field id %" PRId32,
+                                 said, real)
+               : TN_OK;
+}
+
 /* Goes through all versions; the last good one stays. */
 static tn_rc check_schema(struct tn_fsck *f, int64_t id, bool *good, struct tn_err *err)
 {
@@ -64,6 +93,9 @@ static tn_rc check_schema(struct tn_fsck *f, int64_t id, bool *good, struct tn_e
     }
     if (*good && rc == TN_OK && f->newest.id != id) {
         rc = tn_fsck_problem(f, err, path, "holds id %" PRId64, f->newest.id);
+    }
+    if (*good && rc == TN_OK) {
+        rc = check_highest(f, path, err);
     }
     for (uint32_t i = 0; *good && rc == TN_OK && i < f->newest.primary_keys.count; i++) {
         const struct tn_field *key = &f->newest.fields[f->newest.primary_keys.index[i]];

@@ -67,13 +67,29 @@ tn_rc tn_fsck_reach_in(struct tn_fsck *f, const char *root, const char *dir, con
 
 /* ---- findings ---- */
 
-/* One finding is one line, whatever names a damaged file holds. */
+/* Bytes of the UTF-8 character at `text`, 0 where there is none. */
+static size_t character_size(const unsigned char *text)
+{
+    size_t size = text[0] < 0x80 ? 1 : text[0] < 0xc2 ? 0 : text[0] < 0xe0 ? 2 : 3;
+    size = text[0] < 0xf0 ? size : text[0] < 0xf5 ? 4 : 0;
+    for (size_t i = 1; i < size; i++) {
+        if ((text[i] & 0xc0) != 0x80) { /* its final zero is none, too */
+            return 0;
+        }
+    }
+    return size;
+}
+
+/* One finding is one line of UTF-8, whatever names a damaged file holds. */
 static void clean_line(char *text)
 {
-    for (; *text; text++) {
-        if ((unsigned char)*text < ' ' || *text == 0x7f) {
+    while (*text) {
+        size_t size = character_size((const unsigned char *)text);
+        if (size == 0 || (unsigned char)*text < ' ' || *text == 0x7f) {
             *text = '?';
+            size = 1;
         }
+        text += size;
     }
 }
 

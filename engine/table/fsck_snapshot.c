@@ -151,6 +151,23 @@ static tn_rc check_delta(struct subject *s, struct tn_err *err)
 
 /* ---- what else a snapshot names ---- */
 
+/* A branch begins with a snapshot of the main table, whose changelog goes with that one. */
+static tn_rc went_with_the_table(const struct subject *s, bool *gone, struct tn_err *err)
+{
+    struct tn_fsck *f = s->f;
+    size_t mark = tn_arena_mark(&f->worker->arena);
+    const char *path = tn_name_in(&f->worker->arena, f->root, TN_DIR_MANIFEST,
+                                  s->snapshot->changelog_manifest_list);
+    uint64_t size;
+    tn_rc rc = path ? f->io->vtable->stat(f->io, path, &size, err) : tn_fsck_no_path(f, err);
+    *gone = rc == TN_ABSENT && f->home != f->root;
+    if (*gone) {
+        rc = tn_fsck_note(f, err, s->path, "its changelog has expired in the main table");
+    }
+    tn_arena_reset(&f->worker->arena, mark);
+    return rc == TN_ABSENT ? TN_OK : rc;
+}
+
 static tn_rc check_changelog(const struct subject *s, struct tn_err *err)
 {
     const struct tn_snapshot *now = s->snapshot;
@@ -165,8 +182,12 @@ static tn_rc check_changelog(const struct subject *s, struct tn_err *err)
                                      now->changelog_record_count.value)
                    : TN_OK;
     }
-    tn_rc rc =
-        tn_fsck_walk(&walk, now->changelog_manifest_list, now->changelog_manifest_list_size, err);
+    bool gone;
+    tn_rc rc = went_with_the_table(s, &gone, err);
+    if (rc != TN_OK || gone) {
+        return rc;
+    }
+    rc = tn_fsck_walk(&walk, now->changelog_manifest_list, now->changelog_manifest_list_size, err);
     return rc == TN_OK && !walk.broken
                ? check_count(s, "changelogRecordCount", now->changelog_record_count, walk.rows, err)
                : rc;
@@ -192,6 +213,7 @@ static tn_rc check_statistics(const struct subject *s, struct tn_err *err)
     if (rc == TN_OK) {
         rc = tn_io_read_all(f->io, path, STATISTICS_SIZE_MAX, arena, &text, err);
         rc = rc == TN_OK ? tn_json_open(text, arena, &json, err) : rc;
+        rc = rc == TN_INVALID ? TN_UNSUPPORTED : rc; /* too large to be looked at */
         tn_json_close(json);
         rc = tn_fsck_damage(f, path, NULL, rc, err);
     }

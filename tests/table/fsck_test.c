@@ -1,0 +1,319 @@
+/* fsck on simulated disks: tables of the writer are clean, also what a cut left of them; damage of
+ * any byte ends neither the process nor the check; errors of the device are no findings. */
+#include "table/fsck.h"
+
+#include <time.h>
+
+#include "bed.h"
+
+enum { HEAP_SIZE = 256 << 10, TABLES = 40, CUTS = 6, FLIPS = 30, ROUNDS = 5 };
+
+static struct bed_engine engine;
+static struct bed_scenario scenario;
+static struct tn_heap heap;
+static unsigned char heap_memory[HEAP_SIZE];
+
+static uint64_t seed_of_test(void)
+{
+    const char *text = getenv("SEED");
+    return text && *text ? strtoull(text, NULL, 10) : 1;
+}
+
+struct found {
+    struct tn_fsck_result result;
+    struct tn_err err;
+    uint32_t hints;  /* problems of hints and of the writer's consumer */
+    char first[600]; /* problem of anything else */
+};
+
+static tn_rc note(void *user, enum tn_fsck_kind kind, const char *file, const char *text,
+                  struct tn_err *err)
+{
+    (void)err;
+    struct found *found = user;
+    bool hint = kind == TN_FSCK_PROBLEM && (strstr(file, "/LATEST") || strstr(file, "/EARLIEST") ||
+                                            strstr(file, "/consumer/"));
+    found->hints += hint;
+    if (kind == TN_FSCK_PROBLEM && !hint && found->first[0] == 0) {
+        (void)snprintf(found->first, sizeof found->first, "%s: %s", file, text);
+    }
+    return TN_OK;
+}
+
+/* Whatever the outcome, all memory is given back. */
+static tn_rc check_disk(struct sim_disk *disk, size_t heap_size, bool orphans, struct found *found)
+{
+    *found = (struct found){0};
+    bed_engine_start(&engine, &disk->io, 1);
+    tn_heap_init(&heap, heap_memory, heap_size, false);
+    size_t used = heap.used;
+    struct tn_worker *worker = &engine.workers[TN_LANE_LONG];
+    size_t mark = tn_arena_mark(&worker->arena);
+    struct tn_fsck_spec spec = {.root = BED_ROOT,
+                                .worker = worker,
+                                .arena = &engine.own,
+                                .heap = &heap,
+                                .orphans = orphans,
+                                .each = note,
+                                .user = found};
+    tn_rc rc = tn_fsck(&spec, &found->result, &found->err);
+    CHECK(heap.used == used);
+    CHECK(tn_arena_mark(&worker->arena) == mark && tn_arena_mark(&engine.own) == 0);
+    tn_heap_deinit(&heap);
+    return rc;
+}
+
+/* Hints and the writer's consumer are not synced: a cut may leave them torn, and the next start or
+ * commit writes them anew. */
+static void check_clean(struct sim_disk *disk, bool cut, uint64_t seed)
+{
+    struct found found;
+    tn_rc rc = check_disk(disk, HEAP_SIZE, !cut, &found);
+    CHECK_OK(rc, found.err);
+    uint32_t problems = found.result.problems - (cut ? found.hints : 0);
+    if (problems > 0) {
+        (void)fprintf(stderr, "SEED=%llu: %s\n", (unsigned long long)seed, found.first);
+    }
+    CHECK(problems == 0 && found.result.unchecked == 0);
+}
+
+/* A disk with the table of a seed, all of its rows written, or as many as there were calls for. */
+static void make_disk(struct sim_disk *disk, uint64_t seed, uint64_t cut_call)
+{
+    sim_disk_init(disk, BED_DISK_SIZE);
+    bed_scenario_init(&scenario, seed, ROUNDS);
+    bed_create(&engine, &disk->io, &scenario);
+    bed_engine_start(&engine, &disk->io, seed);
+    struct bed_writer writer = {.engine = &engine, .scenario = &scenario, .who = "a test"};
+    if (cut_call > 0) {
+        sim_disk_cut_at(disk, disk->calls + cut_call);
+    }
+    tn_rc rc = bed_write(&writer);
+    if (cut_call == 0) {
+        CHECK_OK(rc, writer.err);
+    }
+}
+
+/* Looks at tables of all shapes that the bed draws: buckets, partitions, levels, expired ones. */
+static void tables_of_the_writer_are_clean(void)
+{
+    for (uint64_t i = 0; i < TABLES; i++) {
+        struct sim_disk disk;
+        make_disk(&disk, seed_of_test() + i, 0);
+        check_clean(&disk, false, seed_of_test() + i);
+        sim_disk_deinit(&disk);
+    }
+}
+
+/* Looks before anything is recovered. */
+static void what_a_cut_leaves_is_clean(void)
+{
+    uint64_t random = seed_of_test();
+    for (uint64_t i = 0; i < (uint64_t)TABLES * CUTS; i++) {
+        struct sim_disk disk;
+        uint64_t seed = random_next(&random);
+        make_disk(&disk, seed, 1 + random_below(&random, 400));
+        sim_disk_reboot(&disk, random_next(&random));
+        check_clean(&disk, true, seed);
+        sim_disk_deinit(&disk);
+    }
+}
+
+/* ---- damage ---- */
+
+struct names {
+    struct sim_disk *disk;
+    char folders[64][200];
+    uint32_t folder_count;
+    char files[512][300];
+    uint32_t file_count;
+    const char *at;
+};
+
+static tn_rc add_name(void *user, const char *name, bool is_dir, struct tn_err *err)
+{
+    (void)err;
+    struct names *names = user;
+    if (is_dir && names->folder_count < COUNT(names->folders)) {
+        (void)snprintf(names->folders[names->folder_count++], sizeof names->folders[0], "%s%s/",
+                       names->at, name);
+    } else if (!is_dir && names->file_count < COUNT(names->files)) {
+        (void)snprintf(names->files[names->file_count++], sizeof names->files[0], "%s%s", names->at,
+                       name);
+    }
+    return TN_OK;
+}
+
+static void list_files(struct sim_disk *disk, struct names *names)
+{
+    struct tn_err err;
+    *names = (struct names){.disk = disk, .folder_count = 1};
+    (void)snprintf(names->folders[0], sizeof names->folders[0], "%s/", BED_ROOT);
+    for (uint32_t i = 0; i < names->folder_count; i++) {
+        names->at = names->folders[i];
+        tn_rc rc = disk->io.vtable->list(&disk->io, names->at, add_name, names, &err);
+        CHECK_OK(rc, err);
+    }
+}
+
+static void change_file(struct sim_disk *disk, const char *path, uint64_t *random)
+{
+    static unsigned char memory[1 << 20];
+    struct tn_arena arena;
+    struct tn_bytes bytes;
+    struct tn_err err;
+    tn_arena_init(&arena, memory, sizeof memory);
+    tn_rc rc = tn_io_read_all(&disk->io, path, sizeof memory / 2, &arena, &bytes, &err);
+    CHECK_OK(rc, err);
+    if (bytes.size == 0) {
+        return;
+    }
+    unsigned char *data = memory + (bytes.data - memory);
+    if (random_below(random, 4) == 0) {
+        bytes.size = random_below(random, (uint32_t)bytes.size);
+    } else {
+        data[random_below(random, (uint32_t)bytes.size)] ^=
+            (unsigned char)(1U << random_below(random, 8));
+    }
+    rc = disk->io.vtable->unlink(&disk->io, path, &err);
+    CHECK_OK(rc, err);
+    rc = tn_io_write_new(&disk->io, path, bytes, &err);
+    CHECK_OK(rc, err);
+}
+
+/* A file is cut or changed in one bit; the check comes to its end, or says what it can't check. */
+static void any_damage_is_survived(void)
+{
+    static struct names names;
+    uint64_t random = seed_of_test();
+    for (uint32_t i = 0; i < TABLES / 4; i++) {
+        struct sim_disk good;
+        make_disk(&good, random_next(&random), 0);
+        list_files(&good, &names);
+        for (uint32_t j = 0; j < FLIPS; j++) {
+            struct sim_disk disk;
+            struct found found;
+            sim_disk_clone(&disk, &good);
+            change_file(&disk, names.files[random_below(&random, names.file_count)], &random);
+            tn_rc rc = check_disk(&disk, HEAP_SIZE, true, &found);
+            CHECK(rc == TN_OK || rc == TN_UNSUPPORTED || rc == TN_AGAIN || rc == TN_INVALID);
+            CHECK((found.result.problems > found.hints) == (found.first[0] != 0));
+            sim_disk_deinit(&disk);
+        }
+        sim_disk_deinit(&good);
+    }
+}
+
+/* Each file but those that hold nothing for readers is missed. */
+static void a_missing_file_is_a_problem(void)
+{
+    static struct names names;
+    uint64_t random = seed_of_test();
+    struct sim_disk good;
+    make_disk(&good, random_next(&random), 0);
+    list_files(&good, &names);
+    for (uint32_t i = 0; i < names.file_count; i++) {
+        struct sim_disk disk;
+        struct found found;
+        struct tn_err err;
+        bool data = strstr(names.files[i], "/manifest/") || strstr(names.files[i], "/bucket-");
+        sim_disk_clone(&disk, &good);
+        tn_rc rc = disk.io.vtable->unlink(&disk.io, names.files[i], &err);
+        CHECK_OK(rc, err);
+        rc = check_disk(&disk, HEAP_SIZE, false, &found);
+        CHECK(!data || (rc == TN_OK && found.result.problems > 0));
+        sim_disk_deinit(&disk);
+    }
+    sim_disk_deinit(&good);
+}
+
+/* Fails each call of a whole check in turn. */
+static void an_error_of_the_device_is_no_finding(void)
+{
+    struct sim_disk disk;
+    struct found found;
+    make_disk(&disk, seed_of_test(), 0);
+    uint64_t before = disk.calls;
+    check_clean(&disk, false, seed_of_test());
+    uint64_t calls = disk.calls - before;
+    for (uint64_t call = 1; call <= calls; call++) {
+        sim_disk_fail_call(&disk, disk.calls + call, TN_IO);
+        tn_rc rc = check_disk(&disk, HEAP_SIZE, true, &found);
+        CHECK(rc == TN_IO || found.result.problems == 0);
+        CHECK(found.result.problems == 0);
+    }
+    sim_disk_deinit(&disk);
+}
+
+/* From nothing to enough. */
+static void little_memory_is_an_answer(void)
+{
+    struct sim_disk disk;
+    struct found found;
+    bool refused = false;
+    make_disk(&disk, seed_of_test(), 0);
+    for (size_t size = 256; size <= HEAP_SIZE; size += size / 8) {
+        tn_rc rc = check_disk(&disk, size, true, &found);
+        CHECK(rc == TN_OK || rc == TN_AGAIN);
+        CHECK(found.result.problems == 0);
+        CHECK(rc == TN_OK || strstr(found.err.text, "fsck: "));
+        refused = refused || rc == TN_AGAIN;
+    }
+    CHECK(refused);
+    sim_disk_deinit(&disk);
+}
+
+/* The simulator calls it for every state that it looks at. */
+static void a_tiny_table_takes_little_time(void)
+{
+    struct sim_disk disk;
+    struct found found;
+    struct timespec from;
+    struct timespec to;
+    enum { TURNS = 50 };
+    make_disk(&disk, seed_of_test(), 0);
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
+    for (int i = 0; i < TURNS; i++) {
+        tn_rc rc = check_disk(&disk, HEAP_SIZE, false, &found);
+        CHECK_OK(rc, found.err);
+    }
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
+    double ms =
+        ((double)(to.tv_sec - from.tv_sec) * 1e3 + (double)(to.tv_nsec - from.tv_nsec) / 1e6) /
+        TURNS;
+    (void)printf("%u snapshots, %llu data files: %.2f ms\n", found.result.snapshots,
+                 (unsigned long long)found.result.data_files, ms);
+    CHECK(ms < 100); /* under sanitizers, too */
+    sim_disk_deinit(&disk);
+}
+
+static const struct test tests[] = {
+    TEST(tables_of_the_writer_are_clean),
+    TEST(what_a_cut_leaves_is_clean),
+    TEST(any_damage_is_survived),
+    TEST(a_missing_file_is_a_problem),
+    TEST(an_error_of_the_device_is_no_finding),
+    TEST(little_memory_is_an_answer),
+    TEST(a_tiny_table_takes_little_time),
+};
+
+/* As small as a board's: in debug builds a heap fills what is left of it at each step. */
+static void use_small_heaps(void)
+{
+    static unsigned char memory[2][192 << 10];
+    static struct tn_heap heaps[2];
+    for (int i = 0; i < 2; i++) {
+        tn_heap_init(&heaps[i], memory[i], sizeof memory[i], false);
+    }
+    tn_avro_use_heap(&heaps[0]);
+    tn_json_use_heap(&heaps[1]);
+}
+
+int main(int argc, char **argv)
+{
+    bed_engine_make(&engine);
+    use_small_heaps();
+    int rc = run_tests(argc, argv, tests, COUNT(tests));
+    bed_engine_free(&engine);
+    return rc;
+}
