@@ -106,8 +106,8 @@ static tn_rc add_options(struct tn_arena *arena, struct tn_schema *schema, struc
 
 static tn_rc schema_from_flags(struct tn_arena *arena, struct tn_schema *schema, struct tn_err *err)
 {
-    const char *primary[SPLIT_MAX];
-    const char *partition[SPLIT_MAX];
+    static const char *primary[SPLIT_MAX];
+    static const char *partition[SPLIT_MAX];
     uint32_t primary_count;
     uint32_t partition_count;
     *schema = (struct tn_schema){.version = 3, .comment = o.comment};

@@ -70,6 +70,8 @@ struct write {
     bool at_end;
     uint64_t rows; /* of all inputs so far: what `committed` counts */
     uint64_t rows_cut;
+    uint64_t record_offset; /* where the record at hand begins */
+    uint64_t record_line;
     uint64_t dead;
     uint64_t rows_said; /* by the last `committed` line */
     uint64_t stalls_said;
@@ -221,32 +223,56 @@ static tn_rc cut(struct write *w, struct tn_err *err)
     return rc;
 }
 
-/* OK with `*dead`: this row can't be taken, the text says why. */
-static tn_rc put(struct write *w, struct tn_row row, enum tn_row_kind kind, bool *dead,
-                 struct tn_err *err)
-{
-    for (;;) {
-        tn_rc rc = tn_table_put(w->table, row, kind, err);
-        *dead = rc == TN_INVALID;
-        if (rc != TN_AGAIN) {
-            return *dead ? TN_OK : rc;
-        }
-        rc = tn_table_turn(w->table, true, err);
-        if (rc != TN_OK) {
-            return rc;
-        }
-    }
-}
-
-static tn_rc note_position(struct write *w, struct tn_err *err)
+static tn_rc note_position_at(struct write *w, uint64_t offset, uint64_t line, struct tn_err *err)
 {
     if (!w->source.seekable || o.user) {
         return TN_OK;
     }
     char text[TN_SOURCE_IDENTITY_SIZE + 48];
-    (void)snprintf(text, sizeof text, "%s:%" PRIu64 ":%" PRIu64, w->source.identity, w->offset,
-                   w->line);
+    (void)snprintf(text, sizeof text, "%s:%" PRIu64 ":%" PRIu64, w->source.identity, offset, line);
     return tn_table_position(w->table, w->source_key, text, err);
+}
+
+static tn_rc note_position(struct write *w, struct tn_err *err)
+{
+    return note_position_at(w, w->offset, w->line, err);
+}
+
+/* No work is left that would make room: the rows so far are committed, so that their buckets can be
+ * closed. The record at hand belongs to the next commit. */
+static tn_rc make_room(struct write *w, uint32_t stuck, struct tn_err *err)
+{
+    if (stuck > 1 || o.user) { /* closing buckets did not help, or there is to be one commit only */
+        return tn_err_set(err, TN_UNSUPPORTED, 0, "%s%s", err->text,
+                          o.user ? "; without --commit-id it would be several commits" : "");
+    }
+    tn_rc rc = note_position_at(w, w->record_offset, w->record_line, err);
+    if (rc == TN_OK) {
+        rc = cut(w, err);
+    }
+    while (rc == TN_OK && !tn_table_idle(w->table)) {
+        rc = tn_table_turn(w->table, true, err);
+    }
+    tn_table_release(w->table);
+    return rc;
+}
+
+/* OK with `*dead`: this row can't be taken, the text says why. */
+static tn_rc put(struct write *w, struct tn_row row, enum tn_row_kind kind, bool *dead,
+                 struct tn_err *err)
+{
+    for (uint32_t stuck = 0;;) {
+        tn_rc rc = tn_table_put(w->table, row, kind, err);
+        *dead = rc == TN_INVALID;
+        if (rc != TN_AGAIN) {
+            return *dead ? TN_OK : rc;
+        }
+        rc = tn_table_idle(w->table) ? make_room(w, stuck++, err)
+                                     : tn_table_turn(w->table, true, err);
+        if (rc != TN_OK) {
+            return rc;
+        }
+    }
 }
 
 static bool cut_is_due(struct write *w)
@@ -290,6 +316,8 @@ static tn_rc eat(struct write *w, struct tn_err *err)
         tn_rc rc =
             tn_decoder_next(w->decoder, (struct tn_bytes){w->buffer + w->begin, w->end - w->begin},
                             w->at_end, &d, &eaten, err);
+        w->record_offset = w->offset;
+        w->record_line = w->line;
         w->begin += eaten;
         w->offset += eaten;
         if (rc == TN_OK) {

@@ -1,9 +1,12 @@
 #include "app/reader.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "app/suggest.h"
 #include "file/names.h"
+
+enum { NAMES_MAX = 128 }; /* columns that are looked at for the one that was meant */
 
 struct tn_reader_at tn_reader_at;
 
@@ -22,10 +25,16 @@ tn_rc tn_reader_time(const char *flag, const char *text, int64_t *ms, struct tn_
 {
     struct tn_type type = {.kind = TN_TYPE_TIMESTAMP_LTZ, .nullable = true, .precision = 9};
     unsigned char scratch[64];
+    char whole[32];
     struct tn_buf buf;
     tn_buf_init(&buf, scratch, sizeof scratch);
     struct tn_value value;
-    tn_rc rc = tn_value_parse(&type, TN_EPOCH_MS, tn_bytes_of(text), &buf, &value, err);
+    bool day = strlen(text) == sizeof "2026-01-31" - 1 && text[4] == '-';
+    if (day) { /* its first moment */
+        (void)snprintf(whole, sizeof whole, "%s 00:00:00", text);
+    }
+    tn_rc rc =
+        tn_value_parse(&type, TN_EPOCH_MS, tn_bytes_of(day ? whole : text), &buf, &value, err);
     if (rc != TN_OK) {
         return tn_err_in(err, "%s", flag);
     }
@@ -180,8 +189,9 @@ tn_rc tn_reader_plan(struct tn_reader *reader, struct tn_plan *plan, struct tn_k
 static tn_rc unknown_column(const struct tn_reader *reader, struct tn_bytes name,
                             struct tn_err *err)
 {
-    const char *names[256];
-    uint32_t count = reader->schema->field_count < 256 ? reader->schema->field_count : 256;
+    const char *names[NAMES_MAX];
+    uint32_t count =
+        reader->schema->field_count < NAMES_MAX ? reader->schema->field_count : NAMES_MAX;
     for (uint32_t i = 0; i < count; i++) {
         names[i] = reader->schema->fields[i].name;
     }
