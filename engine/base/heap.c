@@ -83,37 +83,44 @@ static void unlink_free(struct tn_heap *heap, struct tn_heap_tag *tag)
     }
 }
 
-/* Makes [tag, tag + size) one free piece, joined with its free neighbours. */
-static void free_piece(struct tn_heap *heap, struct tn_heap_tag *tag, size_t size)
+/* Makes [tag, tag + size) one free piece, joined with its free neighbours. Its first `dirty` bytes
+ * are somebody's old ones; the others are poisoned already, as those of a free piece are. */
+static void free_piece(struct tn_heap *heap, struct tn_heap_tag *tag, size_t size, size_t dirty)
 {
-    tn_unpoison(tag, size);
+    tn_unpoison(tag, PIECE_SIZE_MIN); /* tag and links */
+    if (dirty > PIECE_SIZE_MIN) {
+        tn_poison((unsigned char *)tag + PIECE_SIZE_MIN, dirty - PIECE_SIZE_MIN);
+    }
     set_size(tag, size, 0);
     struct tn_heap_tag *next = behind(tag);
     if (!is_taken(next)) {
         unlink_free(heap, next);
         size += size_of(next);
+        tn_poison(next, PIECE_SIZE_MIN);
     }
     if (tag->size_before > 0 && !is_taken(before(tag))) {
+        struct tn_heap_tag *joined = tag;
         tag = before(tag);
         unlink_free(heap, tag);
         size += size_of(tag);
+        tn_poison(joined, PIECE_SIZE_MIN);
     }
-    tn_unpoison(tag, size); /* the payloads of the neighbours, which hold their old tags */
     set_size(tag, size, 0);
-    tn_poison(links_of(tag) + 1, size - sizeof *tag - sizeof(struct links));
     link_free(heap, tag);
 }
 
-/* Marks the first `size` bytes of a piece taken that is on no list and has `whole` bytes. */
-static void take_piece(struct tn_heap *heap, struct tn_heap_tag *tag, size_t whole, size_t size)
+/* Marks the first `size` bytes of a piece taken that is on no list and has `whole` bytes, the first
+ * `dirty` of which are not poisoned. */
+static void take_piece(struct tn_heap *heap, struct tn_heap_tag *tag, size_t whole, size_t size,
+                       size_t dirty)
 {
-    tn_unpoison(tag, whole);
     if (whole - size < PIECE_SIZE_MIN) {
         size = whole;
     }
+    tn_unpoison(tag, size < whole ? size + PIECE_SIZE_MIN : size);
     set_size(tag, size, TAKEN);
     if (size < whole) {
-        free_piece(heap, behind(tag), whole - size);
+        free_piece(heap, behind(tag), whole - size, dirty > size ? dirty - size : 0);
     }
     heap->used += size;
     if (heap->used > heap->peak) {
@@ -133,7 +140,7 @@ static void become_empty(struct tn_heap *heap)
     first->size_before = 0;
     size -= sizeof *first; /* the tag of the end: taken, so that nothing joins with it */
     tag_at((unsigned char *)first + size)->size = sizeof *first | TAKEN;
-    free_piece(heap, first, size);
+    free_piece(heap, first, size, size);
 }
 
 /* The bytes of a piece with room for `size`, or 0 when that is absurd. */
@@ -158,7 +165,7 @@ static void *take(struct tn_heap *heap, size_t size)
         return NULL;
     }
     unlink_free(heap, tag);
-    take_piece(heap, tag, size_of(tag), need);
+    take_piece(heap, tag, size_of(tag), need, PIECE_SIZE_MIN);
     return tag + 1;
 }
 
@@ -178,7 +185,7 @@ static void give(struct tn_heap *heap, void *block)
 {
     struct tn_heap_tag *tag = taken_tag(heap, block);
     heap->used -= size_of(tag);
-    free_piece(heap, tag, size_of(tag));
+    free_piece(heap, tag, size_of(tag), size_of(tag));
 }
 
 /* Shrinks, or grows into the free piece behind; false when that isn't enough. */
@@ -191,11 +198,13 @@ static bool resize_in_place(struct tn_heap *heap, struct tn_heap_tag *tag, size_
         return false;
     }
     heap->used -= whole;
+    size_t dirty = whole;
     if (joins) {
         unlink_free(heap, next);
         whole += size_of(next);
+        dirty += PIECE_SIZE_MIN;
     }
-    take_piece(heap, tag, whole, need);
+    take_piece(heap, tag, whole, need, dirty);
     return true;
 }
 
