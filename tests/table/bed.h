@@ -35,7 +35,7 @@ enum {
     BED_DISK_SIZE = 64 << 20,
     BED_BLOCK_SIZE = 4096,
     BED_KEYS = 12,
-    BED_ROWS_MAX = 512,
+    BED_ROWS_MAX = 1024,
     BED_ROUNDS_MAX = 16,
     BED_VALUE_MAX = 400, /* bytes of a text */
     BED_RETRIES = 3,
@@ -47,6 +47,8 @@ struct bed_engine {
     struct tn_env env;
     struct tn_worker workers[TN_LANE_COUNT];
     struct tn_exec_inline exec;
+    _Alignas(max_align_t) unsigned char threads[TN_EXEC_THREADS_SIZE];
+    void *contexts[TN_LANE_COUNT];
     struct tn_heap levels;
     struct tn_arena table;
     struct tn_arena own; /* the test's, for reading */
@@ -107,18 +109,19 @@ static __attribute__((unused, noinline)) void bed_engine_free(struct bed_engine 
     free(engine->memory);
 }
 
-/* A process that starts: on this disk, with nothing in memory. */
-static __attribute__((unused, noinline)) void bed_engine_start(struct bed_engine *engine,
-                                                               struct tn_io *io, uint64_t seed)
+/* A process that starts: on this disk, with nothing in memory. `clock` NULL: the engine's own, with
+ * the seed. */
+static __attribute__((unused, noinline)) void
+bed_engine_begin(struct bed_engine *engine, struct tn_io *io, struct tn_clock *clock, uint64_t seed)
 {
-    void *contexts[TN_LANE_COUNT];
     sim_clock_init(&engine->clock, seed);
+    clock = clock ? clock : &engine->clock.clock;
     for (int lane = 0; lane < TN_LANE_COUNT; lane++) {
         struct tn_worker *worker = &engine->workers[lane];
         tn_arena_reset(&worker->arena, engine->marks[lane]);
         worker->io = io;
-        worker->clock = &engine->clock.clock;
-        contexts[lane] = worker;
+        worker->clock = clock;
+        engine->contexts[lane] = worker;
         engine->env.workers[lane] = worker;
     }
     if (engine->levels_made) {
@@ -126,16 +129,62 @@ static __attribute__((unused, noinline)) void bed_engine_start(struct bed_engine
     }
     tn_heap_init(&engine->levels, engine->window + BED_WINDOW_SIZE, BED_LEVELS_SIZE, true);
     engine->levels_made = true;
-    tn_exec_inline_open(&engine->exec, contexts);
     tn_arena_reset(&engine->table, 0);
     tn_arena_reset(&engine->own, 0);
     engine->env.io = io;
-    engine->env.clock = &engine->clock.clock;
-    engine->env.exec = &engine->exec.exec;
+    engine->env.clock = clock;
     engine->env.levels = &engine->levels;
     engine->env.arena = &engine->table;
     engine->env.block_size = BED_BLOCK_SIZE;
     engine->env.row_size_max = 4096;
+}
+
+static __attribute__((unused, noinline)) void bed_engine_start(struct bed_engine *engine,
+                                                               struct tn_io *io, uint64_t seed)
+{
+    bed_engine_begin(engine, io, NULL, seed);
+    tn_exec_inline_open(&engine->exec, engine->contexts);
+    engine->env.exec = &engine->exec.exec;
+}
+
+/* The same with a thread a lane, on the system's clock; ends with bed_engine_stop. */
+static __attribute__((unused, noinline)) void bed_engine_start_threads(struct bed_engine *engine,
+                                                                       struct tn_io *io)
+{
+    struct tn_err err;
+    bed_engine_begin(engine, io, &tn_clock_system, 0);
+    tn_rc rc = tn_exec_threads_open(engine->threads, engine->contexts, &engine->env.exec, &err);
+    CHECK_OK(rc, err);
+}
+
+static __attribute__((unused, noinline)) void bed_engine_stop(struct bed_engine *engine)
+{
+    engine->env.exec->vtable->close(engine->env.exec);
+}
+
+static inline tn_rc bed_no_sync(struct tn_io *io, const char *const *paths, uint32_t count,
+                                struct tn_err *err)
+{
+    (void)io;
+    (void)paths;
+    (void)count;
+    (void)err;
+    return TN_OK;
+}
+
+/* Real files without barriers: for tests that are about something else and make many commits. */
+static __attribute__((unused, noinline)) void bed_open_files(struct tn_io_posix *posix,
+                                                             const char *root)
+{
+    static struct tn_io_vtable vtable;
+    struct tn_err err;
+    tn_rc rc = tn_io_posix_open(posix, root, &err);
+    CHECK_OK(rc, err);
+    if (!vtable.sync) {
+        vtable = *posix->io.vtable;
+        vtable.sync = bed_no_sync;
+    }
+    posix->io.vtable = &vtable;
 }
 
 /* ---- a scenario ---- */
