@@ -14,7 +14,7 @@ from pathlib import Path
 
 BUILD = Path(sys.argv[1])
 ROOT = Path(__file__).resolve().parents[2]
-TARN = ROOT / "build/host/tarn"
+TARN = Path(os.environ.get("TARN", ROOT / "build/host/tarn"))
 ROWS = {w: int(os.environ.get(w, n)) for w, n in (("W1", 1000000), ("W2", 2000000), ("W3", 0), ("W4", 0))}
 # Issue: what tarn's CPU a row may be of the Java peer's in the same run.
 GOALS = {"W1": 1 / 3, "W2": 1 / 4}

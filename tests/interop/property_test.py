@@ -130,7 +130,9 @@ def file_options(rng, table):
     maybe(0.1, "file.suffix.include.compression", "true")
     maybe(0.1, "write-buffer-size", "1 mb")
     if table.partition:
-        maybe(0.5, "partition.legacy-name", "false", "true")
+        # The new names of an instant depend on the zone of whoever writes.
+        instants = any(table.types[table.index(n)].name == "TIMESTAMP_LTZ" for n in table.partition)
+        maybe(0.5, "partition.legacy-name", "true" if instants else "false", "true")
         maybe(0.1, "partition.default-name", "__nothing__")
     if rng.random() < 0.4:
         table.options["snapshot.num-retained.min"] = str(rng.choice([1, 2]))
@@ -394,7 +396,9 @@ class Case:
     def learn(self, base, records, result, last):
         """What each new snapshot must hold, from what tarn reported."""
         reports = [(int(s), int(n)) for s, n in COMMITTED.findall(result.err)]
-        if not reports or reports[-1][1] != len(records.texts):
+        # Dead letters alone need no commit.
+        done = reports[-1][1] if reports else 0
+        if any(records.records[done:]):
             raise peer.Failure("%d records, but the last commit reported is %s: %s" % (len(records.texts), reports[-1:], result.err[-2000:]))
         done = 0
         for snapshot, rows in reports:
@@ -447,8 +451,8 @@ class Case:
         # Java's writer compacts nothing on request in such tables.
         passive = self.table.flag("write-only") or self.table.options["bucket"] == "-1"
         how = rng.choice(["auto", "auto", "none"] + ([] if passive else ["full"]))
-        # Codecs that tarn reads and does not write.
-        options = ["--option", "file.compression=" + rng.choice(["snappy", "bzip2"])] if rng.random() < 0.2 else []
+        # A codec that tarn reads and does not write.
+        options = ["--option", "file.compression=snappy"] if rng.random() < 0.2 else []
         self.log("oracle write %s --compact %s %s" % (path, how, options))
         self.java.run("write", self.warehouse, TABLE, path, "--compact", how, *options).ok("oracle write")
         self.foreign = True
