@@ -5,6 +5,7 @@
 #include "app/cmd.h"
 #include "app/lake.h"
 #include "app/output.h"
+#include "app/suggest.h"
 #include "file/names.h"
 
 static struct {
@@ -62,12 +63,24 @@ static tn_rc print_plan(struct tn_app *app, const struct tn_delta_result *result
     return rc == TN_OK ? tn_output_close(&output, err) : rc;
 }
 
+/* Before a folder is made for nothing. */
+static tn_rc find_table(struct tn_app *app, const char *table, const char **root,
+                        struct tn_err *err)
+{
+    uint64_t size;
+    tn_rc rc = tn_name_table_root(&app->table, table, root, err);
+    if (rc == TN_OK) {
+        rc = app->posix.io.vtable->stat(&app->posix.io, *root, &size, err);
+    }
+    return rc == TN_ABSENT ? tn_suggest_table(app, table, err) : rc;
+}
+
 static tn_rc sync_to(struct tn_app *app, const char *table, const char *where, struct tn_err *err)
 {
     static struct tn_lake lake;
     struct tn_delta_result result = {0};
     struct tn_delta_spec spec = {.dry_run = o.dry_run};
-    tn_rc rc = tn_name_table_root(&app->table, table, &spec.root, err);
+    tn_rc rc = find_table(app, table, &spec.root, err);
     if (rc == TN_OK) {
         rc = tn_lake_open(&lake, app, where, table, !o.dry_run, err);
     }

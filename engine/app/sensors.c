@@ -15,8 +15,9 @@ const char tn_sensors_schema[] =
     "\"comment\":\"simulated sensors\"}";
 
 enum {
-    LATE_PERCENT = 5,
-    DELETED_PERCENT = 2,
+    DELETES_EACH = 5, /* every fifth sensor deletes, the others come late */
+    DELETED_PERCENT = 10,
+    LATE_PERCENT = 6,
     LATE_MAX = 20 * 1000, /* records: ten minutes of the sensors' time */
     A_MINUTE = 2000,      /* records; four for each sensor */
     GATEWAYS = 7,
@@ -42,10 +43,11 @@ void tn_sensors_record(uint64_t number, struct tn_buf *buf)
 {
     uint64_t state = number * 0x2545f4914f6cdd1dU;
     uint32_t sensor = below(&state, TN_SENSORS_COUNT);
-    uint64_t late = below(&state, 100) < LATE_PERCENT ? 1 + below(&state, LATE_MAX) : 0;
+    bool deletes = sensor % DELETES_EACH == 0;
+    uint64_t late = !deletes && below(&state, 100) < LATE_PERCENT ? 1 + below(&state, LATE_MAX) : 0;
     uint64_t sequence = number > late ? number - late : 0;
     int64_t ts = EPOCH_MS + (int64_t)(sequence / A_MINUTE) * 60 * 1000;
-    bool deleted = below(&state, 100) < DELETED_PERCENT;
+    bool deleted = deletes && below(&state, 100) < DELETED_PERCENT;
     /* hundredths of a degree, the sum of three draws around 21 */
     uint32_t temp = 600 + below(&state, 1001) + below(&state, 1001) + below(&state, 1001);
     tn_buf_format(buf, "{\"before\":%s", deleted ? "" : "null,\"after\":");

@@ -4,6 +4,10 @@
  * sensor read in a minute, and is updated some times in it; one record in fifty deletes; one in
  * twenty comes up to ten minutes late, with an old `seq`, so that it must not win against what came
  * since. Their minutes pass quickly: ten in a second of the stream.
+ *
+ * No sensor does both: once a compaction has dropped a delete, here as in official Paimon, an older
+ * row that comes late would be back, and what the table ends with would depend on when it
+ * compacted.
  */
 #pragma once
 

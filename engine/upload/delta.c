@@ -517,8 +517,8 @@ static tn_rc find_tail(struct delta *d, int64_t floor, int64_t *first, struct tn
 /* EARLIEST stands behind a gap, and is there at all. Ids below a right one are being expired. */
 static tn_rc fix_earliest(struct delta *d, struct tn_err *err)
 {
-    int64_t said;
-    int64_t first;
+    int64_t said = 0;
+    int64_t first = 0;
     tn_rc rc = read_number(d, "EARLIEST", &said, err);
     if (rc == TN_OK) {
         said = said > d->have ? 0 : said;
@@ -529,7 +529,7 @@ static tn_rc fix_earliest(struct delta *d, struct tn_err *err)
 
 static tn_rc write_hints(struct delta *d, struct tn_err *err)
 {
-    int64_t said;
+    int64_t said = 0;
     if (d->have == 0) {
         return TN_OK;
     }
