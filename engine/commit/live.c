@@ -290,5 +290,5 @@ tn_rc tn_live_each(const char *root, const struct tn_snapshot *snapshot,
         rc = each_meta_of(&live.scan, snapshot, scan_manifest, &live.scan, err);
     }
     tn_arena_reset(&worker->arena, mark);
-    return rc;
+    return tn_err_named(err, rc);
 }

@@ -28,7 +28,8 @@ struct tn_live_filter {
 };
 
 /* ADD entries come in manifest order. `entry` and all it points to live until the callback returns.
- * An error stops the stream and is returned. */
+ * An error stops the stream and is returned; tn_live_each says CORRUPT for a list or manifest that
+ * is missing. */
 typedef tn_rc tn_live_fn(void *user, const struct tn_entry *entry, struct tn_err *err);
 
 TN_MUST_USE tn_rc tn_live_each(const char *root, const struct tn_snapshot *snapshot,

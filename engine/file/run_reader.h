@@ -1,9 +1,9 @@
 /* run_reader: the files of one sorted run, one after the other, as one cursor.
  *
  * One file is open at a time. The reader has an arena of its own, carved from the worker's, so that
- * several runs can be read side by side and each can drop one file's buffers for the next's. `tell`
+ * several runs can be read side by side and each can drop one file's buffers for the next's. `last`
  * names the row that `next` gave last, so that a merge that holds this row as an unread head can go
- * on from there in a later slice.
+ * on from there in a later slice. A file that is missing is CORRUPT: it is no end of the rows.
  */
 #pragma once
 

@@ -75,7 +75,7 @@ static tn_rc open_file(struct search *s, const char *dir, const struct tn_level_
         rc = tn_data_reader_open(&s->reader, path, file->size, file->level, schema,
                                  &s->found->projection.read, s->worker, err);
     }
-    return rc;
+    return tn_err_named(err, rc);
 }
 
 static tn_rc look_in_file(struct search *s, const char *dir, const struct tn_level_file *file,

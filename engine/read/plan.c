@@ -54,12 +54,9 @@ static uint32_t place_of(const struct tn_plan *plan, struct tn_bytes partition, 
 
 /* ---- the window ---- */
 
-/* Gives up the largest bucket, but never the only one: that one simply does not fit. */
-static bool give_up_largest(struct tn_plan *plan)
+/* Gives up the largest bucket: a later pass begins with it. */
+static void give_up_largest(struct tn_plan *plan)
 {
-    if (plan->bucket_count <= 1) {
-        return false;
-    }
     struct tn_plan_bucket *largest = plan->buckets[--plan->bucket_count];
     struct tn_plan_bucket *limit = plan->limit;
     free_bucket(plan, limit);
@@ -71,13 +68,33 @@ static bool give_up_largest(struct tn_plan *plan)
     largest->file_count = 0;
     largest->file_room = 0;
     plan->limit = largest;
+    plan->closed = false; /* what is behind the window is behind the limit */
+}
+
+/* Makes room for a file of this bucket, or decides that it is left for a later pass. False when it
+ * is the bucket that the window holds, and nothing else: that one simply does not fit. */
+static bool make_room(struct tn_plan *plan, struct tn_bytes partition, int32_t number)
+{
+    if (plan->bucket_count == 0) {
+        return false;
+    }
+    int c = compare_bucket(plan->buckets[plan->bucket_count - 1], partition, number);
+    if (c < 0) {
+        plan->closed = true; /* it is behind all that are here, and a limit needs memory, too */
+    } else if (c > 0 || plan->bucket_count > 1) {
+        give_up_largest(plan);
+    } else {
+        return false;
+    }
     return true;
 }
 
 static bool outside(const struct tn_plan *plan, struct tn_bytes partition, int32_t number)
 {
     return (plan->floor && compare_bucket(plan->floor, partition, number) >= 0) ||
-           (plan->limit && compare_bucket(plan->limit, partition, number) <= 0);
+           (plan->limit && compare_bucket(plan->limit, partition, number) <= 0) ||
+           (plan->closed &&
+            compare_bucket(plan->buckets[plan->bucket_count - 1], partition, number) < 0);
 }
 
 /* Doubles an array of pointers in the window. */
@@ -117,6 +134,7 @@ static struct tn_plan_bucket *find_or_make(struct tn_plan *plan, const struct tn
     return bucket;
 }
 
+/* False when the window is full. */
 static bool add_file(struct tn_plan *plan, const struct tn_entry *entry)
 {
     struct tn_plan_bucket *bucket = find_or_make(plan, entry);
@@ -267,15 +285,28 @@ static bool manifest_wanted(void *user, const struct tn_manifest_meta *meta)
 
 /* ---- passes ---- */
 
+/* What comes out is compared by its keys, and manifests may say anything. */
+static tn_rc check_keys(const struct tn_plan *plan, const struct tn_file_meta *meta,
+                        struct tn_err *err)
+{
+    const struct tn_level_file file = {
+        .name = meta->file_name, .min_key = meta->min_key, .max_key = meta->max_key};
+    return tn_level_file_check(&file, plan->spec.keys, err);
+}
+
 static tn_rc take_entry(void *user, const struct tn_entry *entry, struct tn_err *err)
 {
     struct tn_plan *plan = user;
     plan->files_seen++;
+    tn_rc rc = check_keys(plan, &entry->file, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
     while (!outside(plan, entry->partition, entry->bucket)) {
         if (add_file(plan, entry)) {
             return TN_OK;
         }
-        if (!give_up_largest(plan)) {
+        if (!make_room(plan, entry->partition, entry->bucket)) {
             return tn_err_set(err, TN_AGAIN, 0, "the files of bucket %d need more than %zu KB",
                               entry->bucket, plan->heap.size / 1024);
         }
@@ -283,30 +314,45 @@ static tn_rc take_entry(void *user, const struct tn_entry *entry, struct tn_err 
     return TN_OK;
 }
 
+static void free_pass(struct tn_plan *plan, uint32_t kept)
+{
+    for (uint32_t i = 0; i + kept < plan->bucket_count; i++) {
+        free_bucket(plan, plan->buckets[i]);
+    }
+    free_bucket(plan, plan->limit);
+    plan->limit = NULL;
+    plan->closed = false;
+    tn_heap_give(&plan->heap, plan->buckets);
+    plan->buckets = NULL;
+    plan->bucket_room = 0;
+    plan->bucket_count = 0;
+    plan->at = 0;
+}
+
+/* What was gathered before an error is of no use: it may be part of a bucket. */
 static tn_rc run_pass(struct tn_plan *plan, struct tn_err *err)
 {
     struct tn_live_filter filter = {.manifest = manifest_wanted, .entry = wanted, .user = plan};
-    plan->passes++;
-    plan->at = 0;
-    return tn_live_each(plan->spec.root, plan->spec.snapshot, plan->spec.schema, &filter,
-                        plan->worker, take_entry, plan, err);
+    tn_rc rc = tn_live_each(plan->spec.root, plan->spec.snapshot, plan->spec.schema, &filter,
+                            plan->worker, take_entry, plan, err);
+    if (rc == TN_OK) {
+        plan->passes++;
+        plan->done = !plan->limit && !plan->closed;
+    } else {
+        free_pass(plan, 0);
+    }
+    return rc;
 }
 
-/* The last bucket becomes the floor; the limit, if there was one, is what the next pass begins
- * with. */
+/* The last bucket becomes the floor: the next pass begins behind it. */
 static void end_pass(struct tn_plan *plan)
 {
-    for (uint32_t i = 0; i + 1 < plan->bucket_count; i++) {
-        free_bucket(plan, plan->buckets[i]);
-    }
-    if (plan->bucket_count > 0) {
+    uint32_t kept = plan->bucket_count > 0;
+    if (kept) {
         free_bucket(plan, plan->floor);
         plan->floor = plan->buckets[plan->bucket_count - 1];
     }
-    plan->bucket_count = 0;
-    plan->done = plan->limit == NULL;
-    free_bucket(plan, plan->limit);
-    plan->limit = NULL;
+    free_pass(plan, kept);
 }
 
 static tn_rc take_scratch(struct tn_plan *plan, struct tn_arena *arena, struct tn_err *err)
@@ -367,9 +413,7 @@ tn_rc tn_plan_open(struct tn_plan *plan, const struct tn_plan_spec *spec, void *
 tn_rc tn_plan_next(struct tn_plan *plan, struct tn_plan_bucket **bucket, struct tn_err *err)
 {
     while (plan->at == plan->bucket_count) {
-        if (plan->passes > 0) {
-            end_pass(plan);
-        }
+        end_pass(plan);
         if (plan->done) {
             return TN_ABSENT;
         }

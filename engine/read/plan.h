@@ -42,11 +42,12 @@ struct tn_plan {
     uint32_t at;                  /* next to be yielded */
     struct tn_plan_bucket *floor; /* last bucket of the passes before, or NULL */
     struct tn_plan_bucket *limit; /* first bucket that this pass gave up, or NULL */
+    bool closed;                  /* nothing behind the window's largest is taken in this pass */
     struct tn_bounds *bounds;     /* one a field, scratch */
     struct tn_value *values;
     struct tn_type *partition_types;
     const struct tn_predicate *key_part; /* of the predicate: what names only keys and partitions */
-    bool done;
+    bool done;                           /* the pass at hand is the last */
     uint32_t passes;
     uint64_t files_seen;
     uint64_t files_pruned;

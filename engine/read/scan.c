@@ -233,12 +233,6 @@ static void close_section(struct tn_scan *scan)
     scan->rows = NULL;
 }
 
-void tn_scan_close(struct tn_scan *scan)
-{
-    close_section(scan);
-    tn_scratch_close(&scan->scratch);
-}
-
 /* Append files in the order of their rows' numbers. */
 static void sort_by_sequence(struct tn_level_file **files, uint32_t count)
 {
@@ -256,16 +250,28 @@ static tn_rc check_file(struct tn_scan *scan, const struct tn_level_file *file, 
 {
     const struct tn_schema *ignored;
     tn_rc rc = tn_name_check_format(file->name, err);
-    return rc == TN_OK ? tn_schemas_load(scan->spec.schemas, file->schema_id, &ignored, err) : rc;
+    if (rc == TN_OK) {
+        rc = tn_err_named(err, tn_schemas_load(scan->spec.schemas, file->schema_id, &ignored, err));
+    }
+    return rc;
+}
+
+/* Back to where the worker's arena was before the bucket. */
+static void end_bucket(struct tn_scan *scan)
+{
+    if (scan->bucket) {
+        tn_arena_reset(&scan->worker->arena, scan->base_mark);
+        scan->bucket = NULL;
+    }
 }
 
 static tn_rc begin_bucket(struct tn_scan *scan, struct tn_err *err)
 {
-    tn_rc rc = tn_plan_next(&scan->plan, &scan->bucket, err);
+    struct tn_plan_bucket *bucket;
+    tn_rc rc = tn_plan_next(&scan->plan, &bucket, err);
     if (rc != TN_OK) {
         return rc;
     }
-    const struct tn_plan_bucket *bucket = scan->bucket;
     for (uint32_t i = 0; rc == TN_OK && i < bucket->file_count; i++) {
         rc = check_file(scan, bucket->files[i], err);
     }
@@ -278,6 +284,7 @@ static tn_rc begin_bucket(struct tn_scan *scan, struct tn_err *err)
         return rc;
     }
     scan->bucket_mark = tn_arena_mark(&scan->worker->arena);
+    scan->bucket = bucket;
     scan->file_at = 0;
     if (keyed(scan)) {
         tn_files_sort(&scan->projection.key_types, bucket->files, bucket->file_count);
@@ -303,14 +310,13 @@ static tn_rc reduce_section(struct tn_scan *scan, uint32_t *count, struct tn_err
 static tn_rc open_merged(struct tn_scan *scan, struct tn_err *err)
 {
     struct tn_plan_bucket *bucket = scan->bucket;
-    scan->cursor_spec =
-        (struct tn_cursor_spec){.order = &scan->projection.order,
-                                .read = &scan->projection.read,
-                                .schemas = scan->spec.schemas,
-                                .keys = &scan->projection.key_types,
-                                .dir = scan->dir,
-                                .ignore_delete = scan->spec.options->ignore_delete,
-                                .drop_deletes = !scan->spec.keep_deletes};
+    scan->cursor_spec = (struct tn_cursor_spec){.order = &scan->projection.order,
+                                                .read = &scan->projection.read,
+                                                .schemas = scan->spec.schemas,
+                                                .keys = &scan->projection.key_types,
+                                                .dir = scan->dir,
+                                                .ignore_delete = scan->spec.options->ignore_delete,
+                                                .drop_deletes = !scan->spec.keep_deletes};
     uint32_t count = tn_files_section(&scan->projection.key_types, bucket->files,
                                       bucket->file_count, scan->file_at);
     tn_rc rc = reduce_section(scan, &count, err);
@@ -349,9 +355,7 @@ static tn_rc open_plain(struct tn_scan *scan, struct tn_err *err)
 static tn_rc open_section(struct tn_scan *scan, struct tn_err *err)
 {
     while (!scan->bucket || scan->file_at == scan->bucket->file_count) {
-        if (scan->bucket) {
-            tn_arena_reset(&scan->worker->arena, scan->base_mark);
-        }
+        end_bucket(scan);
         tn_rc rc = begin_bucket(scan, err);
         if (rc != TN_OK) {
             return rc;
@@ -388,4 +392,11 @@ tn_rc tn_scan_next(struct tn_scan *scan, struct tn_kv *kv, struct tn_err *err)
             }
         }
     }
+}
+
+void tn_scan_close(struct tn_scan *scan)
+{
+    close_section(scan);
+    end_bucket(scan);
+    tn_scratch_close(&scan->scratch);
 }

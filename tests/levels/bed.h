@@ -25,6 +25,7 @@ struct bed {
     struct tn_heap heap;
     void *heap_memory;
     struct tn_level_file *files[BED_FILES_MAX];
+    struct tn_file_meta metas[BED_FILES_MAX]; /* of the files as they were written */
     uint32_t file_count;
     struct tn_kv *versions[BED_KEYS_MAX]; /* of base row i, as a list */
     uint32_t version_counts[BED_KEYS_MAX];
@@ -43,6 +44,7 @@ static inline void bed_begin(struct bed *bed, uint64_t *seed)
     } while (bed->t.schema.trimmed_keys.count == 0);
     struct table *t = &bed->t;
     t->options.data_file_prefix = "data-";
+    t->options.path_directory = "";
     t->options.target_file_size = INT64_MAX;
     struct tn_columns keys = t->read.keys;
     bed->order = (struct tn_order){.layout = &t->layout,
@@ -122,6 +124,7 @@ static inline void bed_write(struct bed *bed, const struct tn_kv *rows, uint32_t
     CHECK_OK(rc, s->err);
     tn_arena_reset(&s->worker.arena, mark);
     CHECK(bed->file_count < BED_FILES_MAX);
+    bed->metas[bed->file_count] = meta;
     rc = tn_level_file_make(&bed->heap, &meta, level, &bed->files[bed->file_count++], &s->err);
     CHECK_OK(rc, s->err);
 }
