@@ -40,17 +40,19 @@ static struct tn_hash_128 chain_key(const struct tn_entry *entry)
 
 /* ---- chains ---- */
 
-static tn_rc make_item(struct tn_fsck *f, const struct tn_file_meta *file, struct item **made,
-                       struct tn_err *err)
+/* NULL, with the reason in `err`, when the heap is full. */
+static struct item *make_item(struct tn_fsck *f, const struct tn_file_meta *file,
+                              struct tn_err *err)
 {
     size_t name_size = strlen(file->file_name) + 1;
     size_t size = sizeof(struct item) + file->min_key.size + file->max_key.size + name_size;
     struct item *item = tn_heap_take(f->spec->heap, size);
     if (!item) {
-        return tn_fsck_stop(f, tn_err_set(err, TN_AGAIN, 0,
-                                          "fsck: files above level 0: one more needs %zu bytes, "
-                                          "all of %zu KiB are taken",
-                                          size, f->spec->heap->size / 1024));
+        (void)tn_fsck_stop(f, tn_err_set(err, TN_AGAIN, 0,
+                                         "fsck: files above level 0: one more needs %zu bytes, "
+                                         "all of %zu KiB are taken",
+                                         size, f->spec->heap->size / 1024));
+        return NULL;
     }
     *item = (struct item){.fresh = true,
                           .min_size = (uint32_t)file->min_key.size,
@@ -59,21 +61,19 @@ static tn_rc make_item(struct tn_fsck *f, const struct tn_file_meta *file, struc
     memcpy(item->bytes, file->min_key.data, item->min_size);
     memcpy(item->bytes + item->min_size, file->max_key.data, item->max_size);
     memcpy(item->bytes + item->min_size + item->max_size, file->file_name, name_size);
-    *made = item;
-    return TN_OK;
+    return item;
 }
 
 static tn_rc add_item(struct tn_fsck *f, const struct tn_entry *entry, struct tn_hash_128 identity,
                       struct tn_err *err)
 {
-    struct item *item = NULL;
-    void *slot = NULL;
+    void *slot;
     bool is_new;
-    tn_rc rc = make_item(f, &entry->file, &item, err);
-    if (rc != TN_OK) {
-        return rc;
+    struct item *item = make_item(f, &entry->file, err);
+    if (!item) {
+        return TN_AGAIN;
     }
-    rc = tn_fsck_table_add(&f->chains, chain_key(entry), &slot, &is_new, err);
+    tn_rc rc = tn_fsck_table_add(&f->chains, chain_key(entry), &slot, &is_new, err);
     if (rc != TN_OK) {
         tn_heap_give(f->spec->heap, item);
         return tn_fsck_stop(f, rc);

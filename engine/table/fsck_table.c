@@ -98,6 +98,7 @@ tn_rc tn_fsck_table_add(struct tn_fsck_table *table, struct tn_hash_128 key, voi
         if (rc != TN_OK) {
             return rc;
         }
+        TN_CHECK(table->slots != NULL);
         found = table->slots + place(table, key) * table->slot_size;
         memcpy(found, &key, sizeof key);
         table->count++;
