@@ -5,9 +5,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "format/avro.h"
-#include "format/json.h"
-
 struct tn_common tn_common;
 
 const struct tn_flag tn_common_flags[] = {
@@ -56,38 +53,18 @@ static tn_rc open_warehouse(struct tn_app *app, bool make, struct tn_err *err)
                            : rc;
 }
 
-static tn_rc init_workers(struct tn_app *app, struct tn_err *err)
+static tn_rc open_env(struct tn_app *app, struct tn_err *err)
 {
-    static const char *const PARTS[TN_LANE_COUNT] = {"short", "long"};
-    void *contexts[TN_LANE_COUNT];
-    for (int lane = 0; lane < TN_LANE_COUNT; lane++) {
-        struct tn_worker *worker = &app->workers[lane];
-        *worker = (struct tn_worker){.io = &app->posix.io, .clock = &tn_clock_system};
-        tn_budget_arena(&app->budget, PARTS[lane], &worker->arena);
-        tn_rc rc = tn_codec_init(&worker->codec, 1, TN_BLOCK_SIZE, &worker->arena, err);
-        if (rc != TN_OK) {
-            return rc;
-        }
-        contexts[lane] = worker;
-        app->env.workers[lane] = worker;
-    }
-    tn_exec_inline_open(&app->exec, contexts);
-    return TN_OK;
-}
-
-static void init_env(struct tn_app *app)
-{
-    const struct tn_part *memtable = tn_budget_part(&app->budget, "memtable");
-    size_t row = app->table.size / 16;
-    app->env.io = &app->posix.io;
-    app->env.clock = &tn_clock_system;
-    app->env.exec = &app->exec.exec;
-    app->env.memtable = memtable->base;
-    app->env.memtable_size = memtable->size;
-    app->env.levels = &app->levels;
-    app->env.arena = &app->table;
-    app->env.block_size = TN_BLOCK_SIZE;
-    app->env.row_size_max = (uint32_t)(row < memtable->size / 8 ? row : memtable->size / 8);
+    struct tn_env_spec spec = {.budget = &app->budget,
+                               .json = &app->json,
+                               .avro = &app->avro,
+                               .levels = &app->levels,
+                               .table = &app->table,
+                               .workers = app->workers,
+                               .exec = &app->exec,
+                               .io = &app->posix.io,
+                               .clock = &tn_clock_system};
+    return tn_env_open(&app->env, &spec, err);
 }
 
 tn_rc tn_boot(struct tn_app *app, bool make, struct tn_err *err)
@@ -99,21 +76,13 @@ tn_rc tn_boot(struct tn_app *app, bool make, struct tn_err *err)
     if (rc != TN_OK) {
         return rc;
     }
-    tn_budget_heap(&app->budget, "json", &app->json, true);
-    tn_budget_heap(&app->budget, "avro", &app->avro, true);
-    tn_budget_heap(&app->budget, "levels", &app->levels, true);
-    tn_budget_arena(&app->budget, "table", &app->table);
     tn_budget_arena(&app->budget, "input", &app->input);
-    tn_json_use_heap(&app->json);
-    tn_avro_use_heap(&app->avro);
     rc = open_warehouse(app, make, err);
     if (rc == TN_OK) {
         app->open = true;
-        rc = init_workers(app, err);
+        rc = open_env(app, err);
     }
-    if (rc == TN_OK) {
-        init_env(app);
-    } else {
+    if (rc != TN_OK) {
         tn_shut(app);
     }
     return rc;

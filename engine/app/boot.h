@@ -41,10 +41,6 @@ struct tn_app {
     bool open;
 };
 
-enum {
-    TN_BLOCK_SIZE = 64 * 1024
-}; /* feasibility: 64 KiB blocks, windows of 2^16: 2.91x at 300 KB */
-
 /* Maps the block, opens the warehouse (made when `make` and missing). */
 TN_MUST_USE tn_rc tn_boot(struct tn_app *app, bool make, struct tn_err *err);
 void tn_shut(struct tn_app *app);

@@ -2,8 +2,8 @@
 #include <stdio.h>
 
 #include "app/cmd.h"
-#include "app/make.h"
 #include "schema/options.h"
+#include "table/make.h"
 #include "table/recover.h"
 
 static struct {
@@ -177,7 +177,7 @@ static tn_rc create(struct tn_app *app, const char *table, struct tn_err *err)
         rc = add_options(arena, &schema, err);
     }
     if (rc == TN_OK) {
-        rc = tn_make_table(app, table, &schema, &options, err);
+        rc = tn_make_table(&app->env, table, &schema, &options, err);
     }
     if (rc == TN_OK && !tn_common.quiet) {
         say_hazards(&schema, &options);

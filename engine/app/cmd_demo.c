@@ -18,9 +18,9 @@
 #include "app/cmd.h"
 #include "app/feed.h"
 #include "app/lake.h"
-#include "app/make.h"
 #include "app/output.h"
 #include "app/sensors.h"
+#include "table/make.h"
 
 static const char TABLE[] = "demo.readings";
 static const char SOURCE[] = "demo";
@@ -124,7 +124,7 @@ static tn_rc make_table(struct tn_app *app, struct tn_err *err)
     size_t mark = tn_arena_mark(&app->table);
     tn_rc rc = tn_schema_from_user(tn_bytes_of(tn_sensors_schema), &app->table, &schema, err);
     if (rc == TN_OK) {
-        rc = tn_make_table(app, TABLE, &schema, &options, err);
+        rc = tn_make_table(&app->env, TABLE, &schema, &options, err);
     }
     tn_arena_reset(&app->table, mark);
     return rc == TN_EXISTS ? TN_OK : rc;

@@ -110,30 +110,27 @@ static tn_rc map_block(struct tn_budget *budget, size_t size, struct tn_err *err
         return tn_err_set(err, TN_IO, errno, "map %zu bytes: %s", size, strerror(errno));
     }
     memset(block, 0, size);
-    *budget = (struct tn_budget){.block = block, .size = size};
+    *budget = (struct tn_budget){.block = block, .mapped = true, .size = size};
     return TN_OK;
 }
 
-tn_rc tn_budget_open(struct tn_budget *budget, const struct tn_board *board, uint64_t memory_size,
-                     struct tn_err *err)
+/* Sizes of all parts; returns their sum. */
+static uint64_t plan_parts(const struct tn_board *board, uint64_t available,
+                           uint64_t kib[TN_PARTS_MAX])
 {
     TN_CHECK(board->part_count <= TN_PARTS_MAX);
-    uint64_t available = 0;
-    tn_rc rc = block_kib(board, memory_size, &available, err);
-    if (rc != TN_OK) {
-        return rc;
-    }
-    uint64_t kib[TN_PARTS_MAX] = {0};
     share_out(board, available, kib);
     uint64_t sum = 0;
     for (uint32_t i = 0; i < board->part_count; i++) {
         sum += kib[i];
     }
     TN_CHECK(sum <= available);
-    rc = map_block(budget, (size_t)sum * KIB, err);
-    if (rc != TN_OK) {
-        return rc;
-    }
+    return sum;
+}
+
+static void carve(struct tn_budget *budget, const struct tn_board *board,
+                  const uint64_t kib[TN_PARTS_MAX])
+{
     size_t at = 0;
     for (uint32_t i = 0; i < board->part_count; i++) {
         budget->parts[i] = (struct tn_part){
@@ -141,13 +138,41 @@ tn_rc tn_budget_open(struct tn_budget *budget, const struct tn_board *board, uin
         at += budget->parts[i].size;
     }
     budget->part_count = board->part_count;
-    return TN_OK;
+}
+
+tn_rc tn_budget_open(struct tn_budget *budget, const struct tn_board *board, uint64_t memory_size,
+                     struct tn_err *err)
+{
+    uint64_t available = 0;
+    uint64_t kib[TN_PARTS_MAX] = {0};
+    tn_rc rc = block_kib(board, memory_size, &available, err);
+    if (rc == TN_OK) {
+        rc = map_block(budget, (size_t)plan_parts(board, available, kib) * KIB, err);
+    }
+    if (rc == TN_OK) {
+        carve(budget, board, kib);
+    }
+    return rc;
+}
+
+tn_rc tn_budget_open_on(struct tn_budget *budget, const struct tn_board *board, void *block,
+                        size_t size, struct tn_err *err)
+{
+    uint64_t available = 0;
+    uint64_t kib[TN_PARTS_MAX] = {0};
+    tn_rc rc = block_kib(board, (uint64_t)size + (uint64_t)board->other_kib * KIB, &available, err);
+    if (rc == TN_OK) {
+        (void)plan_parts(board, available, kib);
+        *budget = (struct tn_budget){.block = block, .size = size};
+        carve(budget, board, kib);
+    }
+    return rc;
 }
 
 void tn_budget_close(struct tn_budget *budget)
 {
     tn_unpoison(budget->block, budget->size);
-    TN_CHECK(munmap(budget->block, budget->size) == 0);
+    TN_CHECK(!budget->mapped || munmap(budget->block, budget->size) == 0);
     *budget = (struct tn_budget){0};
 }
 

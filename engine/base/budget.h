@@ -52,6 +52,7 @@ struct tn_part {
 
 struct tn_budget {
     unsigned char *block;
+    bool mapped; /* by us */
     size_t size;
     uint32_t part_count;
     struct tn_part parts[TN_PARTS_MAX]; /* in the board's order, for walking */
@@ -62,6 +63,10 @@ struct tn_budget {
  * no such block. */
 TN_MUST_USE tn_rc tn_budget_open(struct tn_budget *budget, const struct tn_board *board,
                                  uint64_t memory_size, struct tn_err *err);
+/* The same on a block of the caller's, aligned as max_align_t; all of it is for the parts. INVALID
+ * when it is too small. */
+TN_MUST_USE tn_rc tn_budget_open_on(struct tn_budget *budget, const struct tn_board *board,
+                                    void *block, size_t size, struct tn_err *err);
 void tn_budget_close(struct tn_budget *budget); /* nobody may use a part any more */
 
 /* Each sets up the caller's allocator on a part. The part must be there, of that kind, and unused.

@@ -2,6 +2,7 @@
  * app, the C API or a test. */
 #pragma once
 
+#include "base/budget.h"
 #include "base/exec.h"
 #include "base/heap.h"
 #include "base/pool.h"
@@ -19,3 +20,25 @@ struct tn_env {
     uint32_t block_size;    /* raw bytes of a data block */
     uint32_t row_size_max;  /* bytes of a packed row; a larger one is refused */
 };
+
+enum {
+    TN_BLOCK_SIZE = 64 * 1024
+}; /* feasibility: 64 KiB blocks, windows of 2^16: 2.91x at 300 KB */
+
+/* What an env is made of; all of it outlives the env. */
+struct tn_env_spec {
+    struct tn_budget *budget; /* its parts but "input" are put to use */
+    struct tn_heap *json;
+    struct tn_heap *avro;
+    struct tn_heap *levels;
+    struct tn_arena *table;
+    struct tn_worker *workers; /* TN_LANE_COUNT */
+    struct tn_exec_inline *exec;
+    struct tn_io *io;
+    struct tn_clock *clock;
+};
+
+/* Puts allocators on the parts, gives JSON and avro theirs (for the whole process), makes the
+ * workers. INVALID when a part is too small. */
+TN_MUST_USE tn_rc tn_env_open(struct tn_env *env, const struct tn_env_spec *spec,
+                              struct tn_err *err);

@@ -5,7 +5,12 @@
 #include "bed.h"
 #include "temp.h"
 
-enum { TABLES = 20, ROUNDS = 12 };
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+enum { TABLES = 4 };
+#else
+enum { TABLES = 20 };
+#endif
+enum { ROUNDS = 12 };
 
 static struct bed_engine engine;
 static struct bed_scenario scenario;

@@ -1,10 +1,10 @@
-/* make: a new table's schema-0, checked and published: what `create` and `demo` do. */
+/* make: a new table's schema-0, checked and published: what `create`, `demo` and the C API do. */
 #pragma once
 
-#include "app/boot.h"
 #include "schema/options.h"
+#include "table/env.h"
 
 /* The table lock is the caller's. `options` is what the schema's options mean. EXISTS: there is
  * such a table, which is left alone. */
-TN_MUST_USE tn_rc tn_make_table(struct tn_app *app, const char *table, struct tn_schema *schema,
+TN_MUST_USE tn_rc tn_make_table(struct tn_env *env, const char *table, struct tn_schema *schema,
                                 struct tn_options *options, struct tn_err *err);

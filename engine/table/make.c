@@ -1,18 +1,18 @@
-#include "app/make.h"
+#include "table/make.h"
 
 #include "file/names.h"
 
 /* schema-0 appears whole, with its folder, or not at all; a table that is there already is left
  * alone. */
-static tn_rc publish_schema(struct tn_app *app, const char *root, struct tn_bytes text,
+static tn_rc publish_schema(struct tn_env *env, const char *root, struct tn_bytes text,
                             struct tn_err *err)
 {
-    struct tn_io *io = &app->posix.io;
-    const char *dir = tn_name_in(&app->table, root, TN_DIR_SCHEMA, "");
-    const char *path = tn_name_numbered(&app->table, root, TN_DIR_SCHEMA, "schema-", 0);
+    struct tn_io *io = env->io;
+    const char *dir = tn_name_in(env->arena, root, TN_DIR_SCHEMA, "");
+    const char *path = tn_name_numbered(env->arena, root, TN_DIR_SCHEMA, "schema-", 0);
     char uuid[TN_UUID_SIZE];
-    tn_clock_uuid(app->env.clock, uuid);
-    const char *draft = dir ? tn_arena_format(&app->table, "%s.schema-0.%s.tmp", dir, uuid) : NULL;
+    tn_clock_uuid(env->clock, uuid);
+    const char *draft = dir ? tn_arena_format(env->arena, "%s.schema-0.%s.tmp", dir, uuid) : NULL;
     if (!draft || !path) {
         return tn_err_set(err, TN_AGAIN, 0, "no memory for the schema's name");
     }
@@ -33,21 +33,21 @@ static tn_rc publish_schema(struct tn_app *app, const char *root, struct tn_byte
     return rc == TN_OK ? io->vtable->sync(io, &dir, 1, err) : rc;
 }
 
-static tn_rc check(struct tn_app *app, struct tn_schema *schema, struct tn_options *options,
+static tn_rc check(struct tn_env *env, struct tn_schema *schema, struct tn_options *options,
                    struct tn_err *err)
 {
-    tn_rc rc = tn_schema_check_create(schema, &app->table, err);
-    return rc == TN_OK ? tn_options_read(schema, TN_OPTIONS_CREATE, &app->table, options, err) : rc;
+    tn_rc rc = tn_schema_check_create(schema, env->arena, err);
+    return rc == TN_OK ? tn_options_read(schema, TN_OPTIONS_CREATE, env->arena, options, err) : rc;
 }
 
-tn_rc tn_make_table(struct tn_app *app, const char *table, struct tn_schema *schema,
+tn_rc tn_make_table(struct tn_env *env, const char *table, struct tn_schema *schema,
                     struct tn_options *options, struct tn_err *err)
 {
-    struct tn_arena *arena = &app->table;
+    struct tn_arena *arena = env->arena;
     const char *root;
     tn_rc rc = tn_name_table_root(arena, table, &root, err);
     if (rc == TN_OK) {
-        rc = check(app, schema, options, err);
+        rc = check(env, schema, options, err);
     }
     if (rc != TN_OK) {
         return rc;
@@ -55,10 +55,10 @@ tn_rc tn_make_table(struct tn_app *app, const char *table, struct tn_schema *sch
     struct tn_buf text;
     size_t size = tn_arena_free(arena) / 2;
     tn_buf_init(&text, tn_arena_take_raw(arena, size), size);
-    schema->time_ms = app->env.clock->vtable->now_ms(app->env.clock);
+    schema->time_ms = env->clock->vtable->now_ms(env->clock);
     tn_schema_encode(schema, &text);
     if (text.overflow) {
         return tn_err_set(err, TN_AGAIN, 0, "the schema needs more than %zu KB", size / 1024);
     }
-    return publish_schema(app, root, tn_buf_bytes(&text), err);
+    return publish_schema(env, root, tn_buf_bytes(&text), err);
 }

@@ -1,0 +1,53 @@
+#include "table/env.h"
+
+#include "format/avro.h"
+#include "format/json.h"
+
+enum { ROW_SHARE = 16, ROW_SHARE_MEMTABLE = 8 }; /* design, 4: what one row may take of a part */
+
+static tn_rc init_workers(const struct tn_env_spec *spec, struct tn_env *env, struct tn_err *err)
+{
+    static const char *const PARTS[TN_LANE_COUNT] = {"short", "long"};
+    void *contexts[TN_LANE_COUNT];
+    for (int lane = 0; lane < TN_LANE_COUNT; lane++) {
+        struct tn_worker *worker = &spec->workers[lane];
+        *worker = (struct tn_worker){.io = spec->io, .clock = spec->clock};
+        tn_budget_arena(spec->budget, PARTS[lane], &worker->arena);
+        tn_rc rc = tn_codec_init(&worker->codec, 1, TN_BLOCK_SIZE, &worker->arena, err);
+        if (rc != TN_OK) {
+            return rc;
+        }
+        contexts[lane] = worker;
+        env->workers[lane] = worker;
+    }
+    tn_exec_inline_open(spec->exec, contexts);
+    return TN_OK;
+}
+
+static void init_heaps(const struct tn_env_spec *spec)
+{
+    tn_budget_heap(spec->budget, "json", spec->json, true);
+    tn_budget_heap(spec->budget, "avro", spec->avro, true);
+    tn_budget_heap(spec->budget, "levels", spec->levels, true);
+    tn_json_use_heap(spec->json);
+    tn_avro_use_heap(spec->avro);
+}
+
+tn_rc tn_env_open(struct tn_env *env, const struct tn_env_spec *spec, struct tn_err *err)
+{
+    const struct tn_part *memtable = tn_budget_part(spec->budget, "memtable");
+    init_heaps(spec);
+    tn_budget_arena(spec->budget, "table", spec->table);
+    size_t row = spec->table->size / ROW_SHARE;
+    size_t row_memtable = memtable->size / ROW_SHARE_MEMTABLE;
+    *env = (struct tn_env){.io = spec->io,
+                           .clock = spec->clock,
+                           .exec = &spec->exec->exec,
+                           .memtable = memtable->base,
+                           .memtable_size = memtable->size,
+                           .levels = spec->levels,
+                           .arena = spec->table,
+                           .block_size = TN_BLOCK_SIZE,
+                           .row_size_max = (uint32_t)(row < row_memtable ? row : row_memtable)};
+    return init_workers(spec, env, err);
+}
