@@ -365,7 +365,8 @@ static int run(const struct tn_text_list *words)
     if (words->count > 0) {
         return tn_say_usage(&tn_cmd_demo);
     }
-    demo = (struct demo){.app = &app, .lake = {.lock = -1}};
+    demo.app = &app;
+    demo.lake.lock = -1;
     tn_rc rc = place(&err);
     if (rc == TN_OK) {
         rc = tn_boot(&app, true, &err);
