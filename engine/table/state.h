@@ -55,6 +55,7 @@ struct tn_commit_task {
     struct tn_commit_result result;
     struct tn_expire_result expired;
     bool skipped;  /* nothing to commit */
+    bool consumer_drafted;
     bool repeated; /* user and identifier were there: nothing was committed */
     bool under_way;
 };

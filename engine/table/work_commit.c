@@ -123,7 +123,7 @@ static tn_rc list_syncs(const struct tn_table *t, const struct tn_round *round,
 {
     sync->max = 2 * (round->added_count + round->compacted_count);
     void *memory;
-    tn_rc rc = tn_arena_need(arena, (sync->max + 1) * sizeof(char *), "a commit's file names",
+    tn_rc rc = tn_arena_need(arena, (sync->max + 2) * sizeof(char *), "a commit's file names",
                              &memory, err);
     sync->paths = memory;
     if (rc == TN_OK) {
@@ -132,32 +132,62 @@ static tn_rc list_syncs(const struct tn_table *t, const struct tn_round *round,
     return rc == TN_OK ? sync_entries(t, round->compacted, arena, sync, err) : rc;
 }
 
-/* consumer-tarn-<writer> stands at our newest snapshot, so that no expiry of others takes our
- * positions away. */
-static void move_consumer(const struct tn_table *t, int64_t id, struct tn_worker *worker)
-{
-    struct tn_err ignored = {0};
-    struct tn_io *io = worker->io;
-    char name[80];
-    (void)snprintf(name, sizeof name, "consumer-tarn-%s", t->recovered.writer);
-    const char *dir = tn_name_in(&worker->arena, t->root, TN_DIR_CONSUMER, "");
-    const char *path = tn_name_in(&worker->arena, t->root, TN_DIR_CONSUMER, name);
-    const char *draft = path ? tn_arena_format(&worker->arena, "%s.%s.tmp", dir, name) : NULL;
-    char *text = tn_arena_format(&worker->arena, "{\n  \"nextSnapshot\" : %" PRId64 "\n}", id);
-    if (!draft || !text || io->vtable->make_dir(io, dir, &ignored) != TN_OK) {
-        return; /* it stands where it stood: older snapshots are kept a little longer */
-    }
-    (void)io->vtable->unlink(io, draft, &ignored);
-    if (tn_io_write_new(io, draft, tn_bytes_of(text), &ignored) == TN_OK) {
-        (void)io->vtable->replace(io, draft, path, &ignored);
-    }
-}
-
 static void remove_garbage(const struct tn_round *round, struct tn_io *io)
 {
     for (const struct tn_round_garbage *g = round->garbage; g; g = g->next) {
         struct tn_err ignored = {0};
         (void)io->vtable->unlink(io, g->path, &ignored);
+    }
+}
+
+/* ---- the consumer that keeps our positions from being expired by others ---- */
+
+struct consumer {
+    const char *dir;
+    const char *path;
+    const char *draft;
+};
+
+static bool name_consumer(const struct tn_table *t, struct tn_arena *arena, struct consumer *c)
+{
+    char name[80];
+    (void)snprintf(name, sizeof name, "consumer-tarn-%s", t->recovered.writer);
+    c->dir = tn_name_in(arena, t->root, TN_DIR_CONSUMER, "");
+    c->path = tn_name_in(arena, t->root, TN_DIR_CONSUMER, name);
+    c->draft = c->dir ? tn_arena_format(arena, "%s.%s.tmp", c->dir, name) : NULL;
+    return c->path && c->draft;
+}
+
+/* Writes consumer-tarn-<writer> as a draft, which the commit's own barrier covers, so that the file that replaces the old one is never
+ * torn. It names the last snapshot that this commit will make, or an older one when others come between: then a little more is
+ * kept. */
+static bool draft_consumer(const struct tn_table *t, const struct tn_round *round,
+                           struct tn_worker *worker, struct sync_list *sync)
+{
+    struct tn_err ignored = {0};
+    struct tn_io *io = worker->io;
+    struct consumer c;
+    int64_t id = t->last_seen + (round->removed_count > 0 ? 2 : 1);
+    const char *text =
+        tn_arena_format(&worker->arena, "{\n  \"nextSnapshot\" : %" PRId64 "\n}", id);
+    if (!text || !name_consumer(t, &worker->arena, &c) ||
+        io->vtable->make_dir(io, c.dir, &ignored) != TN_OK) {
+        return false; /* it stands where it stood */
+    }
+    (void)io->vtable->unlink(io, c.draft, &ignored);
+    if (tn_io_write_new(io, c.draft, tn_bytes_of(text), &ignored) != TN_OK) {
+        return false;
+    }
+    sync->paths[sync->count++] = c.draft;
+    return true;
+}
+
+static void move_consumer(const struct tn_table *t, struct tn_worker *worker)
+{
+    struct tn_err ignored = {0};
+    struct consumer c;
+    if (name_consumer(t, &worker->arena, &c)) {
+        (void)worker->io->vtable->replace(worker->io, c.draft, c.path, &ignored);
     }
 }
 
@@ -197,6 +227,9 @@ static tn_rc commit_round(struct tn_commit_task *commit, struct tn_worker *worke
     if (rc == TN_OK && round->positions && !t->recovered.positioned) {
         rc = tn_table_mark_positioned(worker->io, t->spec.name, arena, err);
     }
+    if (rc == TN_OK && round->positions) {
+        commit->consumer_drafted = draft_consumer(t, round, worker, &sync);
+    }
     spec.sync = sync.paths;
     spec.sync_count = sync.count;
     return rc == TN_OK ? tn_commit(&spec, worker, &commit->result, err) : rc;
@@ -206,8 +239,8 @@ static void after_commit(struct tn_commit_task *commit, struct tn_worker *worker
 {
     struct tn_table *t = commit->table;
     remove_garbage(commit->round, worker->io);
-    if (commit->round->positions) {
-        move_consumer(t, commit->result.latest_id, worker);
+    if (commit->consumer_drafted) {
+        move_consumer(t, worker);
     }
     if (!t->options.write_only || t->spec.dedicated) {
         struct tn_expire_spec spec = {t->root, t->schema, &t->options, false};
