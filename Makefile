@@ -33,10 +33,10 @@ QUIET := $(if $(V),,@)
 
 # The same tree, built three ways.
 asan := OUT=build/asan CFLAGS="-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
-        -fno-sanitize-recover=all -DTN_DEBUG"
-tsan := OUT=build/tsan CFLAGS="-O1 -g -fsanitize=thread -DTN_DEBUG"
+        -fno-sanitize-recover=all -DTN_DEBUG -Wno-frame-larger-than"
+tsan := OUT=build/tsan CFLAGS="-O1 -g -fsanitize=thread -DTN_DEBUG -Wno-frame-larger-than"
 fuzz := OUT=build/fuzz CC=clang WARN= CFLAGS="-O1 -g -fno-omit-frame-pointer \
-        -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -DTN_DEBUG"
+        -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -DTN_DEBUG -Wno-frame-larger-than"
 
 # Random tests: where the seed comes from, and how long they look. CI gives more, `make soak` ten times more.
 SEED         := $(or $(SEED),$(shell printf '%d' 0x$$(git rev-parse --short=8 HEAD 2>/dev/null || date +%s)))
