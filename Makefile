@@ -65,17 +65,17 @@ test: deps ## all tests that need no Java: C, sanitizers, simulator, fuzz replay
 	@$(MAKE) --no-print-directory programs venv
 	@$(MAKE) --no-print-directory $(asan) programs
 	@$(MAKE) --no-print-directory $(tsan) threaded
-	@scripts/test/list test | scripts/test/all build/test $(JOBS)
+	@sh scripts/test/list test | sh scripts/test/all build/test $(JOBS)
 
 peers: deps ## what tarn and the official Java Paimon make of each other's tables
 	@scripts/deps/debian peers
 	@$(MAKE) --no-print-directory programs venv oracle
-	@scripts/test/list peers | scripts/test/all build/peers $(JOBS)
+	@sh scripts/test/list peers | sh scripts/test/all build/peers $(JOBS)
 
 tidy: ## layers, format, warnings, lint: what a change must pass before it is sent
 	@scripts/deps/debian build tidy
 	@$(MAKE) --no-print-directory gen
-	@scripts/test/list tidy | TEST_LINES=200 scripts/test/all build/tidy $(JOBS)
+	@sh scripts/test/list tidy | TEST_LINES=200 sh scripts/test/all build/tidy $(JOBS)
 
 bench: deps ## CPU and memory of tarn and of every peer that is installed, in one table
 	@scripts/deps/debian bench
@@ -93,7 +93,7 @@ demo: deps ## sensors into a table, a lake in a folder, a crash in the middle, a
 fuzz: ## libFuzzer on each decoder, FUZZ_SECONDS each (clang)
 	@scripts/deps/debian build fuzz
 	@$(MAKE) --no-print-directory $(fuzz) fuzzers
-	@scripts/test/list fuzz | scripts/test/all build/fuzz/log $(JOBS)
+	@sh scripts/test/list fuzz | sh scripts/test/all build/fuzz/log $(JOBS)
 
 fmt: ## rewrites the C files in the one style
 	clang-format -i $(wildcard engine/*.[ch] engine/*/*.[ch] tests/*.h tests/*/*.[ch])
@@ -133,7 +133,7 @@ $(OUT)/tests/fuzz/%_libfuzzer: $(OUT)/tests/fuzz/%_fuzz.o $(OUT)/libtarn.a
 	$(QUIET)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $^ $(LIBS) -o $@
 
 # Tests in which threads meet: those that name the executor.
-threaded: $(patsubst tests/%.c,$(OUT)/tests/%,$(shell scripts/test/list threaded))
+threaded: $(patsubst tests/%.c,$(OUT)/tests/%,$(shell sh scripts/test/list threaded))
 
 # The memory parts of the board, as C.
 $(OUT)/gen/board.h: boards/$(BOARD)/board.lua scripts/board.lua
