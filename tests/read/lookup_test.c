@@ -152,6 +152,50 @@ static void with_a_sequence_field_every_version_is_compared(void)
     sim_disk_deinit(&disk);
 }
 
+/* Two writers that began at the same snapshot give the same numbers: the file with the larger ones
+ * may hold the older version. */
+static void numbers_of_a_file_say_nothing_of_each_of_its_rows(void)
+{
+    static struct bed_engine other;
+    static struct bed_scenario s;
+    struct bed_engine *engines[] = {&engine, &other};
+    struct bed_writer w[2];
+    s = (struct bed_scenario){.seed = 4, .buckets = 1, .keyed = true};
+    (void)snprintf(s.schema, sizeof s.schema, bed_schema_format, "", "\"k\"", 1, "", "", "", "1 mb",
+                   5, 8, 30, 1, 30, "8 mb", "16 mb");
+    bed_engine_make(&other);
+    sim_disk_init(&disk, BED_DISK_SIZE);
+    bed_create(&engine, &disk.io, &s);
+    tn_rc rc = disk.io.vtable->make_dir(&disk.io, ".tarn/", &err);
+    CHECK_OK(rc, err);
+    for (int i = 0; i < 2; i++) {
+        struct tn_table_spec spec = {.name = BED_TABLE, .user = i ? "b" : "a", .identifier = 1};
+        bed_engine_start(engines[i], &disk.io, 90 + (uint64_t)i);
+        w[i] = (struct bed_writer){.engine = engines[i], .scenario = &s};
+        rc = tn_table_open(&engines[i]->env, &spec, &w[i].table, &w[i].err);
+        CHECK_OK(rc, w[i].err);
+    }
+    for (int32_t i = 0; i < 20; i++) { /* key 7: number 7 of the one, 0 of the other */
+        struct bed_row first = {.key = i, .value = 1};
+        struct bed_row second = {.key = i == 0 ? 7 : 20 + i, .value = 2};
+        rc = i < 10 ? bed_put(&w[0], &first) : TN_OK;
+        CHECK_OK(rc, w[0].err);
+        rc = bed_put(&w[1], &second);
+        CHECK_OK(rc, w[1].err);
+    }
+    for (int i = 0; i < 2; i++) {
+        rc = tn_table_finish(w[i].table, 1, &w[i].err);
+        CHECK_OK(rc, w[i].err);
+        bed_close(&w[i]);
+    }
+    open_at(2);
+    rc = look_up(&s, 7, 0);
+    CHECK_OK(rc, err);
+    CHECK(lookup.version_count == 2 && lookup.kv.sequence == 7);
+    bed_engine_free(&other);
+    sim_disk_deinit(&disk);
+}
+
 /* ---- 100 million rows ---- */
 
 enum {
@@ -314,6 +358,7 @@ static const struct test tests[] = {
     TEST(a_lookup_finds_what_a_scan_would_say),
     TEST(files_too_old_to_win_are_not_opened),
     TEST(with_a_sequence_field_every_version_is_compared),
+    TEST(numbers_of_a_file_say_nothing_of_each_of_its_rows),
     TEST(a_hundred_million_rows_fit_small_memory),
 };
 
