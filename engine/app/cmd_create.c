@@ -98,9 +98,6 @@ static tn_rc add_options(struct tn_arena *arena, struct tn_schema *schema, struc
     for (uint32_t i = 0; rc == TN_OK && i < o.options.count; i++) {
         rc = add_option(o.options.items[i], arena, schema, err);
     }
-    if (rc == TN_OK && !tn_schema_option(schema, "file.format")) {
-        schema->options[schema->option_count++] = (struct tn_option){"file.format", "avro"};
-    }
     return rc;
 }
 

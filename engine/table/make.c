@@ -33,6 +33,26 @@ static tn_rc publish_schema(struct tn_env *env, const char *root, struct tn_byte
     return rc == TN_OK ? io->vtable->sync(io, &dir, 1, err) : rc;
 }
 
+/* Paimon's own default is parquet, so the table must say what it has. */
+static tn_rc name_format(struct tn_arena *arena, struct tn_schema *schema, struct tn_err *err)
+{
+    void *memory;
+    if (tn_schema_option(schema, "file.format")) {
+        return TN_OK;
+    }
+    tn_rc rc = tn_arena_need(arena, (schema->option_count + 1) * sizeof(struct tn_option),
+                             "the schema", &memory, err);
+    if (rc == TN_OK) {
+        struct tn_option *options = memory;
+        for (uint32_t i = 0; i < schema->option_count; i++) {
+            options[i] = schema->options[i];
+        }
+        options[schema->option_count++] = (struct tn_option){"file.format", "avro"};
+        schema->options = options;
+    }
+    return rc;
+}
+
 static tn_rc check(struct tn_env *env, struct tn_schema *schema, struct tn_options *options,
                    struct tn_err *err)
 {
@@ -46,6 +66,9 @@ tn_rc tn_make_table(struct tn_env *env, const char *table, struct tn_schema *sch
     struct tn_arena *arena = env->arena;
     const char *root;
     tn_rc rc = tn_name_table_root(arena, table, &root, err);
+    if (rc == TN_OK) {
+        rc = name_format(arena, schema, err);
+    }
     if (rc == TN_OK) {
         rc = check(env, schema, options, err);
     }

@@ -4,7 +4,7 @@
 #include "schema/options.h"
 #include "table/env.h"
 
-/* The table lock is the caller's. `options` is what the schema's options mean. EXISTS: there is
- * such a table, which is left alone. */
+/* `file.format` is set where it is missing. The table lock is the caller's. `options` is what the
+ * schema's options mean. EXISTS: there is such a table, which is left alone. */
 TN_MUST_USE tn_rc tn_make_table(struct tn_env *env, const char *table, struct tn_schema *schema,
                                 struct tn_options *options, struct tn_err *err);
