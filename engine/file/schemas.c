@@ -32,14 +32,19 @@ static tn_rc read_one(struct tn_schemas *schemas, int64_t id, struct tn_schema *
         return rc;
     }
     rc = tn_schema_decode(json, schemas->arena, schema, err);
+    if (rc == TN_OK && schema->id != id) {
+        rc =
+            tn_err_set(err, TN_CORRUPT, 0, "it says that it is schema %lld", (long long)schema->id);
+    }
     return rc == TN_OK ? TN_OK : tn_err_in(err, "%s", path);
 }
 
 tn_rc tn_schemas_load(struct tn_schemas *schemas, int64_t id, const struct tn_schema **schema,
                       struct tn_err *err)
 {
-    *schema = tn_schemas_find(schemas, id);
-    if (*schema) {
+    const struct tn_schema *known = tn_schemas_find(schemas, id);
+    if (known) {
+        *schema = known;
         return TN_OK;
     }
     if (schemas->count == TN_SCHEMAS_MAX) {

@@ -23,7 +23,8 @@ struct tn_schemas {
 void tn_schemas_init(struct tn_schemas *schemas, struct tn_io *io, const char *root,
                      struct tn_arena *arena);
 
-/* Reads schema-<id> unless it is there. ABSENT when the table has none. */
+/* Reads schema-<id> unless it is there. ABSENT when the table has none; CORRUPT when the file says
+ * that it is another. */
 TN_MUST_USE tn_rc tn_schemas_load(struct tn_schemas *schemas, int64_t id,
                                   const struct tn_schema **schema, struct tn_err *err);
 

@@ -19,6 +19,7 @@ struct tn_route {
     int32_t bucket;
 };
 
-/* Costs about 20 ns for an unpartitioned table. AGAIN when `scratch` is too small for the key. */
+/* Costs about 20 ns for an unpartitioned table. AGAIN when `scratch` is too small for the key,
+ * INVALID when it is for the partition's values. */
 TN_MUST_USE tn_rc tn_route(const struct tn_route_spec *spec, struct tn_row row,
                            struct tn_buf *scratch, struct tn_route *route, struct tn_err *err);
