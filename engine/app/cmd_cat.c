@@ -14,14 +14,18 @@ static struct {
     const char *where;
     const char *incremental;
     int64_t limit;
+    bool last;
     bool kind;
 } o = {.limit = -1};
+
+enum { LAST_DEFAULT = 10 }; /* rows of --last without --limit */
 
 static const struct tn_flag flags[] = {
     TN_READER_FLAGS,
     {"columns", 0, TN_FLAG_TEXT, &o.columns, "A,B", "only these columns"},
     {"where", 0, TN_FLAG_TEXT, &o.where, "EXPR", "only rows like 'temp > 80 and unit = \"C\"'"},
     {"limit", 0, TN_FLAG_I64, &o.limit, "N", "at most N rows"},
+    {"last", 0, TN_FLAG_SET, &o.last, NULL, "the last N rows instead of the first (10 without --limit)"},
     {"kind", 0, TN_FLAG_SET, &o.kind, NULL, "with each row's kind"},
     {"incremental", 0, TN_FLAG_TEXT, &o.incremental, "A,B",
      "rows that snapshots A+1..B added, as they came"},
@@ -29,6 +33,7 @@ static const struct tn_flag flags[] = {
 
 struct printer {
     struct tn_row_printer rows;
+    int64_t skip; /* rows that are passed over first */
     int64_t left; /* rows; -1: no limit */
 };
 
@@ -42,23 +47,57 @@ static tn_rc open_printer(struct printer *p, struct tn_app *app,
 
 static tn_rc print_row(struct printer *p, const struct tn_kv *kv, struct tn_err *err)
 {
+    if (p->skip > 0) {
+        p->skip--;
+        return TN_OK;
+    }
     p->left -= p->left > 0;
     return tn_row_printer_put(&p->rows, kv, err);
+}
+
+static tn_rc open_scan(struct tn_reader *reader, const struct tn_scan_spec *spec,
+                       struct tn_scan *scan, struct tn_err *err)
+{
+    struct tn_app *app = reader->app;
+    const struct tn_part *window = tn_budget_part(&app->budget, "memtable");
+    return tn_scan_open(scan, spec, window->base, window->size, &app->table,
+                        &app->workers[TN_LANE_LONG], err);
+}
+
+/* --last reads twice: once to count, so that no row has to be kept. */
+static tn_rc count_rows(struct tn_reader *reader, const struct tn_scan_spec *spec, int64_t *count,
+                        struct tn_err *err)
+{
+    static struct tn_scan scan;
+    tn_rc rc = open_scan(reader, spec, &scan, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    *count = 0;
+    while (rc == TN_OK) {
+        struct tn_kv kv;
+        rc = tn_scan_next(&scan, &kv, err);
+        *count += rc == TN_OK;
+    }
+    tn_scan_close(&scan);
+    return rc == TN_ABSENT ? TN_OK : rc;
 }
 
 static tn_rc print_scan(struct tn_reader *reader, const struct tn_scan_spec *spec,
                         struct tn_err *err)
 {
-    struct tn_app *app = reader->app;
     static struct tn_scan scan;
     static struct printer printer;
-    const struct tn_part *window = tn_budget_part(&app->budget, "memtable");
-    tn_rc rc = tn_scan_open(&scan, spec, window->base, window->size, &app->table,
-                            &app->workers[TN_LANE_LONG], err);
+    int64_t count = 0;
+    tn_rc rc = o.last ? count_rows(reader, spec, &count, err) : TN_OK;
+    if (rc == TN_OK) {
+        rc = open_scan(reader, spec, &scan, err);
+    }
     if (rc != TN_OK) {
         return rc;
     }
-    rc = open_printer(&printer, app, &scan.projection, spec, err);
+    rc = open_printer(&printer, reader->app, &scan.projection, spec, err);
+    printer.skip = o.last && count > o.limit ? count - o.limit : 0;
     while (rc == TN_OK && printer.left != 0) {
         struct tn_kv kv;
         rc = tn_scan_next(&scan, &kv, err);
@@ -212,6 +251,13 @@ static int run(const struct tn_text_list *words)
 {
     if (words->count != 1) {
         return tn_say_usage(&tn_cmd_cat);
+    }
+    if (o.last) {
+        o.limit = o.limit < 0 ? LAST_DEFAULT : o.limit;
+        if (o.incremental) {
+            (void)fputs("tarn: --last and --incremental don't go together\n", stderr);
+            return 2;
+        }
     }
     static struct tn_app app;
     struct tn_err err = {0};

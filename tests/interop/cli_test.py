@@ -228,6 +228,18 @@ def test_small_files_of_append_tables_are_put_together(tarn):
         refused(tarn.run("compact", table, "--explain"), 2, "append table", "explain")
 
 
+# ---- cat ----
+
+def test_cat_shows_the_first_rows_or_the_last(tarn):
+    create(tarn, ["k INT"], "--primary-key", "k", "--option", "bucket=1")
+    write(tarn, [{"k": k} for k in range(30)])
+    for args, want in ((["--limit", "2"], [0, 1]), (["--last", "--limit", "2"], [28, 29]), (["--last"], range(20, 30)),
+                       (["--last", "--limit", "99"], range(30)), (["--last", "--limit", "0"], []),
+                       (["--last", "--limit", "1", "--where", "k < 7"], [6])):
+        same([r["k"] for r in rows_of(tarn.run("cat", TABLE, *args), "cat")], list(want), " ".join(args))
+    refused(tarn.run("cat", TABLE, "--last", "--incremental", "0,1"), 2, "--incremental", "cat --last --incremental")
+
+
 # ---- expire ----
 
 def commits(tarn, count, *args):
