@@ -255,6 +255,46 @@ static void a_window_of_any_size_yields_each_bucket_once(void)
     CHECK(refused > 1);
 }
 
+/* Two buckets of equal files: a window that one fits is enough, whatever it ends at when the other
+ * one comes. */
+static void a_window_for_one_bucket_is_enough(void)
+{
+    enum { FILES = 30 };
+    bed_init(&bed, 1, false);
+    keys.types = &bed.fields[1].type;
+    struct tn_err err = {0};
+    tn_rc rc = bed.disk.io.vtable->make_dir(&bed.disk.io, ROOT "/manifest", &err);
+    CHECK_OK(rc, err);
+    static struct tn_entry entries[FILES];
+    for (file_count = 0; file_count < FILES; file_count++) {
+        char name[32];
+        struct file *file = &files[file_count];
+        (void)snprintf(name, sizeof name, "data-%u.avro", file_count);
+        *file = (struct file){.of = {.bucket = (int32_t)file_count / (FILES / 2), .rows = 1},
+                              .live = true};
+        file->entry = bed_entry(&bed, name, file->of);
+        file->entry.total_buckets = BUCKETS;
+        entries[file_count] = file->entry;
+    }
+    struct tn_manifest_meta meta = write_manifest(entries, FILES, "manifest-0");
+    snapshot = (struct tn_snapshot){.base_manifest_list = "list-base",
+                                    .delta_manifest_list = "list-delta"};
+    (void)write_list(&meta, 1, "list-base");
+    (void)write_list(NULL, 0, "list-delta");
+    bool fits = false;
+    uint32_t two_passes = 0;
+    for (size_t size = 1024; size < 16384; size += 16) {
+        static struct seen seen;
+        rc = run_plan(NULL, size, &seen, &err);
+        CHECK(rc == TN_ABSENT || (rc == TN_AGAIN && !fits));
+        CHECK(rc == TN_AGAIN || seen.files == FILES);
+        fits = rc == TN_ABSENT;
+        two_passes += seen.passes == 2;
+    }
+    CHECK(fits && two_passes > 10);
+    bed_deinit(&bed);
+}
+
 /* ---- predicates ---- */
 
 static const char *const predicates[] = {
@@ -381,6 +421,7 @@ static void a_key_that_is_none_is_corrupt(void)
 
 static const struct test tests[] = {
     TEST(a_window_of_any_size_yields_each_bucket_once),
+    TEST(a_window_for_one_bucket_is_enough),
     TEST(a_predicate_prunes_and_loses_nothing),
     TEST(an_error_is_not_followed_by_part_of_a_bucket),
     TEST(a_key_that_is_none_is_corrupt),
