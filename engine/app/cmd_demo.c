@@ -51,7 +51,6 @@ struct demo {
     struct tn_app *app;
     struct tn_table *table;
     struct tn_feed feed;
-    struct tn_decoder *decoder;
     struct tn_lake lake;
     struct tn_buf buf;
     uint64_t first; /* records */
@@ -88,6 +87,15 @@ static void bury(void *user, const struct tn_decoded *decoded, const char *reaso
 {
     (void)user;
     (void)fprintf(stderr, "tarn: sensors:%" PRIu64 ": %s\n", decoded->line, reason);
+}
+
+/* A record is a line. */
+static tn_rc note(void *user, struct tn_feed_place place, struct tn_err *err)
+{
+    struct demo *demo = user;
+    char text[48];
+    (void)snprintf(text, sizeof text, "%s%" PRIu64, POSITION, demo->first + place.line);
+    return tn_table_position(demo->table, SOURCE, text, err);
 }
 
 /* ---- before the first record ---- */
@@ -171,7 +179,7 @@ static tn_rc open_decoder(struct demo *demo, struct tn_err *err)
                                   .layout = tn_table_layout(demo->table),
                                   .epochs = epochs,
                                   .record_size_max = TN_SENSORS_RECORD_MAX};
-    rc = tn_decoder_open(&demo->decoder, &spec, &demo->app->input, err);
+    rc = tn_decoder_open(&demo->feed.decoder, &spec, &demo->app->input, err);
     if (rc == TN_OK) {
         rc = tn_arena_need(&demo->app->input, BUFFER_SIZE, "records", &memory, err);
     }
@@ -198,8 +206,14 @@ static tn_rc open_all(struct demo *demo, struct tn_err *err)
                                      .user_data = demo};
         rc = tn_table_open(&demo->app->env, &spec, &demo->table, err);
     }
-    demo->feed = (struct tn_feed){.table = demo->table, .bury = bury, .user = demo};
     if (rc == TN_OK) {
+        struct tn_feed_spec feed = {.table = demo->table,
+                                    .clock = demo->app->env.clock,
+                                    .every_rows = TN_SENSORS_A_SECOND,
+                                    .note = note,
+                                    .bury = bury,
+                                    .user = demo};
+        tn_feed_init(&demo->feed, &feed);
         rc = find_start(demo, err);
     }
     return rc == TN_OK ? open_decoder(demo, err) : rc;
@@ -227,23 +241,6 @@ static tn_rc turn(struct demo *demo, struct tn_err *err)
     return rc == TN_OK && demo->fresh ? sync_lake(demo, err) : rc;
 }
 
-static tn_rc eat(struct demo *demo, struct tn_err *err)
-{
-    size_t at = 0;
-    tn_rc rc = TN_OK;
-    while (rc == TN_OK && at < demo->buf.size) {
-        struct tn_decoded decoded;
-        size_t eaten = 0;
-        struct tn_bytes rest = {demo->buf.data + at, demo->buf.size - at};
-        rc = tn_decoder_next(demo->decoder, rest, false, &decoded, &eaten, err);
-        at += eaten;
-        if (rc == TN_OK) {
-            rc = tn_feed_record(&demo->feed, &decoded, err);
-        }
-    }
-    return rc;
-}
-
 static tn_rc send_batch(struct demo *demo, struct tn_err *err)
 {
     demo->buf.size = 0;
@@ -251,14 +248,10 @@ static tn_rc send_batch(struct demo *demo, struct tn_err *err)
     for (uint64_t i = 0; i < count; i++) {
         tn_sensors_record(demo->next + i, &demo->buf);
     }
-    tn_rc rc = eat(demo, err);
-    if (rc == TN_OK) {
-        char text[48];
-        demo->next += count;
-        (void)snprintf(text, sizeof text, "%s%" PRIu64, POSITION, demo->next);
-        rc = tn_table_position(demo->table, SOURCE, text, err);
-    }
-    return rc;
+    struct tn_bytes input = {demo->buf.data, demo->buf.size};
+    tn_rc rc = tn_feed_eat(&demo->feed, &input, false, err);
+    demo->next += count;
+    return rc == TN_AGAIN ? TN_OK : rc; /* records are sent whole */
 }
 
 /* The stream keeps its own time: it is never ahead of the clock. */
@@ -282,13 +275,13 @@ static tn_rc stream(struct demo *demo, struct tn_err *err)
     demo->start_ns = demo->app->env.clock->vtable->monotonic_ns(demo->app->env.clock);
     while (rc == TN_OK && demo->next < demo->end) {
         rc = send_batch(demo, err);
-        if (rc == TN_OK && demo->feed.rows - demo->feed.rows_cut >= TN_SENSORS_A_SECOND) {
-            rc = tn_feed_cut(&demo->feed, err);
-        }
         if (rc == TN_OK) {
             rc = turn(demo, err);
         }
         wait_until_due(demo);
+    }
+    if (rc == TN_OK) {
+        rc = tn_feed_note(&demo->feed, err);
     }
     if (rc == TN_OK) {
         rc = tn_table_finish(demo->table, demo->feed.rows, err);

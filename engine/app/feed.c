@@ -1,16 +1,67 @@
 #include "app/feed.h"
 
-/* INVALID is this row's fault; a turn that says so is ours. */
-static tn_rc put(struct tn_feed *feed, struct tn_row row, enum tn_row_kind kind, struct tn_err *err)
+enum {
+    TIME_CHECK_ROWS = 256, /* the clock is read once in so many records */
+    WAIT_MS_MAX = 1000,
+};
+
+static int64_t now_ms(const struct tn_feed *feed)
 {
-    for (;;) {
-        tn_rc rc = tn_table_put(feed->table, row, kind, err);
-        if (rc != TN_AGAIN) {
-            return rc;
+    struct tn_clock *clock = feed->spec.clock;
+    return clock->vtable->now_ms(clock);
+}
+
+static tn_rc cut(struct tn_feed *feed, struct tn_feed_place place, struct tn_err *err)
+{
+    struct tn_table *table = feed->spec.table;
+    tn_rc rc = feed->spec.note(feed->spec.user, place, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    rc = tn_table_cut(table, feed->rows, err);
+    while (rc == TN_AGAIN) {
+        rc = tn_table_turn(table, true, err);
+        if (rc == TN_OK) {
+            rc = tn_table_cut(table, feed->rows, err);
         }
-        rc = tn_table_turn(feed->table, true, err);
+    }
+    feed->rows_cut = feed->rows;
+    feed->last_cut_ms = now_ms(feed);
+    return rc;
+}
+
+/* No work is left that would make room: the rows so far are committed, so that their buckets can be
+ * closed. The record at hand belongs to the next commit. */
+static tn_rc make_room(struct tn_feed *feed, uint32_t stuck, struct tn_err *err)
+{
+    struct tn_table *table = feed->spec.table;
+    bool single = feed->spec.single;
+    if (stuck > 1 || single) { /* closing buckets did not help, or must not be */
+        return tn_err_set(err, TN_UNSUPPORTED, 0, "%s%s", err->text,
+                          single ? "; without --commit-id it would be several commits" : "");
+    }
+    tn_rc rc = cut(feed, feed->at, err);
+    while (rc == TN_OK && !tn_table_idle(table)) {
+        rc = tn_table_turn(table, true, err);
+    }
+    tn_table_release(table);
+    return rc;
+}
+
+/* OK with `*dead`: this row can't be taken, the text says why. */
+static tn_rc put(struct tn_feed *feed, struct tn_row row, enum tn_row_kind kind, bool *dead,
+                 struct tn_err *err)
+{
+    struct tn_table *table = feed->spec.table;
+    for (uint32_t stuck = 0;;) {
+        tn_rc rc = tn_table_put(table, row, kind, err);
+        *dead = rc == TN_INVALID;
+        if (rc != TN_AGAIN) {
+            return *dead ? TN_OK : rc;
+        }
+        rc = tn_table_idle(table) ? make_room(feed, stuck++, err) : tn_table_turn(table, true, err);
         if (rc != TN_OK) {
-            return rc == TN_INVALID ? tn_err_set(err, TN_IO, 0, "%s", err->text) : rc;
+            return rc;
         }
     }
 }
@@ -18,37 +69,96 @@ static tn_rc put(struct tn_feed *feed, struct tn_row row, enum tn_row_kind kind,
 static void bury(struct tn_feed *feed, const struct tn_decoded *decoded, const char *reason)
 {
     feed->dead++;
-    feed->bury(feed->user, decoded, reason);
+    feed->spec.bury(feed->spec.user, decoded, reason);
 }
 
-tn_rc tn_feed_record(struct tn_feed *feed, const struct tn_decoded *decoded, struct tn_err *err)
+static tn_rc take_record(struct tn_feed *feed, const struct tn_decoded *decoded, struct tn_err *err)
 {
     if (decoded->dead) {
         bury(feed, decoded, decoded->reason);
     }
     for (uint32_t i = 0; i < decoded->count; i++) {
-        tn_rc rc = put(feed, decoded->rows[i], decoded->kinds[i], err);
-        if (rc == TN_INVALID) {
-            bury(feed, decoded, err->text);
-            break;
-        }
+        bool dead;
+        tn_rc rc = put(feed, decoded->rows[i], decoded->kinds[i], &dead, err);
         if (rc != TN_OK) {
             return rc;
+        }
+        if (dead) {
+            bury(feed, decoded, err->text);
+            break;
         }
     }
     feed->rows += decoded->count > 0 || decoded->dead;
     return TN_OK;
 }
 
-tn_rc tn_feed_cut(struct tn_feed *feed, struct tn_err *err)
+static bool cut_is_due(struct tn_feed *feed)
 {
-    tn_rc rc = tn_table_cut(feed->table, feed->rows, err);
-    while (rc == TN_AGAIN) {
-        rc = tn_table_turn(feed->table, true, err);
+    const struct tn_feed_spec *spec = &feed->spec;
+    if (spec->every_rows > 0 && feed->rows - feed->rows_cut >= spec->every_rows) {
+        return true;
+    }
+    if (spec->every_ms > 0 && ++feed->since_clock >= TIME_CHECK_ROWS) {
+        feed->since_clock = 0;
+        return now_ms(feed) - feed->last_cut_ms >= spec->every_ms;
+    }
+    return tn_table_wants_cut(spec->table);
+}
+
+/* Milliseconds until a cut by time is due, or -1 when there is nothing to cut. */
+static int64_t cut_due_in(const struct tn_feed *feed)
+{
+    if (feed->spec.every_ms == 0 || feed->rows == feed->rows_cut) {
+        return -1;
+    }
+    int64_t left = feed->last_cut_ms + feed->spec.every_ms - now_ms(feed);
+    return left > 0 ? left : 0;
+}
+
+void tn_feed_init(struct tn_feed *feed, const struct tn_feed_spec *spec)
+{
+    *feed = (struct tn_feed){.spec = *spec};
+    feed->last_cut_ms = now_ms(feed);
+}
+
+tn_rc tn_feed_eat(struct tn_feed *feed, struct tn_bytes *input, bool last, struct tn_err *err)
+{
+    for (;;) {
+        struct tn_decoded decoded;
+        size_t eaten = 0;
+        tn_rc rc = tn_decoder_next(feed->decoder, *input, last, &decoded, &eaten, err);
+        feed->at = feed->next;
+        input->data += eaten;
+        input->size -= eaten;
+        feed->next.offset += eaten;
         if (rc == TN_OK) {
-            rc = tn_table_cut(feed->table, feed->rows, err);
+            feed->next.line = decoded.line;
+            rc = take_record(feed, &decoded, err);
+        }
+        if (rc == TN_OK && cut_is_due(feed)) {
+            rc = cut(feed, feed->next, err);
+        }
+        if (rc != TN_OK) {
+            return rc;
         }
     }
-    feed->rows_cut = feed->rows;
-    return rc;
+}
+
+tn_rc tn_feed_rest(struct tn_feed *feed, int *wait_ms, struct tn_err *err)
+{
+    int64_t due = cut_due_in(feed);
+    *wait_ms = 0;
+    if (due == 0) {
+        return cut(feed, feed->next, err);
+    }
+    if (!tn_table_idle(feed->spec.table)) {
+        return tn_table_turn(feed->spec.table, true, err);
+    }
+    *wait_ms = due > 0 && due < WAIT_MS_MAX ? (int)due : WAIT_MS_MAX;
+    return TN_OK;
+}
+
+tn_rc tn_feed_note(struct tn_feed *feed, struct tn_err *err)
+{
+    return feed->spec.note(feed->spec.user, feed->next, err);
 }

@@ -1,0 +1,202 @@
+#include "app/copy.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BUFFER_SIZE = TN_COPY_RECORD_MAX + 32 * 1024 };
+
+/* ---- where a file goes on ---- */
+
+/* "<identity>:<offset>:<line>" */
+static bool parse_position(const char *text, char identity[TN_SOURCE_IDENTITY_SIZE],
+                           struct tn_feed_place *place)
+{
+    size_t size = strcspn(text, ":");
+    if (size >= TN_SOURCE_IDENTITY_SIZE || !text[size]) {
+        return false;
+    }
+    memcpy(identity, text, size);
+    identity[size] = 0;
+    char *end;
+    place->offset = strtoull(text + size + 1, &end, 10);
+    place->line = *end == ':' ? strtoull(end + 1, &end, 10) : 0;
+    return *end == 0;
+}
+
+/* The header line of a csv file, in the buffer. */
+static tn_rc read_header(struct tn_copy *copy, struct tn_bytes *header, struct tn_err *err)
+{
+    size_t got;
+    tn_rc rc = tn_source_read(&copy->source, copy->buffer, BUFFER_SIZE, &got, err);
+    if (rc == TN_OK) {
+        const unsigned char *newline = memchr(copy->buffer, '\n', got);
+        size_t size = newline ? (size_t)(newline - copy->buffer) : got;
+        *header = (struct tn_bytes){copy->buffer, size};
+    }
+    return rc;
+}
+
+static tn_rc go_to(struct tn_copy *copy, struct tn_feed *feed, struct tn_feed_place place,
+                   struct tn_err *err)
+{
+    struct tn_bytes header = {0};
+    tn_rc rc = TN_OK;
+    if (copy->spec.decode.input == TN_INPUT_CSV && place.offset > 0) {
+        rc = read_header(copy, &header, err);
+    }
+    if (rc == TN_OK) {
+        rc = tn_source_seek(&copy->source, place.offset, err);
+    }
+    if (rc == TN_OK && place.offset > 0) {
+        rc = tn_decoder_resume(feed->decoder, place.line + 1, header, err);
+    }
+    feed->next = place;
+    return rc;
+}
+
+static tn_rc find_place(struct tn_copy *copy, const struct tn_table *table,
+                        struct tn_feed_place *place, struct tn_err *err)
+{
+    const struct tn_recovered *recovered = tn_table_recovered(table);
+    const char *text = tn_table_position_of(table, copy->key);
+    const char *name = copy->source.name;
+    if (copy->spec.from) {
+        place->offset = strtoull(copy->spec.from, NULL, 10);
+        return TN_OK;
+    }
+    if (!text) {
+        bool gone = !recovered->found && recovered->positioned && recovered->latest_id > 0;
+        return !gone ? TN_OK
+                     : tn_err_set(err, TN_INVALID, 0,
+                                  "positions of %s are gone; --from OFFSET says where %s goes on "
+                                  "(0: its beginning)",
+                                  copy->spec.table_name, name);
+    }
+    char identity[TN_SOURCE_IDENTITY_SIZE];
+    struct tn_feed_place known = {0};
+    if (!parse_position(text, identity, &known)) {
+        return tn_err_set(err, TN_CORRUPT, 0, "position of %s: '%s'", copy->key, text);
+    }
+    if (strcmp(identity, copy->source.identity) != 0) {
+        return TN_OK; /* another file under the same name */
+    }
+    *place = known;
+    if (!tn_common.quiet && known.offset > 0) {
+        (void)fprintf(stderr, "tarn: %s goes on at byte %" PRIu64 " (line %" PRIu64 ")\n", name,
+                      known.offset, known.line + 1);
+    }
+    return TN_OK;
+}
+
+static void make_key(struct tn_copy *copy, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    (void)snprintf(copy->key, sizeof copy->key, "file.%.120s", slash ? slash + 1 : path);
+}
+
+/* ---- bytes ---- */
+
+static tn_rc read_more(struct tn_copy *copy, struct tn_err *err)
+{
+    size_t kept = copy->rest.size;
+    size_t got;
+    memmove(copy->buffer, copy->rest.data, kept);
+    tn_rc rc = tn_source_read(&copy->source, copy->buffer + kept, BUFFER_SIZE - kept, &got, err);
+    copy->rest = (struct tn_bytes){copy->buffer, kept};
+    if (rc == TN_OK) {
+        copy->rest.size += got;
+        copy->at_end = got == 0;
+    }
+    return rc;
+}
+
+/* A slow pipe: while no bytes come, work that is under way goes on, and rows are committed when it
+ * is time. */
+static tn_rc wait_for_input(struct tn_copy *copy, struct tn_feed *feed, struct tn_err *err)
+{
+    tn_rc rc = TN_OK;
+    int wait_ms = 0;
+    while (rc == TN_OK && !tn_source_ready(&copy->source, wait_ms)) {
+        rc = tn_feed_rest(feed, &wait_ms, err);
+    }
+    return rc;
+}
+
+static tn_rc copy_all(struct tn_copy *copy, struct tn_feed *feed, struct tn_err *err)
+{
+    for (;;) {
+        tn_rc rc = tn_feed_eat(feed, &copy->rest, copy->at_end, err);
+        if (rc != TN_AGAIN) {
+            return rc;
+        }
+        if (copy->at_end) {
+            return tn_feed_note(feed, err);
+        }
+        rc = wait_for_input(copy, feed, err);
+        if (rc == TN_OK) {
+            rc = read_more(copy, err);
+        }
+        if (rc == TN_OK) { /* work that is due goes on while rows come in */
+            rc = tn_table_turn(feed->spec.table, false, err);
+        }
+        if (rc != TN_OK) {
+            return rc;
+        }
+    }
+}
+
+/* ---- public ---- */
+
+tn_rc tn_copy_init(struct tn_copy *copy, const struct tn_copy_spec *spec, struct tn_err *err)
+{
+    *copy = (struct tn_copy){.spec = *spec};
+    copy->spec.decode.record_size_max = TN_COPY_RECORD_MAX;
+    void *memory;
+    tn_rc rc = tn_arena_need(&spec->app->input, BUFFER_SIZE, "the input", &memory, err);
+    if (rc == TN_OK) {
+        copy->buffer = memory;
+    }
+    return rc;
+}
+
+tn_rc tn_copy_source(struct tn_copy *copy, struct tn_feed *feed, const char *path,
+                     struct tn_err *err)
+{
+    struct tn_table *table = feed->spec.table;
+    struct tn_arena *arena = &copy->spec.app->input;
+    make_key(copy, path);
+    tn_rc rc = tn_source_open(&copy->source, path, tn_table_position_of(table, copy->key), err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    size_t mark = tn_arena_mark(arena);
+    copy->rest = (struct tn_bytes){copy->buffer, 0};
+    copy->at_end = false;
+    feed->next = (struct tn_feed_place){0};
+    rc = tn_decoder_open(&feed->decoder, &copy->spec.decode, arena, err);
+    if (rc == TN_OK && copy->spec.placed && copy->source.seekable) {
+        struct tn_feed_place place = {0};
+        rc = find_place(copy, table, &place, err);
+        rc = rc == TN_OK ? go_to(copy, feed, place, err) : rc;
+    }
+    if (rc == TN_OK) {
+        rc = copy_all(copy, feed, err);
+    }
+    tn_source_close(&copy->source);
+    tn_arena_reset(arena, mark);
+    return rc;
+}
+
+tn_rc tn_copy_note(struct tn_copy *copy, struct tn_table *table, struct tn_feed_place place,
+                   struct tn_err *err)
+{
+    if (!copy->spec.placed || !copy->source.seekable) {
+        return TN_OK;
+    }
+    char text[TN_SOURCE_IDENTITY_SIZE + 48];
+    (void)snprintf(text, sizeof text, "%s:%" PRIu64 ":%" PRIu64, copy->source.identity,
+                   place.offset, place.line);
+    return tn_table_position(table, copy->key, text, err);
+}
