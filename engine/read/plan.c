@@ -12,15 +12,24 @@ static int compare_bucket(const struct tn_plan_bucket *bucket, struct tn_bytes p
     return bucket->number < number ? -1 : bucket->number > number;
 }
 
+/* What is left says only where the bucket stands. */
+static void drop_files(struct tn_plan *plan, struct tn_plan_bucket *bucket)
+{
+    for (uint32_t i = 0; i < bucket->file_count; i++) {
+        tn_level_file_drop(&plan->heap, bucket->files[i]);
+    }
+    tn_heap_give(&plan->heap, bucket->files);
+    bucket->files = NULL;
+    bucket->file_count = 0;
+    bucket->file_room = 0;
+}
+
 static void free_bucket(struct tn_plan *plan, struct tn_plan_bucket *bucket)
 {
     if (!bucket) {
         return;
     }
-    for (uint32_t i = 0; i < bucket->file_count; i++) {
-        tn_level_file_drop(&plan->heap, bucket->files[i]);
-    }
-    tn_heap_give(&plan->heap, bucket->files);
+    drop_files(plan, bucket);
     tn_heap_give(&plan->heap, bucket); /* the partition's bytes lie behind it */
 }
 
@@ -60,13 +69,7 @@ static void give_up_largest(struct tn_plan *plan)
     struct tn_plan_bucket *largest = plan->buckets[--plan->bucket_count];
     struct tn_plan_bucket *limit = plan->limit;
     free_bucket(plan, limit);
-    for (uint32_t i = 0; i < largest->file_count; i++) {
-        tn_level_file_drop(&plan->heap, largest->files[i]);
-    }
-    tn_heap_give(&plan->heap, largest->files);
-    largest->files = NULL;
-    largest->file_count = 0;
-    largest->file_room = 0;
+    drop_files(plan, largest);
     plan->limit = largest;
     plan->closed = false; /* what is behind the window is behind the limit */
 }
@@ -351,6 +354,7 @@ static void end_pass(struct tn_plan *plan)
     if (kept) {
         free_bucket(plan, plan->floor);
         plan->floor = plan->buckets[plan->bucket_count - 1];
+        drop_files(plan, plan->floor);
     }
     free_pass(plan, kept);
 }

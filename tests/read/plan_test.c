@@ -291,7 +291,7 @@ static void a_window_for_one_bucket_is_enough(void)
         fits = rc == TN_ABSENT;
         two_passes += seen.passes == 2;
     }
-    CHECK(fits && two_passes > 10);
+    CHECK(fits && two_passes > 100);
     bed_deinit(&bed);
 }
 
