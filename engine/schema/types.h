@@ -49,8 +49,8 @@ struct tn_type {
 
 enum { TN_TYPE_TEXT_SIZE = 64, TN_DECIMAL_PRECISION_MAX = 38, TN_LENGTH_MAX = 2147483647 };
 
-/* Parses a type as Paimon's own parser does (any case, INTEGER, DEC, missing parameters, TIMESTAMP_LTZ).
- * INVALID with "type 'DUOBLE' is unknown; did you mean 'DOUBLE'?". */
+/* Parses a type as Paimon's own parser does (any case, INTEGER, DEC, missing parameters,
+ * TIMESTAMP_LTZ). INVALID with "type 'DUOBLE' is unknown; did you mean 'DOUBLE'?". */
 TN_MUST_USE tn_rc tn_type_parse(struct tn_bytes text, struct tn_type *type, struct tn_err *err);
 
 /* The text that Java writes, with NOT NULL. Returns `text`. */
