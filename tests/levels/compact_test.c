@@ -5,7 +5,7 @@
 #include "levels/bed.h"
 #include "sim/medium.h"
 
-enum { ARENA_SIZE = 1 << 20, SLICES_MAX = 20000 };
+enum { ARENA_SIZE = 4 << 20, SLICES_MAX = 20000 };
 
 static struct bed bed;
 static struct tn_compaction compaction;
