@@ -54,6 +54,7 @@ all: library $(PROGRAM) ## build/host/tarn and the library (BOARD=... for anothe
 
 library: $(OUT)/libtarn.a
 programs: all $(TESTS) $(FUZZ)
+	@:
 gen: $(GEN)
 objects: $(OBJECTS) $(PROGRAM:%/tarn=%/engine/app/main.o)
 
@@ -82,7 +83,7 @@ bench: deps ## CPU and memory of tarn and of every peer that is installed, in on
 	@$(MAKE) --no-print-directory all
 	@scripts/bench
 
-soak: ## test and peers with ten times the seconds
+soak: ## test and peers with ten times the seconds that CI gives them
 	@$(MAKE) --no-print-directory test PEER_SECONDS=600 CUT_SECONDS=1200 FUZZ_SECONDS=600
 	@$(MAKE) --no-print-directory peers PEER_SECONDS=2400
 
@@ -134,6 +135,7 @@ $(OUT)/tests/fuzz/%_libfuzzer: $(OUT)/tests/fuzz/%_fuzz.o $(OUT)/libtarn.a
 
 # Tests in which threads meet: those that name the executor.
 threaded: $(patsubst tests/%.c,$(OUT)/tests/%,$(shell sh scripts/test/list threaded))
+	@:
 
 # The memory parts of the board, as C.
 $(OUT)/gen/board.h: boards/$(BOARD)/board.lua scripts/board.lua
@@ -142,6 +144,7 @@ $(OUT)/gen/board.h: boards/$(BOARD)/board.lua scripts/board.lua
 
 # The official peers: pypaimon in an environment of its own, Java's class path by Maven.
 venv: build/venv/done
+	@:
 build/venv/done: tests/interop/requirements.txt
 	@echo "installing pypaimon into build/venv"
 	$(QUIET)$(PYTHON) -m venv --clear build/venv
