@@ -37,6 +37,24 @@ static unsigned char *take(struct tn_manifest_reader *r, size_t size, struct tn_
     return data;
 }
 
+/* A table may choose another format for its manifests, and their names don't say so. */
+static tn_rc decode_header(struct tn_manifest_reader *r, struct tn_bytes head, struct tn_err *err)
+{
+    static const struct {
+        const char *format;
+        const char *magic;
+    } others[] = {{"parquet", "PAR1"}, {"orc", "ORC"}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        size_t size = strlen(others[i].magic);
+        if (head.size >= size && memcmp(head.data, others[i].magic, size) == 0) {
+            return tn_err_set(err, TN_UNSUPPORTED, 0, "%s: %s manifests can't be read yet", r->path,
+                              others[i].format);
+        }
+    }
+    tn_rc rc = tn_avro_header_decode(head, &r->header, err);
+    return rc == TN_OK || rc == TN_AGAIN ? rc : tn_err_in(err, "%s", r->path);
+}
+
 /* Reads more of the file's head until it is whole. It stays in the arena, since the plan that is
  * made from it lies behind it. */
 static tn_rc read_header(struct tn_manifest_reader *r, struct tn_err *err)
@@ -51,7 +69,7 @@ static tn_rc read_header(struct tn_manifest_reader *r, struct tn_err *err)
         }
         tn_rc rc = read_exactly(r, 0, data, size, err);
         if (rc == TN_OK) {
-            rc = tn_avro_header_decode((struct tn_bytes){data, size}, &r->header, err);
+            rc = decode_header(r, (struct tn_bytes){data, size}, err);
         }
         bool ended = size == r->file_size || size >= TN_AVRO_HEADER_MAX;
         if (rc == TN_AGAIN && ended) {
