@@ -341,3 +341,47 @@ tn_rc tn_snapshot_hint(struct tn_io *io, const char *root, const char *name, int
     tn_arena_reset(scratch, mark);
     return rc == TN_OK ? TN_OK : tn_err_in(err, "hint %s", name);
 }
+
+static void remove_hint(struct tn_io *io, const char *root, const char *name,
+                        struct tn_arena *scratch)
+{
+    struct tn_err ignored;
+    size_t mark = tn_arena_mark(scratch);
+    const char *path = tn_name_in(scratch, root, TN_DIR_SNAPSHOT, name);
+    if (path) {
+        (void)io->vtable->unlink(io, path, &ignored);
+    }
+    tn_arena_reset(scratch, mark);
+}
+
+static void heal_hint(struct tn_io *io, const char *root, const char *name, int64_t id,
+                      struct tn_arena *scratch)
+{
+    struct tn_err ignored;
+    size_t mark = tn_arena_mark(scratch);
+    bool right = read_hint(io, root, name, scratch) == id;
+    tn_arena_reset(scratch, mark);
+    if (!right && tn_snapshot_hint(io, root, name, id, scratch, &ignored) != TN_OK) {
+        remove_hint(io, root, name, scratch); /* none is better than a wrong one */
+    }
+}
+
+void tn_snapshot_heal_hints(struct tn_io *io, const char *root, struct tn_arena *scratch)
+{
+    struct tn_err ignored;
+    int64_t first;
+    int64_t last;
+    size_t mark = tn_arena_mark(scratch);
+    tn_rc rc = tn_snapshot_latest(io, root, scratch, &last, &ignored);
+    if (rc == TN_OK) {
+        rc = tn_snapshot_earliest(io, root, scratch, &first, &ignored);
+    }
+    tn_arena_reset(scratch, mark);
+    if (rc == TN_OK) {
+        heal_hint(io, root, "LATEST", last, scratch);
+        heal_hint(io, root, "EARLIEST", first, scratch);
+    } else if (rc == TN_ABSENT) {
+        remove_hint(io, root, "LATEST", scratch);
+        remove_hint(io, root, "EARLIEST", scratch);
+    }
+}

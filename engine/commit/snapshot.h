@@ -67,3 +67,8 @@ TN_MUST_USE tn_rc tn_snapshot_oldest_name(struct tn_io *io, const char *root,
 /* Writes snapshot/LATEST or snapshot/EARLIEST (`name`): a draft that replaces, not synced. */
 TN_MUST_USE tn_rc tn_snapshot_hint(struct tn_io *io, const char *root, const char *name, int64_t id,
                                    struct tn_arena *scratch, struct tn_err *err);
+
+/* Hints are not synced, so a cut may leave one that is torn, lags, or names a snapshot that never
+ * was: official readers believe it. At a start each is made to say what the folder says; without a
+ * snapshot there is none. What fails is left for the next start. */
+void tn_snapshot_heal_hints(struct tn_io *io, const char *root, struct tn_arena *scratch);

@@ -182,6 +182,9 @@ tn_rc tn_table_recover(struct tn_io *io, struct tn_clock *clock, const char *tab
     if (rc == TN_OK) {
         rc = settle_names(io, root, arena, recovered, err);
     }
+    if (rc == TN_OK) {
+        tn_snapshot_heal_hints(io, root, arena);
+    }
     return rc == TN_OK && recovered->latest_id > 0 ? walk_back(io, root, arena, recovered, err)
                                                    : rc;
 }

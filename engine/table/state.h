@@ -54,7 +54,7 @@ struct tn_commit_task {
     struct tn_round *round;
     struct tn_commit_result result;
     struct tn_expire_result expired;
-    bool skipped;  /* nothing to commit */
+    bool skipped; /* nothing to commit */
     bool consumer_drafted;
     bool repeated; /* user and identifier were there: nothing was committed */
     bool under_way;
@@ -101,8 +101,9 @@ struct tn_table {
     bool result_waits; /* a compaction's result has no room in its round: cut it */
     bool named_done;   /* the commit that --user and --commit-id name was made */
     bool broken;       /* a round is only half of what it should be: nothing more is committed */
-    bool compact_due;  /* something changed since the last pick found nothing */
-    uint64_t cut_rows; /* row_count of the last cut */
+    uint32_t sources_gone; /* compactions in a row that lost a source */
+    bool compact_due;      /* something changed since the last pick found nothing */
+    uint64_t cut_rows;     /* row_count of the last cut */
 
     tn_rc rc; /* of the first task that failed since the last turn */
     struct tn_err err;

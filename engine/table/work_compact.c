@@ -7,6 +7,7 @@
 enum {
     MERGE_MAX = 24, /* runs at once; of more, the oldest go first: 170 KB each on the host board */
     SLICE_SIZE = 16 * 1024 * 1024, /* bytes of rows a slice: about 100 ms of work: a guess */
+    SOURCES_GONE_MAX = 8,          /* compactions in a row; then the table is damaged: a guess */
     ENTRY_SIZE_GUESS = 1024,       /* of a round's memory a file takes at the least */
 };
 
@@ -60,8 +61,8 @@ static tn_rc plan_compaction(struct tn_table *t, struct tn_bucket *bucket, struc
                                    .block_size = t->env->block_size,
                                    .row_size_max = t->env->row_size_max};
     tn_arena_reset(&slice->arena, 0);
-    tn_rc rc = tn_compaction_begin(&slice->compaction, &spec, unit.files, unit.count, &slice->arena,
-                                   err);
+    tn_rc rc =
+        tn_compaction_begin(&slice->compaction, &spec, unit.files, unit.count, &slice->arena, err);
     if (rc == TN_OK) {
         slice->bucket = bucket;
         slice->held = bucket->levels;
@@ -125,9 +126,9 @@ static tn_rc pick_append_unit(struct tn_table *t, struct tn_bucket *bucket, bool
     struct tn_arena *scratch = t->env->arena;
     size_t mark = tn_arena_mark(scratch);
     void *memory;
-    tn_rc rc = tn_arena_need(scratch,
-                             (count + 1) * (sizeof(int64_t) + sizeof(struct tn_level_file *)),
-                             "an append bucket's files", &memory, err);
+    tn_rc rc =
+        tn_arena_need(scratch, (count + 1) * (sizeof(int64_t) + sizeof(struct tn_level_file *)),
+                      "an append bucket's files", &memory, err);
     if (rc != TN_OK) {
         return rc;
     }
@@ -139,9 +140,8 @@ static tn_rc pick_append_unit(struct tn_table *t, struct tn_bucket *bucket, bool
     for (uint32_t i = 0; i < count; i++) {
         sizes[i] = files[i]->size;
     }
-    struct tn_append_pick pick =
-        tn_pick_append(sizes, count, t->options.target_file_size,
-                       (uint32_t)t->options.min_file_num, t->spec.full);
+    struct tn_append_pick pick = tn_pick_append(sizes, count, t->options.target_file_size,
+                                                (uint32_t)t->options.min_file_num, t->spec.full);
     *picked = pick.count > 0;
     if (*picked) {
         struct unit unit = {files + pick.first, pick.count, 0, -1, -1};
@@ -197,10 +197,18 @@ static void slice_complete(struct tn_task *task, tn_rc rc)
     struct tn_slice_task *slice = (struct tn_slice_task *)task;
     slice->under_way = false;
     slice->table->counts.slices++;
-    if (rc != TN_OK) {
-        tn_work_abort_compaction(slice->table);
-        slice->table->compact_due = true;
-        tn_table_fail(slice->table, rc, &task->err);
+    if (rc == TN_OK) {
+        return;
+    }
+    struct tn_table *table = slice->table;
+    tn_work_abort_compaction(table);
+    table->compact_due = true;
+    /* A source may be gone: another writer dropped it, or its round was refused. Levels that are
+     * read again don't have it, unless it is the table that is damaged. */
+    if (rc == TN_CORRUPT && table->sources_gone++ < SOURCES_GONE_MAX) {
+        table->reload = true;
+    } else {
+        tn_table_fail(table, rc, &task->err);
     }
 }
 
@@ -362,6 +370,7 @@ bool tn_work_apply(struct tn_table *table)
         table->slice.bucket->last_full_ms = table->env->clock->vtable->now_ms(table->env->clock);
     }
     table->counts.compactions++;
+    table->sources_gone = 0;
     end_compaction(table);
     table->compact_due = true;
     return true;

@@ -18,6 +18,7 @@
 #include "read/scan.h"
 #include "sim/clock.h"
 #include "sim/disk.h"
+#include "table/fsck.h"
 #include "table/table.h"
 
 #define BED_TABLE  "db.t"
@@ -711,6 +712,43 @@ static __attribute__((unused, noinline)) const char *bed_go_on(struct bed_engine
                : BED_PROBLEM("went on to %u of %u rows", found.rows, s->row_count);
 }
 
+static __attribute__((unused, noinline)) tn_rc bed_note_finding(void *user, enum tn_fsck_kind kind,
+                                                                const char *file, const char *text,
+                                                                struct tn_err *err)
+{
+    const char **problem = user;
+    (void)err;
+    if (kind == TN_FSCK_PROBLEM && !*problem) {
+        *problem = BED_PROBLEM("fsck: %s: %s", file, text);
+    }
+    return TN_OK;
+}
+
+/* Everything else that a table says of itself. */
+static __attribute__((unused, noinline)) const char *bed_fsck(struct bed_engine *engine)
+{
+    struct tn_heap heap;
+    struct tn_err err;
+    struct tn_fsck_result result;
+    const char *problem = NULL;
+    struct tn_fsck_spec spec = {.root = BED_ROOT,
+                                .worker = &engine->workers[TN_LANE_LONG],
+                                .arena = &engine->own,
+                                .heap = &heap,
+                                .each = bed_note_finding,
+                                .user = &problem};
+    tn_arena_reset(&engine->own, 0);
+    tn_heap_init(&heap, engine->env.memtable, engine->env.memtable_size, false);
+    tn_rc rc = tn_fsck(&spec, &result, &err);
+    tn_heap_deinit(&heap);
+    if (problem) {
+        return problem;
+    }
+    return rc == TN_OK && result.problems == 0 && result.unchecked == 0
+               ? NULL
+               : BED_PROBLEM("fsck: %s", rc == TN_OK ? "something wasn't checked" : err.text);
+}
+
 /* What is on `disk` after a start: whole, with at least what was told; and, if asked for, the rest
  * of the rows can be written on top. */
 static __attribute__((unused, noinline)) const char *
@@ -727,6 +765,9 @@ bed_check(struct bed_engine *engine, struct sim_disk *disk, const struct bed_sce
     }
     if (!problem) {
         problem = bed_check_start(engine, s, found.rows);
+    }
+    if (!problem) {
+        problem = bed_fsck(engine);
     }
     return problem || !goes_on ? problem : bed_go_on(engine, s);
 }

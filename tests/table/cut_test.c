@@ -167,7 +167,8 @@ static void make_base(struct sim_disk *disk, uint64_t seed, uint32_t rounds)
 static void every_cut_leaves_a_table_with_all_that_was_reported(void)
 {
     uint64_t seed = number_of("SEED", 1);
-    double until = seconds() + (double)number_of("CUT_SECONDS", 40);
+    uint64_t time = number_of("CUT_SECONDS", 40);
+    double until = time > 0 ? seconds() + (double)time : (double)INFINITY; /* 0: all of one table */
     uint64_t states = 0;
     uint64_t runs = 0;
     do {
@@ -178,7 +179,7 @@ static void every_cut_leaves_a_table_with_all_that_was_reported(void)
         run = (struct run){.random = seed + runs,
                            .seeds = 2,
                            .deeper = 40,
-                           .every = runs % 8 == 0 ? 1 : 4,
+                           .every = (seed + runs) % 8 == 0 ? 1 : 4,
                            .until = runs == 0 ? (double)INFINITY : until};
         run_program(&run, &base);
         sim_disk_deinit(&base);
@@ -191,7 +192,7 @@ static void every_cut_leaves_a_table_with_all_that_was_reported(void)
         }
         states += run.states;
         runs++;
-    } while (seconds() < until);
+    } while (time > 0 && seconds() < until);
     (void)printf("%" PRIu64 " tables, %" PRIu64 " states\n", runs, states);
 }
 
@@ -278,7 +279,7 @@ static void a_missing_sync_is_noticed(void)
         make_base(&base, seed, 5);
         (void)notices(&base, 0, seed, &syncs);
         CHECK(syncs > 5);
-        for (uint64_t sync = 1; sync <= syncs; sync++) {
+        for (uint64_t sync = 1; sync <= syncs && (count == 0 || seconds() < until); sync++) {
             uint64_t ignored;
             bool noticed = notices(&base, sync, seed, &ignored);
             CHECK(noticed);
