@@ -477,7 +477,7 @@ static void reader_close(struct tn_iter *iter)
     }
 }
 
-static const struct tn_iter_vtable vtable = {reader_next, reader_seek, reader_close};
+static const struct tn_iter_vtable vtable = {reader_next, reader_seek, reader_close, NULL};
 
 /* ---- public ---- */
 

@@ -45,7 +45,13 @@ static void run_close(struct tn_iter *iter)
     close_file((struct tn_run_reader *)iter);
 }
 
-static const struct tn_iter_vtable run_vtable = {run_next, NULL, run_close};
+static const char *run_where(const struct tn_iter *iter)
+{
+    const struct tn_run_reader *run = (const struct tn_run_reader *)iter;
+    return run->at < run->file_count ? run->files[run->at].path : NULL;
+}
+
+static const struct tn_iter_vtable run_vtable = {run_next, NULL, run_close, run_where};
 
 void tn_run_reader_init(struct tn_run_reader *run, const struct tn_run_file *files,
                         uint32_t file_count, const struct tn_read_spec *read,

@@ -37,7 +37,7 @@ static void fold_close(struct tn_iter *iter)
     (void)iter;
 }
 
-static const struct tn_iter_vtable fold_vtable = {fold_next, NULL, fold_close};
+static const struct tn_iter_vtable fold_vtable = {fold_next, NULL, fold_close, NULL};
 
 void tn_fold_init(struct tn_fold *fold, struct tn_merge *merge, bool ignore_delete,
                   bool drop_deletes)

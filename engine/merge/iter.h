@@ -28,6 +28,8 @@ struct tn_iter_vtable {
      */
     tn_rc (*seek)(struct tn_iter *iter, const struct tn_value *key, struct tn_err *err);
     void (*close)(struct tn_iter *iter);
+    /* The file that it reads now, for errors; NULL where there is none. */
+    const char *(*where)(const struct tn_iter *iter);
 };
 
 struct tn_iter {
@@ -37,6 +39,11 @@ struct tn_iter {
 static inline tn_rc tn_iter_next(struct tn_iter *iter, struct tn_kv *kv, struct tn_err *err)
 {
     return iter->vtable->next(iter, kv, err);
+}
+
+static inline const char *tn_iter_where(const struct tn_iter *iter)
+{
+    return iter->vtable->where ? iter->vtable->where(iter) : NULL;
 }
 
 static inline void tn_iter_close(struct tn_iter *iter)

@@ -74,7 +74,9 @@ static tn_rc advance(struct tn_merge *merge, uint32_t source, bool *ended, struc
     tn_rc rc = tn_iter_next(merge->sources[source].iter, head, err);
     *ended = rc == TN_ABSENT;
     if (rc == TN_OK && head->prefix < prefix_before) {
-        return tn_err_set(err, TN_CORRUPT, 0, "source %u of a merge is not in key order", source);
+        const char *where = tn_iter_where(merge->sources[source].iter);
+        return tn_err_set(err, TN_CORRUPT, 0, "%s: keys are not in order",
+                          where ? where : "a source of a merge");
     }
     return rc == TN_ABSENT ? TN_OK : rc;
 }

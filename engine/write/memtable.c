@@ -552,7 +552,7 @@ static void iter_close(struct tn_iter *base)
     (void)base;
 }
 
-static const struct tn_iter_vtable iter_vtable = {iter_next, NULL, iter_close};
+static const struct tn_iter_vtable iter_vtable = {iter_next, NULL, iter_close, NULL};
 
 void tn_memtable_iter_init(struct tn_memtable_iter *iter, const struct tn_memtable *memtable)
 {

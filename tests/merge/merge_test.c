@@ -54,7 +54,7 @@ static void list_close(struct tn_iter *iter)
     (void)iter;
 }
 
-static const struct tn_iter_vtable list_vtable = {list_next, NULL, list_close};
+static const struct tn_iter_vtable list_vtable = {list_next, NULL, list_close, NULL};
 
 struct bed {
     struct tn_arena arena;
