@@ -99,18 +99,17 @@ def run(fixture):
 
 def main():
     only = set(sys.argv[1:])
-    passed = failed = 0
+    passed, failed = 0, []
     for fixture in sorted(p for p in GOLDEN.iterdir() if p.is_dir() and (not only or p.name in only)):
         try:
             verdict, why = run(fixture)
             passed += 1
         except peer.Failure as e:
             verdict, why = "FAILED", str(e)
-            failed += 1
+            failed.append("%s: %s\n  repeat: build/venv/bin/python3 tests/interop/fixtures_test.py %s" % (fixture.name, why, fixture.name))
         print("%-26s %-22s %s" % (fixture.name, verdict, why), flush=True)
-    if failed:
-        print("repeat: build/venv/bin/python3 tests/interop/fixtures_test.py FIXTURE")
-    print("%d passed, %d failed" % (passed, failed))
+    print("\n".join(failed), end="\n" if failed else "")  # again, at the end, where it is seen
+    print("%d passed, %d failed" % (passed, len(failed)))
     return 1 if failed or not passed else 0
 
 
