@@ -111,22 +111,6 @@ struct merge {
     bool touched; /* the manifest at hand holds a deleted ADD */
 };
 
-static tn_rc each_previous(struct tn_attempt *attempt, const struct tn_snapshot *previous,
-                           tn_list_meta_fn *each, void *user, struct tn_err *err)
-{
-    struct tn_json_i64 base_size = previous->base_manifest_list_size;
-    struct tn_json_i64 delta_size = previous->delta_manifest_list_size;
-    tn_rc rc = tn_list_each_meta(attempt->root, previous->base_manifest_list,
-                                 base_size.present ? base_size.value : -1, attempt->worker, each,
-                                 user, err);
-    if (rc == TN_OK) {
-        rc = tn_list_each_meta(attempt->root, previous->delta_manifest_list,
-                               delta_size.present ? delta_size.value : -1, attempt->worker, each,
-                               user, err);
-    }
-    return rc;
-}
-
 static struct tn_hash_128 identity(const struct merge *merge, const struct tn_entry *entry)
 {
     return tn_entry_identity(entry, &merge->base->attempt->worker->arena);
@@ -211,7 +195,8 @@ static tn_rc merge_passes(struct merge *merge, struct tn_err *err)
     tn_rc rc = tn_set_init(&merge->deleted, merge->group->delete_count,
                            &base->attempt->worker->arena, err);
     if (rc == TN_OK && merge->group->delete_count > 0) {
-        rc = each_previous(base->attempt, base->previous, collect_manifest, merge, err);
+        rc = tn_live_each_meta(base->attempt->root, base->previous, base->attempt->worker,
+                               collect_manifest, merge, err);
     }
     merge->index = 0;
     if (rc == TN_OK) {
@@ -220,7 +205,8 @@ static tn_rc merge_passes(struct merge *merge, struct tn_err *err)
     if (rc != TN_OK) {
         return rc;
     }
-    rc = each_previous(base->attempt, base->previous, merge_manifest, merge, err);
+    rc = tn_live_each_meta(base->attempt->root, base->previous, base->attempt->worker,
+                           merge_manifest, merge, err);
     if (rc == TN_OK) {
         rc = tn_entry_writer_finish(&merge->writer, err);
     } else {
@@ -277,7 +263,8 @@ static tn_rc make_plan(struct base_list *base, struct tn_err *err)
     if (plan->delete_count_max == 0) {
         return TN_OK;
     }
-    tn_rc rc = each_previous(base->attempt, base->previous, plan_manifest, plan, err);
+    tn_rc rc = tn_live_each_meta(base->attempt->root, base->previous, base->attempt->worker,
+                                 plan_manifest, plan, err);
     close_group(plan, tail_min(options));
     if (rc == TN_OK && plan->count > 1 && plan->delete_count <= plan->delete_count_max &&
         plan->change_size >= not_negative(options->manifest_full_threshold)) {
@@ -300,7 +287,7 @@ tn_rc tn_base_list_write(struct tn_attempt *attempt, const struct tn_snapshot *p
         return rc;
     }
     if (previous) {
-        rc = each_previous(attempt, previous, copy_or_merge, &base, err);
+        rc = tn_live_each_meta(attempt->root, previous, attempt->worker, copy_or_merge, &base, err);
     }
     if (rc != TN_OK) {
         tn_manifest_abort(&base.list);

@@ -50,22 +50,27 @@ tn_rc tn_list_each_meta(const char *root, const char *list, int64_t list_size,
     return rc;
 }
 
-static int64_t size_or_unknown(struct tn_json_i64 size)
+void tn_lists_of(const struct tn_snapshot *snapshot, struct tn_list lists[TN_LIST_COUNT])
 {
-    return size.present ? size.value : -1;
+    lists[0] = (struct tn_list){snapshot->base_manifest_list,
+                                tn_manifest_size(snapshot->base_manifest_list_size)};
+    lists[1] = (struct tn_list){snapshot->delta_manifest_list,
+                                tn_manifest_size(snapshot->delta_manifest_list_size)};
+    lists[2] = (struct tn_list){snapshot->changelog_manifest_list,
+                                tn_manifest_size(snapshot->changelog_manifest_list_size)};
 }
 
-/* The records of base list, then delta list. */
-static tn_rc each_meta_of(const struct scan *scan, const struct tn_snapshot *snapshot,
-                          tn_list_meta_fn *each, void *user, struct tn_err *err)
+tn_rc tn_live_each_meta(const char *root, const struct tn_snapshot *snapshot,
+                        struct tn_worker *worker, tn_list_meta_fn *each, void *user,
+                        struct tn_err *err)
 {
-    tn_rc rc = tn_list_each_meta(scan->root, snapshot->base_manifest_list,
-                                 size_or_unknown(snapshot->base_manifest_list_size), scan->worker,
-                                 each, user, err);
+    tn_rc rc = tn_list_each_meta(root, snapshot->base_manifest_list,
+                                 tn_manifest_size(snapshot->base_manifest_list_size), worker, each,
+                                 user, err);
     if (rc == TN_OK) {
-        rc = tn_list_each_meta(scan->root, snapshot->delta_manifest_list,
-                               size_or_unknown(snapshot->delta_manifest_list_size), scan->worker,
-                               each, user, err);
+        rc = tn_list_each_meta(root, snapshot->delta_manifest_list,
+                               tn_manifest_size(snapshot->delta_manifest_list_size), worker, each,
+                               user, err);
     }
     return rc;
 }
@@ -259,11 +264,13 @@ static tn_rc make_set(struct live *live, const struct tn_snapshot *snapshot, str
 {
     struct tn_arena *arena = &live->scan.worker->arena;
     live->scan.deletes_only = true;
-    tn_rc rc = each_meta_of(&live->scan, snapshot, sum_deletes, live, err);
+    tn_rc rc =
+        tn_live_each_meta(live->scan.root, snapshot, live->scan.worker, sum_deletes, live, err);
     if (rc == TN_OK && tn_set_size(live->delete_count) > tn_arena_free(arena) / 2) {
         live->delete_count = 0;
         live->scan.each = count_delete;
-        rc = each_meta_of(&live->scan, snapshot, scan_manifest, &live->scan, err);
+        rc = tn_live_each_meta(live->scan.root, snapshot, live->scan.worker, scan_manifest,
+                               &live->scan, err);
     }
     if (rc == TN_OK) {
         rc = tn_set_init(&live->deleted, live->delete_count, arena, err);
@@ -282,12 +289,12 @@ tn_rc tn_live_each(const char *root, const struct tn_snapshot *snapshot,
     tn_rc rc = make_set(&live, snapshot, err);
     if (rc == TN_OK && live.delete_count > 0) {
         live.scan.each = add_delete;
-        rc = each_meta_of(&live.scan, snapshot, scan_manifest, &live.scan, err);
+        rc = tn_live_each_meta(root, snapshot, worker, scan_manifest, &live.scan, err);
     }
     if (rc == TN_OK) {
         live.scan.deletes_only = false;
         live.scan.each = give_live;
-        rc = each_meta_of(&live.scan, snapshot, scan_manifest, &live.scan, err);
+        rc = tn_live_each_meta(root, snapshot, worker, scan_manifest, &live.scan, err);
     }
     tn_arena_reset(&worker->arena, mark);
     return tn_err_named(err, rc);

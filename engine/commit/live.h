@@ -47,8 +47,21 @@ TN_MUST_USE tn_rc tn_manifest_each(const char *root, const struct tn_manifest_me
                                    struct tn_worker *worker, tn_live_fn *each, void *user,
                                    struct tn_err *err);
 
+/* The lists of a snapshot: base, delta, changelog. */
+enum { TN_LIST_COUNT = 3 };
+struct tn_list {
+    const char *name; /* or NULL */
+    int64_t size;     /* or -1 */
+};
+void tn_lists_of(const struct tn_snapshot *snapshot, struct tn_list lists[TN_LIST_COUNT]);
+
 /* Every record of one manifest list. */
 typedef tn_rc tn_list_meta_fn(void *user, const struct tn_manifest_meta *meta, struct tn_err *err);
 TN_MUST_USE tn_rc tn_list_each_meta(const char *root, const char *list, int64_t list_size,
+                                    struct tn_worker *worker, tn_list_meta_fn *each, void *user,
+                                    struct tn_err *err);
+
+/* The records of a snapshot's base list, then of its delta list. */
+TN_MUST_USE tn_rc tn_live_each_meta(const char *root, const struct tn_snapshot *snapshot,
                                     struct tn_worker *worker, tn_list_meta_fn *each, void *user,
                                     struct tn_err *err);

@@ -27,6 +27,12 @@ struct tn_manifest_reader {
     size_t mark; /* of the worker's arena, restored by close */
 };
 
+/* A size that a snapshot or list may say, or -1. */
+static inline int64_t tn_manifest_size(struct tn_json_i64 size)
+{
+    return size.present ? size.value : -1;
+}
+
 /* Opens a manifest (`list` false) or a manifest list. `size` is what the snapshot or list says, or
  * -1; a file of another size is CORRUPT. Buffers come from the worker's arena and stay there until
  * close: readers close in reverse order of opening. They are made for the file's largest block at

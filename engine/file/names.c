@@ -502,13 +502,17 @@ tn_rc tn_name_check_format(const char *name, struct tn_err *err)
                       (int)extension.size, (const char *)extension.data, name);
 }
 
+bool tn_name_begins(const char *name, const char *prefix)
+{
+    return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
 int64_t tn_name_number(const char *name, const char *prefix)
 {
-    size_t size = strlen(prefix);
-    if (strncmp(name, prefix, size) != 0) {
+    if (!tn_name_begins(name, prefix)) {
         return -1;
     }
-    const char *digits = name + size;
+    const char *digits = name + strlen(prefix);
     int64_t number = 0;
     for (const char *c = digits; *c; c++) {
         int digit = *c - '0';

@@ -53,5 +53,7 @@ TN_MUST_USE tn_rc tn_name_data_file(struct tn_arena *arena, const struct tn_opti
  * NAME" else. */
 TN_MUST_USE tn_rc tn_name_check_format(const char *name, struct tn_err *err);
 
+bool tn_name_begins(const char *name, const char *prefix);
+
 /* The number behind `prefix` in a file name ("snapshot-17" -> 17), or -1. */
 int64_t tn_name_number(const char *name, const char *prefix);

@@ -373,8 +373,8 @@ tn_rc tn_fsck_walk(struct tn_fsck_walk *walk, const char *list, struct tn_json_i
     }
     tn_rc rc = tn_fsck_reach(f, walk->list, err);
     if (rc == TN_OK) {
-        rc = tn_list_each_meta(f->root, list, list_size.present ? list_size.value : -1, f->worker,
-                               each_record, walk, err);
+        rc = tn_list_each_meta(f->root, list, tn_manifest_size(list_size), f->worker, each_record,
+                               walk, err);
         walk->broken = walk->broken || rc != TN_OK;
         if (walk->actions & TN_FSCK_REACH && !f->stopped) {
             rc = TN_OK;

@@ -24,21 +24,9 @@ static tn_rc show_manifest(void *user, const struct tn_manifest_meta *meta, stru
     return tn_line_end(l, err);
 }
 
-static int64_t size_or_unknown(struct tn_json_i64 size)
-{
-    return size.present ? size.value : -1;
-}
-
 static tn_rc run_manifests(struct tn_line *l, struct tn_err *err)
 {
-    const struct tn_snapshot *s = l->in->snapshot;
-    tn_rc rc = tn_list_each_meta(l->in->root, s->base_manifest_list,
-                                 size_or_unknown(s->base_manifest_list_size), l->in->worker,
-                                 show_manifest, l, err);
-    return rc == TN_OK ? tn_list_each_meta(l->in->root, s->delta_manifest_list,
-                                           size_or_unknown(s->delta_manifest_list_size),
-                                           l->in->worker, show_manifest, l, err)
-                       : rc;
+    return tn_live_each_meta(l->in->root, l->in->snapshot, l->in->worker, show_manifest, l, err);
 }
 
 const struct tn_view tn_view_manifests = {

@@ -1,0 +1,209 @@
+#include "commit/expire_private.h"
+
+#include "file/names.h"
+
+enum {
+    READ_RESERVE = 512 * 1024
+}; /* what streaming the live files of a snapshot takes beside the sets */
+
+static struct tn_hash_128 path_hash(const struct tn_entry *entry)
+{
+    uint64_t bucket = (uint32_t)entry->bucket;
+    struct tn_bytes name = tn_bytes_of(entry->file.file_name);
+    return (struct tn_hash_128){tn_hash_64(name, tn_hash_64(entry->partition, bucket)),
+                                tn_hash_64(name, tn_hash_64(entry->partition, ~bucket))};
+}
+
+static tn_rc each_delta_entry(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
+                              tn_live_fn *each, struct tn_err *err)
+{
+    return tn_list_each(e->spec->root, snapshot->delta_manifest_list,
+                        tn_manifest_size(snapshot->delta_manifest_list_size), NULL, e->worker, each,
+                        e, err);
+}
+
+struct sum {
+    uint64_t count;
+};
+
+static tn_rc sum_meta(void *user, const struct tn_manifest_meta *meta, struct tn_err *err)
+{
+    (void)err;
+    struct sum *sum = user;
+    sum->count += meta->deleted_count > 0 ? (uint64_t)meta->deleted_count & INT32_MAX : 0;
+    return TN_OK;
+}
+
+static tn_rc count_deletes(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
+                           struct tn_err *err)
+{
+    struct sum sum = {0};
+    tn_rc rc = tn_list_each_meta(e->spec->root, snapshot->delta_manifest_list,
+                                 tn_manifest_size(snapshot->delta_manifest_list_size), e->worker,
+                                 sum_meta, &sum, err);
+    e->name_count += sum.count;
+    return tn_expire_forgive(rc);
+}
+
+/* After a cut the oldest one's delta may name files whose unlink never reached the medium. */
+static int64_t first_delta(const struct tn_expire_run *e)
+{
+    return e->oldest < e->first ? e->oldest : e->oldest + 1;
+}
+
+/* Sizes the set of files, and lets the run end earlier where it doesn't fit. */
+tn_rc tn_expire_fit_files(struct tn_expire_run *e, struct tn_err *err)
+{
+    struct tn_arena *arena = &e->worker->arena;
+    size_t room = tn_arena_free(arena);
+    uint64_t count = 0;
+    room = room > READ_RESERVE ? room - READ_RESERVE : room / 4;
+    e->name_count = 0;
+    for (int64_t id = first_delta(e); id <= e->end; id++) {
+        tn_rc rc = tn_expire_with_snapshot(e, id, count_deletes, err);
+        if (rc != TN_OK) {
+            return rc;
+        }
+        if (tn_set_size(e->name_count) > room && id - 1 > e->oldest) {
+            e->end = id - 1;
+            break;
+        }
+        count = e->name_count;
+    }
+    return tn_set_init(&e->files, count, arena, err);
+}
+
+static tn_rc add_file(void *user, const struct tn_entry *entry, struct tn_err *err)
+{
+    struct tn_expire_run *e = user;
+    if (entry->kind != TN_ENTRY_DELETE || entry->file.external_path) {
+        return TN_OK;
+    }
+    if (!tn_set_add(&e->files, path_hash(entry))) {
+        return tn_err_set(err, TN_CORRUPT, 0, "more DELETE entries than the manifest lists say");
+    }
+    e->bucket_min = entry->bucket < e->bucket_min ? entry->bucket : e->bucket_min;
+    e->bucket_max = entry->bucket > e->bucket_max ? entry->bucket : e->bucket_max;
+    return TN_OK;
+}
+
+static tn_rc add_files(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
+                       struct tn_err *err)
+{
+    return tn_expire_forgive(each_delta_entry(e, snapshot, add_file, err));
+}
+
+static tn_rc keep_file(void *user, const struct tn_entry *entry, struct tn_err *err)
+{
+    (void)err;
+    struct tn_expire_run *e = user;
+    bool candidate = tn_set_mark(&e->files, path_hash(entry), true);
+    (void)candidate;
+    return TN_OK;
+}
+
+static bool may_hold_files(void *user, const struct tn_manifest_meta *meta)
+{
+    const struct tn_expire_run *e = user;
+    return !(meta->max_bucket.present && meta->max_bucket.value < e->bucket_min) &&
+           !(meta->min_bucket.present && meta->min_bucket.value > e->bucket_max);
+}
+
+static tn_rc keep_live(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
+                       struct tn_err *err)
+{
+    struct tn_live_filter filter = {.manifest = may_hold_files, .user = e};
+    return tn_live_each(e->spec->root, snapshot, e->spec->schema, &filter, e->worker, keep_file, e,
+                        err);
+}
+
+tn_rc tn_expire_collect_files(struct tn_expire_run *e, struct tn_err *err)
+{
+    tn_rc rc = TN_OK;
+    e->bucket_min = INT32_MAX;
+    e->bucket_max = INT32_MIN;
+    for (int64_t id = first_delta(e); rc == TN_OK && id <= e->end; id++) {
+        rc = tn_expire_with_snapshot(e, id, add_files, err);
+    }
+    if (rc == TN_OK && e->files.count > 0) {
+        rc = tn_expire_each_keeper(e, keep_live, err);
+    }
+    return rc;
+}
+
+static void remove_in(struct tn_expire_run *e, const char *dir, const char *name, uint32_t *count)
+{
+    struct tn_arena *arena = &e->worker->arena;
+    size_t mark = tn_arena_mark(arena);
+    *count += tn_expire_remove_path(e, tn_arena_format(arena, "%s%s", dir, name)) ? 1 : 0;
+    tn_arena_reset(arena, mark);
+}
+
+/* The data file, then what lies beside it. */
+static tn_rc remove_data_file(struct tn_expire_run *e, const struct tn_entry *entry,
+                              struct tn_err *err)
+{
+    struct tn_arena *arena = &e->worker->arena;
+    uint32_t extra_count = 0;
+    const char *dir;
+    size_t mark = tn_arena_mark(arena);
+    tn_rc rc = tn_name_bucket(arena, e->spec->root, e->spec->schema, e->spec->options,
+                              entry->partition, entry->bucket, &dir, err);
+    if (rc == TN_OK) {
+        remove_in(e, dir, entry->file.file_name, &e->result->data_files);
+        for (uint32_t i = 0; i < entry->file.extra_files.count; i++) {
+            remove_in(e, dir, entry->file.extra_files.items[i], &extra_count);
+        }
+    }
+    tn_arena_reset(arena, mark);
+    return tn_expire_forgive(rc);
+}
+
+static tn_rc remove_deleted(void *user, const struct tn_entry *entry, struct tn_err *err)
+{
+    struct tn_expire_run *e = user;
+    struct tn_hash_128 hash = path_hash(entry);
+    if (entry->kind != TN_ENTRY_DELETE || entry->file.external_path ||
+        !tn_set_has(&e->files, hash) || tn_set_marked(&e->files, hash)) {
+        return TN_OK;
+    }
+    bool known = tn_set_mark(&e->files, hash, true);
+    (void)known;
+    return remove_data_file(e, entry, err);
+}
+
+static tn_rc remove_files(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
+                          struct tn_err *err)
+{
+    return tn_expire_forgive(each_delta_entry(e, snapshot, remove_deleted, err));
+}
+
+static tn_rc remove_added(void *user, const struct tn_entry *entry, struct tn_err *err)
+{
+    struct tn_expire_run *e = user;
+    bool ours = entry->kind == TN_ENTRY_ADD && !entry->file.external_path;
+    return ours ? remove_data_file(e, entry, err) : TN_OK;
+}
+
+static tn_rc remove_changelog(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
+                              struct tn_err *err)
+{
+    if (!snapshot->changelog_manifest_list) {
+        return TN_OK;
+    }
+    return tn_expire_forgive(tn_list_each(e->spec->root, snapshot->changelog_manifest_list,
+                                          tn_manifest_size(snapshot->changelog_manifest_list_size),
+                                          NULL, e->worker, remove_added, e, err));
+}
+
+tn_rc tn_expire_remove_data(struct tn_expire_run *e, struct tn_err *err)
+{
+    tn_rc rc = TN_OK;
+    for (int64_t id = first_delta(e); rc == TN_OK && id <= e->end; id++) {
+        rc = tn_expire_with_snapshot(e, id, remove_files, err);
+    }
+    for (int64_t id = e->oldest; rc == TN_OK && id < e->end; id++) {
+        rc = tn_expire_with_snapshot(e, id, remove_changelog, err);
+    }
+    return rc;
+}

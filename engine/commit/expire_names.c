@@ -1,0 +1,135 @@
+#include "commit/expire_private.h"
+
+#include "file/names.h"
+
+static struct tn_hash_128 name_hash(const char *name)
+{
+    return tn_hash_128(tn_bytes_of(name));
+}
+
+static tn_rc each_list_meta(struct tn_expire_run *e, const struct tn_list *list,
+                            tn_list_meta_fn *each, struct tn_err *err)
+{
+    return list->name
+               ? tn_list_each_meta(e->spec->root, list->name, list->size, e->worker, each, e, err)
+               : TN_OK;
+}
+
+static tn_rc count_meta(void *user, const struct tn_manifest_meta *meta, struct tn_err *err)
+{
+    (void)meta;
+    (void)err;
+    ((struct tn_expire_run *)user)->name_count++;
+    return TN_OK;
+}
+
+static tn_rc count_names(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
+                         struct tn_err *err)
+{
+    struct tn_list lists[TN_LIST_COUNT];
+    tn_rc rc = TN_OK;
+    tn_lists_of(snapshot, lists);
+    for (int i = 0; rc == TN_OK && i < TN_LIST_COUNT; i++) {
+        rc = each_list_meta(e, &lists[i], count_meta, err);
+    }
+    e->name_count += TN_LIST_COUNT + 2;
+    return rc;
+}
+
+static tn_rc keep_metadata(struct tn_expire_run *e, const char *name, struct tn_err *err)
+{
+    if (name && !tn_set_add(&e->names, name_hash(name))) {
+        return tn_err_set(err, TN_AGAIN, 0, "expire: a tag or branch was made meanwhile");
+    }
+    return TN_OK;
+}
+
+static tn_rc keep_meta(void *user, const struct tn_manifest_meta *meta, struct tn_err *err)
+{
+    return keep_metadata(user, meta->file_name, err);
+}
+
+static tn_rc keep_names(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
+                        struct tn_err *err)
+{
+    struct tn_list lists[TN_LIST_COUNT];
+    tn_rc rc = keep_metadata(e, snapshot->index_manifest, err);
+    if (rc == TN_OK) {
+        rc = keep_metadata(e, snapshot->statistics, err);
+    }
+    tn_lists_of(snapshot, lists);
+    for (int i = 0; rc == TN_OK && i < TN_LIST_COUNT; i++) {
+        rc = keep_metadata(e, lists[i].name, err);
+        if (rc == TN_OK) {
+            rc = each_list_meta(e, &lists[i], keep_meta, err);
+        }
+    }
+    return rc;
+}
+
+tn_rc tn_expire_collect_names(struct tn_expire_run *e, struct tn_err *err)
+{
+    e->name_count = 0;
+    tn_rc rc = tn_expire_each_keeper(e, count_names, err);
+    if (rc == TN_OK) {
+        rc = tn_set_init(&e->names, e->name_count, &e->worker->arena, err);
+    }
+    if (rc == TN_OK) {
+        rc = tn_expire_each_keeper(e, keep_names, err);
+    }
+    return rc;
+}
+
+/* A name that is gone joins the set while there is room, to be asked for once. */
+static void remove_metadata(struct tn_expire_run *e, const char *dir, const char *name)
+{
+    struct tn_arena *arena = &e->worker->arena;
+    if (!name || tn_set_has(&e->names, name_hash(name))) {
+        return;
+    }
+    size_t mark = tn_arena_mark(arena);
+    const char *path = tn_name_in(arena, e->spec->root, dir, name);
+    e->result->metadata_files += tn_expire_remove_path(e, path) ? 1 : 0;
+    tn_arena_reset(arena, mark);
+    bool noted = tn_set_add(&e->names, name_hash(name));
+    (void)noted;
+}
+
+static tn_rc remove_manifest(void *user, const struct tn_manifest_meta *meta, struct tn_err *err)
+{
+    (void)err;
+    remove_metadata(user, TN_DIR_MANIFEST, meta->file_name);
+    return TN_OK;
+}
+
+tn_rc tn_expire_remove_lists(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
+                             struct tn_err *err)
+{
+    struct tn_list lists[TN_LIST_COUNT];
+    tn_rc rc = TN_OK;
+    tn_lists_of(snapshot, lists);
+    for (int i = 0; rc == TN_OK && i < TN_LIST_COUNT; i++) {
+        rc = tn_expire_forgive(each_list_meta(e, &lists[i], remove_manifest, err));
+    }
+    for (int i = 0; rc == TN_OK && i < TN_LIST_COUNT; i++) {
+        remove_metadata(e, TN_DIR_MANIFEST, lists[i].name);
+    }
+    remove_metadata(e, TN_DIR_MANIFEST, snapshot->index_manifest);
+    remove_metadata(e, TN_DIR_STATISTICS, snapshot->statistics);
+    return rc;
+}
+
+tn_rc tn_expire_remove_snapshots(struct tn_expire_run *e, struct tn_err *err)
+{
+    struct tn_arena *arena = &e->worker->arena;
+    for (int64_t id = e->oldest; id < e->end; id++) {
+        size_t mark = tn_arena_mark(arena);
+        const char *path = tn_name_numbered(arena, e->spec->root, TN_DIR_SNAPSHOT, "snapshot-", id);
+        if (!path) {
+            return tn_expire_no_room(err);
+        }
+        e->result->snapshots += tn_expire_remove_path(e, path) ? 1 : 0;
+        tn_arena_reset(arena, mark);
+    }
+    return TN_OK;
+}
