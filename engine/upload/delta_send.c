@@ -1,0 +1,289 @@
+#include "upload/delta_private.h"
+
+#include <inttypes.h>
+
+#include "file/names.h"
+
+/* ---- copying: ABSENT means that a file of the source is gone ---- */
+
+static tn_rc copy_bytes(struct tn_delta *d, int file, const char *path, uint64_t size,
+                        struct tn_err *err)
+{
+    struct tn_io *io = d->worker->io;
+    struct tn_target *target = d->target;
+    uint64_t at = 0;
+    tn_rc rc = TN_OK;
+    while (rc == TN_OK && at < size) {
+        size_t want = size - at < TN_DELTA_COPY_SIZE ? (size_t)(size - at) : TN_DELTA_COPY_SIZE;
+        size_t got;
+        rc = io->vtable->read(io, file, at, d->copy, want, &got, err);
+        if (rc == TN_OK && got < want) {
+            rc = tn_err_set(err, TN_CORRUPT, 0, "%s: %" PRIu64 " bytes, it had %" PRIu64, path,
+                            at + got, size);
+        }
+        if (rc == TN_OK) {
+            rc = target->vtable->append(target, (struct tn_bytes){d->copy, got}, err);
+        }
+        at += want;
+    }
+    return rc;
+}
+
+static tn_rc send_file(struct tn_delta *d, const char *path, struct tn_err *err)
+{
+    struct tn_io *io = d->worker->io;
+    struct tn_target *target = d->target;
+    int file;
+    uint64_t size;
+    tn_rc rc = io->vtable->open(io, path, &file, &size, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    rc = target->vtable->begin(target, path, size, err);
+    if (rc == TN_OK) {
+        rc = copy_bytes(d, file, path, size, err);
+        if (rc == TN_OK) {
+            rc = target->vtable->finish(target, err);
+        } else {
+            target->vtable->abort(target);
+        }
+    }
+    io->vtable->close(io, file);
+    return rc;
+}
+
+/* A dry run comes across what it didn't send again. */
+static bool counted_before(struct tn_delta *d, const char *path)
+{
+    struct tn_hash_128 hash = tn_hash_128(tn_bytes_of(path));
+    if (tn_set_has(&d->counted, hash)) {
+        return true;
+    }
+    bool noted = tn_set_add(&d->counted, hash);
+    (void)noted;
+    return false;
+}
+
+static tn_rc count_or_send(struct tn_delta *d, const char *path, uint64_t size, struct tn_err *err)
+{
+    if (d->spec->dry_run && counted_before(d, path)) {
+        return TN_OK;
+    }
+    tn_rc rc = d->spec->dry_run ? TN_OK : send_file(d, path, err);
+    if (rc == TN_OK) {
+        d->result->files++;
+        d->result->bytes += size;
+    }
+    return rc;
+}
+
+/* Sends a file that the target lacks. `expected` is what a list says of its size, or -1. */
+static tn_rc bring(struct tn_delta *d, const char *path, int64_t expected, struct tn_err *err)
+{
+    struct tn_io *io = d->worker->io;
+    uint64_t size;
+    uint64_t there;
+    if (!path) {
+        return tn_delta_no_room(err);
+    }
+    tn_rc rc = io->vtable->stat(io, path, &size, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    if (expected >= 0 && size != (uint64_t)expected) {
+        return tn_err_set(err, TN_CORRUPT, 0, "%s: %" PRIu64 " bytes, not %" PRId64, path, size,
+                          expected);
+    }
+    rc = tn_delta_find_at_target(d, path, &there, err);
+    if (rc == TN_OK && there == size) {
+        return TN_OK;
+    }
+    return rc == TN_OK || rc == TN_ABSENT ? count_or_send(d, path, size, err) : rc;
+}
+
+static tn_rc bring_in(struct tn_delta *d, const char *dir, const char *name, int64_t expected,
+                      struct tn_err *err)
+{
+    struct tn_arena *arena = &d->worker->arena;
+    if (!name) {
+        return TN_OK;
+    }
+    size_t mark = tn_arena_mark(arena);
+    tn_rc rc = bring(d, tn_name_in(arena, d->root, dir, name), expected, err);
+    tn_arena_reset(arena, mark);
+    return rc;
+}
+
+/* ---- data files ---- */
+
+static tn_rc bring_data(void *user, const struct tn_entry *entry, struct tn_err *err)
+{
+    struct tn_delta *d = user;
+    struct tn_arena *arena = &d->worker->arena;
+    const struct tn_file_meta *meta = &entry->file;
+    const char *dir;
+    if (meta->external_path) {
+        return tn_err_set(err, TN_UNSUPPORTED, 0, "%s lies outside the table, at %s",
+                          meta->file_name, meta->external_path);
+    }
+    size_t mark = tn_arena_mark(arena);
+    tn_rc rc = tn_name_bucket(arena, d->root, d->schema, &d->options, entry->partition,
+                              entry->bucket, &dir, err);
+    if (rc == TN_OK) {
+        rc = bring(d, tn_arena_format(arena, "%s%s", dir, meta->file_name), meta->file_size, err);
+    }
+    for (uint32_t i = 0; rc == TN_OK && i < meta->extra_files.count; i++) {
+        rc = bring(d, tn_arena_format(arena, "%s%s", dir, meta->extra_files.items[i]), -1, err);
+    }
+    tn_arena_reset(arena, mark);
+    return rc;
+}
+
+static tn_rc bring_added(void *user, const struct tn_entry *entry, struct tn_err *err)
+{
+    return entry->kind == TN_ENTRY_ADD ? bring_data(user, entry, err) : TN_OK;
+}
+
+/* An OVERWRITE may bring back files of long ago (a rollback does). */
+static tn_rc bring_files(struct tn_delta *d, const struct tn_snapshot *snapshot, struct tn_err *err)
+{
+    bool all = d->have != snapshot->id - 1 || strcmp(snapshot->commit_kind, "OVERWRITE") == 0;
+    tn_rc rc = all ? tn_live_each(d->root, snapshot, d->schema, NULL, d->worker, bring_data, d, err)
+                   : tn_list_each(d->root, snapshot->delta_manifest_list,
+                                  tn_manifest_size(snapshot->delta_manifest_list_size), NULL,
+                                  d->worker, bring_added, d, err);
+    if (rc == TN_OK && snapshot->changelog_manifest_list) {
+        rc = tn_list_each(d->root, snapshot->changelog_manifest_list,
+                          tn_manifest_size(snapshot->changelog_manifest_list_size), NULL, d->worker,
+                          bring_added, d, err);
+    }
+    return rc;
+}
+
+/* ---- metadata ---- */
+
+static tn_rc bring_manifest(void *user, const struct tn_manifest_meta *meta, struct tn_err *err)
+{
+    return bring_in(user, TN_DIR_MANIFEST, meta->file_name, meta->file_size, err);
+}
+
+static tn_rc bring_metadata(struct tn_delta *d, const struct tn_snapshot *snapshot,
+                            struct tn_err *err)
+{
+    struct tn_list lists[TN_LIST_COUNT];
+    tn_rc rc = TN_OK;
+    tn_lists_of(snapshot, lists);
+    for (int i = 0; rc == TN_OK && i < TN_LIST_COUNT; i++) {
+        if (lists[i].name) {
+            rc = tn_list_each_meta(d->root, lists[i].name, lists[i].size, d->worker, bring_manifest,
+                                   d, err);
+        }
+    }
+    for (int i = 0; rc == TN_OK && i < TN_LIST_COUNT; i++) {
+        rc = bring_in(d, TN_DIR_MANIFEST, lists[i].name, lists[i].size, err);
+    }
+    return rc == TN_OK ? bring_in(d, TN_DIR_STATISTICS, snapshot->statistics, -1, err) : rc;
+}
+
+/* Versions that are gone at the source are needed by nothing. */
+tn_rc tn_delta_bring_schemas(struct tn_delta *d, int64_t last, struct tn_err *err)
+{
+    struct tn_arena *arena = &d->worker->arena;
+    struct tn_io *io = d->worker->io;
+    tn_rc rc = TN_OK;
+    for (int64_t id = d->schema_next; rc == TN_OK && id <= last; id++) {
+        uint64_t size;
+        size_t mark = tn_arena_mark(arena);
+        const char *path = tn_name_numbered(arena, d->root, TN_DIR_SCHEMA, "schema-", id);
+        rc = path ? io->vtable->stat(io, path, &size, err) : tn_delta_no_room(err);
+        rc = rc == TN_OK ? bring(d, path, -1, err) : rc == TN_ABSENT ? TN_OK : rc;
+        tn_arena_reset(arena, mark);
+        d->schema_next = id + 1;
+    }
+    return rc;
+}
+
+/* ---- one snapshot ---- */
+
+static tn_rc read_schema(struct tn_delta *d, int64_t id, struct tn_err *err)
+{
+    struct tn_arena *arena = &d->worker->arena;
+    tn_schemas_init(&d->schemas, d->worker->io, d->root, arena);
+    tn_rc rc = tn_schemas_load(&d->schemas, id, &d->schema, err);
+    if (rc == TN_ABSENT) {
+        return tn_err_set(err, TN_CORRUPT, 0, "schema-%" PRId64 " is missing", id);
+    }
+    return rc == TN_OK ? tn_options_read(d->schema, TN_OPTIONS_READ, arena, &d->options, err) : rc;
+}
+
+/* The name may be there although nobody said so: the outcome of a try before. */
+static tn_rc publish(struct tn_delta *d, int64_t id, const char *path, struct tn_bytes text,
+                     struct tn_err *err)
+{
+    struct tn_target *target = d->target;
+    tn_rc rc = target->vtable->publish(target, path, text, err);
+    if (rc != TN_CONFLICT) {
+        return rc;
+    }
+    rc = tn_delta_compare(d, TN_DIR_SNAPSHOT, "snapshot-", id, TN_SNAPSHOT_SIZE_MAX, err);
+    return rc == TN_OK ? target->vtable->settle(target, err) : rc;
+}
+
+static tn_rc bring_reached(struct tn_delta *d, const struct tn_snapshot *snapshot,
+                           struct tn_err *err)
+{
+    if (snapshot->index_manifest) {
+        return tn_err_set(err, TN_UNSUPPORTED, 0, "index files can't be sent yet: %s",
+                          snapshot->index_manifest);
+    }
+    tn_rc rc = read_schema(d, snapshot->schema_id, err);
+    if (rc == TN_OK) {
+        rc = bring_files(d, snapshot, err);
+    }
+    if (rc == TN_OK) {
+        rc = bring_metadata(d, snapshot, err);
+    }
+    return rc == TN_OK ? tn_delta_bring_schemas(d, snapshot->schema_id, err) : rc;
+}
+
+static tn_rc send_parts(struct tn_delta *d, int64_t id, const char *path, struct tn_bytes text,
+                        struct tn_err *err)
+{
+    struct tn_snapshot snapshot;
+    tn_rc rc = tn_snapshot_decode(text, &d->worker->arena, &snapshot, err);
+    if (rc == TN_OK && snapshot.id != id) {
+        rc = tn_err_set(err, TN_CORRUPT, 0, "$.id: it says %" PRId64, snapshot.id);
+    }
+    if (rc == TN_OK) {
+        rc = bring_reached(d, &snapshot, err);
+    }
+    if (rc == TN_OK && !d->spec->dry_run) {
+        rc = d->target->vtable->settle(d->target, err);
+        rc = rc == TN_OK ? publish(d, id, path, text, err) : rc;
+    }
+    return rc == TN_OK ? rc : tn_err_in(err, "snapshot %" PRId64, id);
+}
+
+/* An id that isn't there (any more) is passed over: what comes behind it is a first one. */
+tn_rc tn_delta_send_snapshot(struct tn_delta *d, int64_t id, struct tn_err *err)
+{
+    struct tn_arena *arena = &d->worker->arena;
+    struct tn_bytes text;
+    const char *path = tn_name_numbered(arena, d->root, TN_DIR_SNAPSHOT, "snapshot-", id);
+    tn_rc rc = path ? tn_io_read_all(d->worker->io, path, TN_SNAPSHOT_SIZE_MAX, arena, &text, err)
+                    : tn_delta_no_room(err);
+    if (rc == TN_ABSENT) {
+        return TN_OK;
+    }
+    if (rc == TN_OK) {
+        rc = send_parts(d, id, path, text, err);
+    }
+    if (rc == TN_OK) {
+        d->have = id;
+        d->result->files++;
+        d->result->bytes += text.size;
+        d->result->first_id = d->result->first_id > 0 ? d->result->first_id : id;
+        d->result->last_id = id;
+    }
+    return rc;
+}
