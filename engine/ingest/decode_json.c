@@ -1,13 +1,6 @@
+#include "ingest/decode_json.h"
+
 #include <string.h>
-
-#include "ingest/decode_private.h"
-
-typedef const unsigned char *cursor; /* NULL: the record is dead, and the reason is written */
-
-static bool is_word(cursor at, const char *word, size_t size)
-{
-    return memcmp(at, word, size) == 0;
-}
 
 /* ---- strings ---- */
 
@@ -32,7 +25,7 @@ static unsigned char *put_utf8(unsigned char *out, uint32_t code)
 }
 
 /* The code point of an escape whose `\u` is at `at`; half a surrogate pair is none. */
-static cursor read_unicode(struct tn_decoder *d, cursor at, uint32_t *code)
+static tn_cursor read_unicode(struct tn_decoder *d, tn_cursor at, uint32_t *code)
 {
     uint32_t low;
     if (!tn_scan_hex4(at + 2, code)) {
@@ -50,13 +43,13 @@ static cursor read_unicode(struct tn_decoder *d, cursor at, uint32_t *code)
     return at + 12;
 }
 
-static cursor read_escape(struct tn_decoder *d, cursor at, unsigned char **out)
+static tn_cursor read_escape(struct tn_decoder *d, tn_cursor at, unsigned char **out)
 {
     static const char names[] = "\"\\/bfnrt";
     static const char bytes[] = "\"\\/\b\f\n\r\t";
     if (at[1] == 'u') {
         uint32_t code = 0;
-        cursor end = read_unicode(d, at, &code);
+        tn_cursor end = read_unicode(d, at, &code);
         if (end) {
             *out = put_utf8(*out, code);
         }
@@ -72,7 +65,7 @@ static cursor read_escape(struct tn_decoder *d, cursor at, unsigned char **out)
 
 /* Where a text without its escapes goes, at most `size` bytes. A record that was copied makes room
  * for itself: no escape is shorter than what it stands for. */
-static unsigned char *room_for(struct tn_decoder *d, cursor at, size_t size)
+static unsigned char *room_for(struct tn_decoder *d, tn_cursor at, size_t size)
 {
     struct tn_buf *scratch = &d->scratch;
     if (d->start == scratch->data) {
@@ -81,7 +74,7 @@ static unsigned char *room_for(struct tn_decoder *d, cursor at, size_t size)
     return size <= scratch->capacity - scratch->size ? scratch->data + scratch->size : NULL;
 }
 
-static cursor read_escaped(struct tn_decoder *d, cursor at, struct tn_bytes *text)
+static tn_cursor read_escaped(struct tn_decoder *d, tn_cursor at, struct tn_bytes *text)
 {
     uint64_t beyond_ascii = 0;
     unsigned char *first = room_for(d, at, (size_t)(d->end - at));
@@ -91,7 +84,7 @@ static cursor read_escaped(struct tn_decoder *d, cursor at, struct tn_bytes *tex
     }
     while (*at != '"') {
         bool escape = *at == '\\'; /* `out` may be `at`: ask before it is written */
-        cursor end = escape ? read_escape(d, at, &out) : tn_scan_plain(at, &beyond_ascii);
+        tn_cursor end = escape ? read_escape(d, at, &out) : tn_scan_plain(at, &beyond_ascii);
         if (!end) {
             return NULL;
         }
@@ -113,10 +106,10 @@ static cursor read_escaped(struct tn_decoder *d, cursor at, struct tn_bytes *tex
 
 /* `at` is behind the opening quote. The text is a view of the record, or of scratch where it has
  * escapes. */
-static inline cursor read_string(struct tn_decoder *d, cursor at, struct tn_bytes *text,
-                                 uint64_t *beyond_ascii)
+static inline tn_cursor read_string(struct tn_decoder *d, tn_cursor at, struct tn_bytes *text,
+                                    uint64_t *beyond_ascii)
 {
-    cursor end = tn_scan_plain(at, beyond_ascii);
+    tn_cursor end = tn_scan_plain(at, beyond_ascii);
     if (*end == '"') {
         *text = (struct tn_bytes){at, (size_t)(end - at)};
         return end + 1;
@@ -125,8 +118,14 @@ static inline cursor read_string(struct tn_decoder *d, cursor at, struct tn_byte
     return read_escaped(d, at, text);
 }
 
+tn_cursor tn_json_read_string(struct tn_decoder *d, tn_cursor at, struct tn_bytes *text,
+                              uint64_t *beyond_ascii)
+{
+    return read_string(d, at, text, beyond_ascii);
+}
+
 /* A key, its colon, and the blanks up to the value. */
-static cursor read_key(struct tn_decoder *d, cursor at, struct tn_bytes *key)
+static tn_cursor read_key(struct tn_decoder *d, tn_cursor at, struct tn_bytes *key)
 {
     uint64_t beyond_ascii = 0;
     if (*at != '"') {
@@ -148,24 +147,24 @@ struct nest {
 };
 _Static_assert(TN_DECODE_DEPTH_MAX <= 32, "one bit a level");
 
-static cursor skip_scalar(struct tn_decoder *d, cursor at)
+static tn_cursor skip_scalar(struct tn_decoder *d, tn_cursor at)
 {
-    cursor end = NULL;
+    tn_cursor end = NULL;
     if (*at == '"') {
         end = tn_scan_string(at + 1);
     } else if (tn_scan_digit(*at) || *at == '-') {
         end = tn_scan_number(at);
-    } else if (is_word(at, "true", 4) || is_word(at, "null", 4)) {
+    } else if (tn_json_is_word(at, "true", 4) || tn_json_is_word(at, "null", 4)) {
         end = at + 4;
-    } else if (is_word(at, "false", 5)) {
+    } else if (tn_json_is_word(at, "false", 5)) {
         end = at + 5;
     }
     return end ? end : tn_decode_fail(d, at, "no JSON value");
 }
 
-static cursor skip_key(struct tn_decoder *d, cursor at)
+tn_cursor tn_json_skip_key(struct tn_decoder *d, tn_cursor at)
 {
-    cursor end = *at == '"' ? tn_scan_string(at + 1) : NULL;
+    tn_cursor end = *at == '"' ? tn_scan_string(at + 1) : NULL;
     if (!end) {
         return tn_decode_fail(d, at, "a name in quotes belongs here");
     }
@@ -175,7 +174,7 @@ static cursor skip_key(struct tn_decoder *d, cursor at)
 
 /* Into an object or array, up to its first value; an empty one is left at its closing bracket with
  * *empty. */
-static cursor skip_open(struct tn_decoder *d, cursor at, struct nest *nest, bool *empty)
+static tn_cursor skip_open(struct tn_decoder *d, tn_cursor at, struct nest *nest, bool *empty)
 {
     bool object = *at == '{';
     if (nest->depth == TN_DECODE_DEPTH_MAX) {
@@ -185,18 +184,18 @@ static cursor skip_open(struct tn_decoder *d, cursor at, struct nest *nest, bool
     nest->depth++;
     at = tn_scan_space(at + 1);
     *empty = *at == (object ? '}' : ']');
-    return object && !*empty ? skip_key(d, at) : at;
+    return object && !*empty ? tn_json_skip_key(d, at) : at;
 }
 
 /* Behind a value: out of all that ends here, up to the next value or, with depth 0, the end. */
-static cursor skip_close(struct tn_decoder *d, cursor at, struct nest *nest)
+static tn_cursor skip_close(struct tn_decoder *d, tn_cursor at, struct nest *nest)
 {
     while (nest->depth > 0) {
         bool object = nest->objects & 1;
         at = tn_scan_space(at);
         if (*at == ',') {
             at = tn_scan_space(at + 1);
-            return object ? skip_key(d, at) : at;
+            return object ? tn_json_skip_key(d, at) : at;
         }
         if (*at != (object ? '}' : ']')) {
             return tn_decode_fail(d, at, "',' or '%c' belongs here", object ? '}' : ']');
@@ -208,7 +207,7 @@ static cursor skip_close(struct tn_decoder *d, cursor at, struct nest *nest)
     return at;
 }
 
-static cursor skip_value(struct tn_decoder *d, cursor at)
+tn_cursor tn_json_skip_value(struct tn_decoder *d, tn_cursor at)
 {
     struct nest nest = {0};
     do {
@@ -224,17 +223,17 @@ static cursor skip_value(struct tn_decoder *d, cursor at)
 
 /* ---- values of columns ---- */
 
-static cursor fail_type(struct tn_decoder *d, cursor at, uint32_t column, const char *found)
+static tn_cursor fail_type(struct tn_decoder *d, tn_cursor at, uint32_t column, const char *found)
 {
     return tn_decode_fail(d, at, "column '%.60s' is %s, and the record has %s", d->names[column],
                           tn_type_name(d->columns[column].type.kind), found);
 }
 
-static cursor read_number_slow(struct tn_decoder *d, cursor at, uint32_t column,
-                               struct tn_value *value)
+static tn_cursor read_number_slow(struct tn_decoder *d, tn_cursor at, uint32_t column,
+                                  struct tn_value *value)
 {
     const struct tn_decode_column *c = &d->columns[column];
-    cursor end = tn_scan_number(at);
+    tn_cursor end = tn_scan_number(at);
     if (!end) {
         return tn_decode_fail(d, at, "column '%.60s': no JSON value", d->names[column]);
     }
@@ -247,12 +246,12 @@ static cursor read_number_slow(struct tn_decoder *d, cursor at, uint32_t column,
 }
 
 /* What is not a string, and not what the column's type is usually written as. */
-static cursor read_value_slow(struct tn_decoder *d, cursor at, uint32_t column,
-                              struct tn_value *value)
+static tn_cursor read_value_slow(struct tn_decoder *d, tn_cursor at, uint32_t column,
+                                 struct tn_value *value)
 {
     const struct tn_decode_column *c = &d->columns[column];
-    bool yes = is_word(at, "true", 4);
-    if (yes || is_word(at, "false", 5)) {
+    bool yes = tn_json_is_word(at, "true", 4);
+    if (yes || tn_json_is_word(at, "false", 5)) {
         if (c->type.kind != TN_TYPE_BOOLEAN) {
             return fail_type(d, at, column, yes ? "true" : "false");
         }
@@ -277,9 +276,10 @@ static bool float_of(double wide, double *value)
     return normal && !halfway;
 }
 
-static inline cursor read_quick(const struct tn_decode_column *c, cursor at, struct tn_value *value)
+static inline tn_cursor read_quick(const struct tn_decode_column *c, tn_cursor at,
+                                   struct tn_value *value)
 {
-    cursor end = NULL;
+    tn_cursor end = NULL;
     int64_t whole = 0;
     double wide = 0;
     switch (c->quick) {
@@ -304,13 +304,13 @@ static inline cursor read_quick(const struct tn_decode_column *c, cursor at, str
     return NULL;
 }
 
-static cursor read_string_value(struct tn_decoder *d, cursor at, uint32_t column,
-                                struct tn_value *value)
+static tn_cursor read_string_value(struct tn_decoder *d, tn_cursor at, uint32_t column,
+                                   struct tn_value *value)
 {
     const struct tn_decode_column *c = &d->columns[column];
     struct tn_bytes text = {0};
     uint64_t beyond_ascii = 0;
-    cursor end = read_string(d, at + 1, &text, &beyond_ascii);
+    tn_cursor end = read_string(d, at + 1, &text, &beyond_ascii);
     if (!end) {
         return NULL;
     }
@@ -322,19 +322,19 @@ static cursor read_string_value(struct tn_decoder *d, cursor at, uint32_t column
     return tn_decode_text_value(d, at, column, text, value) ? end : NULL;
 }
 
-static inline cursor read_value(struct tn_decoder *d, cursor at, uint32_t column,
-                                struct tn_decode_row *row)
+static inline tn_cursor read_value(struct tn_decoder *d, tn_cursor at, uint32_t column,
+                                   struct tn_decode_row *row)
 {
     struct tn_value *value = &row->values[column];
     if (*at == '"') {
         return read_string_value(d, at, column, value);
     }
-    cursor end = read_quick(&d->columns[column], at, value);
+    tn_cursor end = read_quick(&d->columns[column], at, value);
     if (end) {
         value->null = false;
         return end;
     }
-    if (is_word(at, "null", 4)) {
+    if (tn_json_is_word(at, "null", 4)) {
         *value = (struct tn_value){.null = true};
         row->any_null = true;
         return at + 4;
@@ -344,7 +344,7 @@ static inline cursor read_value(struct tn_decoder *d, cursor at, uint32_t column
 
 /* ---- rows ---- */
 
-static cursor fail_unknown(struct tn_decoder *d, cursor at, struct tn_bytes name)
+static tn_cursor fail_unknown(struct tn_decoder *d, tn_cursor at, struct tn_bytes name)
 {
     const char *near = tn_nearest_name(name, d->names, d->column_count);
     return tn_decode_fail(d, at, "field '%.*s' is no column%s%s%s",
@@ -353,10 +353,10 @@ static cursor fail_unknown(struct tn_decoder *d, cursor at, struct tn_bytes name
 }
 
 /* A key that is not the one which came here the last time. *column is -1 for one to be dropped. */
-static cursor find_key(struct tn_decoder *d, cursor at, int32_t *column)
+static tn_cursor find_key(struct tn_decoder *d, tn_cursor at, int32_t *column)
 {
     struct tn_bytes name = {0};
-    cursor value = read_key(d, at, &name);
+    tn_cursor value = read_key(d, at, &name);
     if (!value) {
         return NULL;
     }
@@ -369,19 +369,19 @@ static cursor find_key(struct tn_decoder *d, cursor at, int32_t *column)
 
 /* One member. `last` is the column before it: producers keep their order, so what followed it the
  * last time is the guess, whatever the order of the schema. */
-static inline cursor read_member(struct tn_decoder *d, cursor at, struct tn_decode_row *row,
-                                 uint32_t *last)
+static inline tn_cursor read_member(struct tn_decoder *d, tn_cursor at, struct tn_decode_row *row,
+                                    uint32_t *last)
 {
     uint32_t guess = d->keys[*last].next;
     const struct tn_decode_key *key = &d->keys[guess];
-    cursor value;
+    tn_cursor value;
     if (*at == '"' && tn_decode_key_is(key, at + 1, d->end) && at[key->size + 2] == ':') {
         value = tn_scan_space(at + key->size + 3);
     } else {
         int32_t column = -1;
         value = find_key(d, at, &column);
         if (!value || column < 0) {
-            return value ? skip_value(d, value) : NULL;
+            return value ? tn_json_skip_value(d, value) : NULL;
         }
         guess = (uint32_t)column;
         d->keys[*last].next = guess;
@@ -393,8 +393,7 @@ static inline cursor read_member(struct tn_decoder *d, cursor at, struct tn_deco
     return read_value(d, value, guess, row);
 }
 
-/* The members of an object; `at` is behind its brace. */
-static cursor read_row(struct tn_decoder *d, cursor at, struct tn_decode_row *row)
+tn_cursor tn_json_read_row(struct tn_decoder *d, tn_cursor at, struct tn_decode_row *row)
 {
     uint32_t last = d->column_count;
     tn_decode_row_begin(d, row);
@@ -416,7 +415,7 @@ static cursor read_row(struct tn_decoder *d, cursor at, struct tn_decode_row *ro
     return *at == '}' ? at + 1 : tn_decode_fail(d, at, "',' or '}' belongs here");
 }
 
-static bool at_end(struct tn_decoder *d, cursor at)
+bool tn_json_at_end(struct tn_decoder *d, tn_cursor at)
 {
     at = tn_scan_space(at);
     if (at >= d->end && *at == '\n') {
@@ -428,220 +427,13 @@ static bool at_end(struct tn_decoder *d, cursor at)
 
 void tn_decode_json(struct tn_decoder *d)
 {
-    cursor at = tn_scan_space(d->start);
+    tn_cursor at = tn_scan_space(d->start);
     if (*at != '{') {
         (void)tn_decode_fail(d, at, "an object belongs here");
         return;
     }
-    at = read_row(d, at + 1, &d->rows[0]);
-    if (at && at_end(d, at)) {
+    at = tn_json_read_row(d, at + 1, &d->rows[0]);
+    if (at && tn_json_at_end(d, at)) {
         (void)tn_decode_row_finish(d, &d->rows[0], TN_ROW_INSERT);
-    }
-}
-
-/* ---- envelopes: objects with a row or two inside ---- */
-
-enum part { PART_BEFORE, PART_AFTER, PART_WORD, PART_PAYLOAD, PART_COUNT };
-
-_Static_assert((int)PART_COUNT == (int)TN_DECODE_PARTS, "the decoder has a key for each");
-
-struct envelope {
-    bool seen[PART_COUNT];
-    bool has[PART_COUNT]; /* and it is not null */
-    struct tn_bytes word; /* op, or kind */
-    bool inside;          /* the payload */
-};
-
-/* `""` is a name that stands for none. */
-void tn_decode_parts_init(struct tn_decoder *d)
-{
-    static const char *const names[][PART_COUNT] = {
-        [TN_INPUT_JSON] = {"", "", "", ""},
-        [TN_INPUT_CHANGES] = {"", "row", "kind", ""},
-        [TN_INPUT_DEBEZIUM] = {"before", "after", "op", "payload"},
-        [TN_INPUT_CSV] = {"", "", "", ""},
-    };
-    for (int i = 0; i < PART_COUNT; i++) {
-        tn_decode_key_init(&d->parts[i], names[d->spec.input][i]);
-    }
-}
-
-/* Which part the key at `at` is, and *value behind it and its colon. A key that is written with
- * escapes is no part. */
-static enum part find_part(struct tn_decoder *d, cursor at, cursor *value)
-{
-    for (int i = 0; i < PART_COUNT; i++) {
-        const struct tn_decode_key *key = &d->parts[i];
-        if (key->size > 0 && *at == '"' && tn_decode_key_is(key, at + 1, d->end)) {
-            at = tn_scan_space(at + key->size + 2);
-            *value = *at == ':' ? tn_scan_space(at + 1) : tn_decode_fail(d, at, "':' belongs here");
-            return (enum part)i;
-        }
-    }
-    *value = skip_key(d, at);
-    return PART_COUNT;
-}
-
-static cursor read_part(struct tn_decoder *d, cursor at, struct envelope *e, enum part part)
-{
-    if (e->seen[part]) {
-        return tn_decode_fail(d, at, "'%s' stands there twice", d->parts[part].name);
-    }
-    e->seen[part] = true;
-    if (is_word(at, "null", 4)) {
-        return at + 4;
-    }
-    e->has[part] = true;
-    if (part == PART_WORD) {
-        uint64_t beyond_ascii = 0;
-        return *at == '"' ? read_string(d, at + 1, &e->word, &beyond_ascii)
-                          : tn_decode_fail(d, at, "'%s' is no string", d->parts[part].name);
-    }
-    if (*at != '{') {
-        return tn_decode_fail(d, at, "'%s' is no object", d->parts[part].name);
-    }
-    return read_row(d, at + 1, &d->rows[part == PART_AFTER]);
-}
-
-/* `payload` is entered, up to behind its brace with *opened, instead of read by a call of its own:
- * its members then are those of the record. */
-static cursor read_envelope_member(struct tn_decoder *d, cursor at, struct envelope *e,
-                                   bool *opened)
-{
-    cursor value = NULL;
-    enum part part = find_part(d, at, &value);
-    if (!value) {
-        return NULL;
-    }
-    if (part == PART_PAYLOAD && !e->inside && !e->seen[part] && *value == '{') {
-        e->inside = true;
-        e->seen[part] = true;
-        e->has[part] = true;
-        *opened = true;
-        return value + 1;
-    }
-    if (part == PART_COUNT) {
-        bool strict = d->spec.input == TN_INPUT_CHANGES && d->spec.unknown == TN_UNKNOWN_FAIL;
-        return strict ? tn_decode_fail(d, at, "only 'kind' and 'row' belong here")
-                      : skip_value(d, value);
-    }
-    return read_part(d, value, e, part);
-}
-
-/* Behind a member: behind the braces that close here, with *done when the record's own was among
- * them. */
-static cursor close_envelope(struct tn_decoder *d, cursor at, struct envelope *e, bool *done)
-{
-    at = tn_scan_space(at);
-    if (*at == '}' && e->inside) {
-        e->inside = false;
-        at = tn_scan_space(at + 1);
-    }
-    *done = *at == '}';
-    return *at == '}' || *at == ',' ? at + 1 : tn_decode_fail(d, at, "',' or '}' belongs here");
-}
-
-/* `at` is behind the record's brace. */
-static bool read_envelope(struct tn_decoder *d, cursor at, struct envelope *e)
-{
-    bool done = false;
-    bool opened = true; /* just behind a brace: an empty object may end here */
-    while (at && !done) {
-        at = tn_scan_space(at);
-        if (!opened || *at != '}') {
-            opened = false;
-            at = read_envelope_member(d, at, e, &opened);
-        } else {
-            opened = false;
-        }
-        if (at && !opened) {
-            at = close_envelope(d, at, e, &done);
-        }
-    }
-    return at && at_end(d, at);
-}
-
-void tn_decode_changes(struct tn_decoder *d)
-{
-    struct envelope e = {0};
-    enum tn_row_kind kind;
-    cursor at = tn_scan_space(d->start);
-    if (*at != '{') {
-        (void)tn_decode_fail(d, at, "an object belongs here");
-        return;
-    }
-    if (!read_envelope(d, at + 1, &e)) {
-        return;
-    }
-    if (!e.has[PART_WORD] || !tn_row_kind_parse(e.word, &kind)) {
-        (void)tn_decode_fail(d, NULL, "'kind' has to be +I, -U, +U or -D");
-    } else if (!e.has[PART_AFTER]) {
-        (void)tn_decode_fail(d, NULL, "there is no 'row'");
-    } else {
-        (void)tn_decode_row_finish(d, &d->rows[1], kind);
-    }
-}
-
-static void finish_part(struct tn_decoder *d, const struct envelope *e, enum part part,
-                        enum tn_row_kind kind)
-{
-    if (!e->has[part]) {
-        (void)tn_decode_fail(d, NULL, "op '%.*s' needs '%s'", (int)e->word.size,
-                             (const char *)e->word.data, d->parts[part].name);
-        return;
-    }
-    (void)tn_decode_row_finish(d, &d->rows[part == PART_AFTER], kind);
-}
-
-static void finish_debezium(struct tn_decoder *d, const struct envelope *e)
-{
-    unsigned char op = e->word.size == 1 ? e->word.data[0] : 0;
-    switch (op) {
-    case 'c':
-    case 'r':
-        finish_part(d, e, PART_AFTER, TN_ROW_INSERT);
-        return;
-    case 'u':
-        if (e->has[PART_BEFORE]) {
-            finish_part(d, e, PART_BEFORE, TN_ROW_UPDATE_BEFORE);
-        }
-        if (!d->decoded->dead) {
-            finish_part(d, e, PART_AFTER, TN_ROW_UPDATE_AFTER);
-        }
-        return;
-    case 'd':
-        finish_part(d, e, PART_BEFORE, TN_ROW_DELETE);
-        return;
-    case 't':
-        (void)tn_decode_fail(d, NULL, "op 't': a truncate is no row, and is not applied");
-        return;
-    case 'm':
-        (void)tn_decode_fail(d, NULL, "op 'm': a message is no row");
-        return;
-    default:
-        (void)tn_decode_fail(d, NULL, "op '%.*s' is none of c, r, u, d",
-                             (int)(e->word.size < 20 ? e->word.size : 20),
-                             e->word.size ? (const char *)e->word.data : "");
-    }
-}
-
-void tn_decode_debezium(struct tn_decoder *d)
-{
-    struct envelope e = {0};
-    cursor at = tn_scan_space(d->start);
-    if (is_word(at, "null", 4)) {
-        (void)at_end(d, at + 4);
-        return;
-    }
-    if (*at != '{') {
-        (void)tn_decode_fail(d, at, "an object belongs here");
-        return;
-    }
-    if (!read_envelope(d, at + 1, &e)) {
-        return;
-    }
-    bool tombstone = e.seen[PART_PAYLOAD] && !e.has[PART_PAYLOAD];
-    if (!tombstone) {
-        finish_debezium(d, &e);
     }
 }

@@ -1,5 +1,5 @@
-/* What decode.c (records in, rows out), decode_json.c and decode_csv.c (a record into values)
- * share. */
+/* What decode.c (records in, rows out) shares with what reads a record into values: decode_json.c,
+ * decode_envelope.c and decode_csv.c. */
 #pragma once
 
 #include "ingest/decode.h"
@@ -108,7 +108,7 @@ bool tn_decode_row_finish(struct tn_decoder *decoder, struct tn_decode_row *row,
                           enum tn_row_kind kind);
 
 void tn_decode_key_init(struct tn_decode_key *key, const char *name);
-void tn_decode_parts_init(struct tn_decoder *decoder); /* decode_json.c */
+void tn_decode_parts_init(struct tn_decoder *decoder); /* decode_envelope.c */
 
 static inline bool tn_decode_key_is(const struct tn_decode_key *key, const unsigned char *at,
                                     const unsigned char *end)
