@@ -297,5 +297,6 @@ tn_rc tn_live_each(const char *root, const struct tn_snapshot *snapshot,
         rc = tn_live_each_meta(root, snapshot, worker, scan_manifest, &live.scan, err);
     }
     tn_arena_reset(&worker->arena, mark);
-    return tn_err_named(err, rc);
+    rc = tn_err_named(err, rc);
+    return rc == TN_CORRUPT ? tn_err_in(err, "snapshot-%" PRId64, snapshot->id) : rc;
 }
