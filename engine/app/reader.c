@@ -149,27 +149,6 @@ tn_rc tn_reader_open(struct tn_reader *reader, struct tn_app *app, const char *t
     return rc == TN_OK ? rc : tn_err_in(err, "%s", table);
 }
 
-static tn_rc key_types(const struct tn_reader *reader, struct tn_key_types *keys,
-                       struct tn_err *err)
-{
-    struct tn_columns columns = reader->schema->trimmed_keys;
-    void *memory;
-    tn_rc rc =
-        tn_arena_need(&reader->app->table,
-                      (columns.count + 1) * (sizeof(struct tn_type) + 2 * sizeof(struct tn_value)),
-                      "key types", &memory, err);
-    if (rc != TN_OK) {
-        return rc;
-    }
-    struct tn_value *values = memory;
-    struct tn_type *types = (struct tn_type *)(void *)(values + 2 * (columns.count + 1));
-    for (uint32_t i = 0; i < columns.count; i++) {
-        types[i] = reader->schema->fields[columns.index[i]].type;
-    }
-    *keys = (struct tn_key_types){types, columns.count, values, values + columns.count + 1};
-    return TN_OK;
-}
-
 tn_rc tn_reader_plan(struct tn_reader *reader, struct tn_plan *plan, struct tn_key_types *keys,
                      struct tn_err *err)
 {
@@ -180,7 +159,7 @@ tn_rc tn_reader_plan(struct tn_reader *reader, struct tn_plan *plan, struct tn_k
                                 .schema = reader->schema,
                                 .options = &reader->options,
                                 .keys = keys};
-    tn_rc rc = key_types(reader, keys, err);
+    tn_rc rc = tn_key_types_init(keys, reader->schema, &reader->app->table, err);
     return rc == TN_OK ? tn_plan_open(plan, &spec, window->base, window->size, &app->table,
                                       &app->workers[TN_LANE_LONG], err)
                        : rc;

@@ -2,6 +2,25 @@
 
 #include "base/check.h"
 
+tn_rc tn_key_types_init(struct tn_key_types *keys, const struct tn_schema *schema,
+                        struct tn_arena *arena, struct tn_err *err)
+{
+    struct tn_columns columns = schema->trimmed_keys;
+    size_t one = sizeof(struct tn_type) + 2 * sizeof(struct tn_value);
+    void *memory;
+    tn_rc rc = tn_arena_need(arena, (columns.count + 1) * one, "key types", &memory, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    struct tn_value *values = memory;
+    struct tn_type *types = (struct tn_type *)(void *)(values + 2 * (columns.count + 1));
+    for (uint32_t i = 0; i < columns.count; i++) {
+        types[i] = schema->fields[columns.index[i]].type;
+    }
+    *keys = (struct tn_key_types){types, columns.count, values, values + columns.count + 1};
+    return TN_OK;
+}
+
 int tn_key_compare(const struct tn_key_types *keys, struct tn_bytes a, struct tn_bytes b)
 {
     struct tn_err err;

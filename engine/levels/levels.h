@@ -14,6 +14,7 @@
 #include "file/meta.h"
 #include "levels/pick.h"
 #include "merge/merge.h"
+#include "schema/schema.h"
 
 struct tn_level_file {
     uint32_t refs;
@@ -49,6 +50,9 @@ struct tn_key_types {
     struct tn_value *a; /* `count` each, scratch */
     struct tn_value *b;
 };
+/* The types of a schema's keys, as data files have them: less the partition's. */
+TN_MUST_USE tn_rc tn_key_types_init(struct tn_key_types *keys, const struct tn_schema *schema,
+                                    struct tn_arena *arena, struct tn_err *err);
 /* Both are keys of these types: what tn_level_file_check has seen, or our own writer made. */
 int tn_key_compare(const struct tn_key_types *keys, struct tn_bytes a, struct tn_bytes b);
 

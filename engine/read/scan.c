@@ -120,25 +120,6 @@ static tn_rc map_predicate(struct builder *b, const struct tn_predicate *predica
     return rc;
 }
 
-static tn_rc init_key_types(struct tn_projection *p, struct tn_arena *arena, struct tn_err *err)
-{
-    uint32_t count = p->order.keys.count;
-    void *memory;
-    tn_rc rc =
-        tn_arena_need(arena, (count + 1) * (sizeof(struct tn_type) + 2 * sizeof(struct tn_value)),
-                      "key types", &memory, err);
-    if (rc != TN_OK) {
-        return rc;
-    }
-    struct tn_value *values = memory;
-    struct tn_type *types = (struct tn_type *)(void *)(values + 2 * (count + 1));
-    for (uint32_t i = 0; i < count; i++) {
-        types[i] = p->layout.columns[p->order.keys.index[i]].type;
-    }
-    p->key_types = (struct tn_key_types){types, count, values, values + count + 1};
-    return TN_OK;
-}
-
 static tn_rc take_builder(struct builder *b, struct tn_arena *arena, struct tn_err *err)
 {
     uint32_t n = b->schema->field_count;
@@ -189,7 +170,7 @@ tn_rc tn_projection_init(struct tn_projection *projection, const struct tn_scan_
         tn_row_prefix_decides(&projection->layout, projection->order.keys);
     projection->read =
         (struct tn_read_spec){&projection->layout, projection->field_ids, projection->order.keys};
-    return init_key_types(projection, arena, err);
+    return tn_key_types_init(&projection->key_types, spec->schema, arena, err);
 }
 
 /* ---- scan ---- */

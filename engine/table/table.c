@@ -39,25 +39,6 @@ static tn_rc columns_in_layout(struct tn_columns fields, const int32_t *column_o
     return TN_OK;
 }
 
-static tn_rc init_key_types(struct tn_table *t, struct tn_arena *arena, struct tn_err *err)
-{
-    uint32_t count = t->order.keys.count;
-    void *memory;
-    tn_rc rc =
-        tn_arena_need(arena, (count + 1) * (sizeof(struct tn_type) + 2 * sizeof(struct tn_value)),
-                      "key types", &memory, err);
-    if (rc != TN_OK) {
-        return rc;
-    }
-    struct tn_value *values = memory;
-    struct tn_type *types = (struct tn_type *)(void *)(values + 2 * (count + 1));
-    for (uint32_t i = 0; i < count; i++) {
-        types[i] = t->layout.columns[t->order.keys.index[i]].type;
-    }
-    t->key_types = (struct tn_key_types){types, count, values, values + count + 1};
-    return TN_OK;
-}
-
 static tn_rc init_read(struct tn_table *t, const uint32_t *field_of, struct tn_arena *arena,
                        struct tn_err *err)
 {
@@ -108,7 +89,7 @@ static tn_rc init_layout(struct tn_table *t, struct tn_arena *arena, struct tn_e
     t->route.layout = &t->layout;
     t->route.function = t->options.bucket_function;
     t->route.bucket_count = t->options.bucket;
-    rc = init_key_types(t, arena, err);
+    rc = tn_key_types_init(&t->key_types, t->schema, arena, err);
     return rc == TN_OK ? init_read(t, field_of, arena, err) : rc;
 }
 
