@@ -86,17 +86,10 @@ static void put_map(const struct tn_json_field *field, const void *at, struct tn
                     bool *first)
 {
     const struct tn_json_map *map = at;
-    if (map->count == 0) {
-        return;
+    if (map->count > 0) {
+        put_key(buf, field->key, first);
+        tn_json_put_map(buf, map);
     }
-    put_key(buf, field->key, first);
-    for (uint32_t i = 0; i < map->count; i++) {
-        tn_buf_text(buf, i == 0 ? "{\n    " : ",\n    ");
-        tn_json_quote(buf, map->pairs[i].key);
-        tn_buf_text(buf, " : ");
-        tn_json_quote(buf, map->pairs[i].value);
-    }
-    tn_buf_text(buf, "\n  }");
 }
 
 void tn_snapshot_encode(const struct tn_snapshot *snapshot, struct tn_buf *buf)

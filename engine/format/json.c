@@ -552,7 +552,7 @@ void tn_json_quote(struct tn_buf *buf, const char *text)
     tn_buf_byte(buf, '"');
 }
 
-static void write_map(struct tn_buf *buf, const struct tn_json_map *map)
+void tn_json_put_map(struct tn_buf *buf, const struct tn_json_map *map)
 {
     if (map->count == 0) {
         tn_buf_text(buf, "{ }");
@@ -596,7 +596,7 @@ static void write_member(struct tn_buf *buf, const void *member, const struct tn
         tn_json_quote(buf, *(const char *const *)member);
         return;
     case TN_JSON_MAP:
-        write_map(buf, member);
+        tn_json_put_map(buf, member);
         return;
     }
 }

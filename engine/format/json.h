@@ -76,5 +76,8 @@ TN_MUST_USE tn_rc tn_json_read(const struct cJSON *object, const struct tn_json_
 void tn_json_write(const void *record, const struct tn_json_field *fields, uint32_t count,
                    struct tn_buf *buf);
 
+/* Appends a map of strings, as Java writes one that is a member of the document. */
+void tn_json_put_map(struct tn_buf *buf, const struct tn_json_map *map);
+
 /* Appends a JSON string literal with quotes. */
 void tn_json_quote(struct tn_buf *buf, const char *text);
