@@ -148,8 +148,9 @@ static tn_rc list_tables(struct tn_app *app, const char *database, int *code, st
 {
     static struct tables t;
     const struct tn_part *window = tn_budget_part(&app->budget, "memtable");
-    t = (struct tables){
-        .app = app, .window = window->base, .window_size = (window->size / 2) & ~(size_t)63};
+    t.app = app;
+    t.window = window->base;
+    t.window_size = (window->size / 2) & ~(size_t)63;
     tn_rc rc = database ? check_database(app, database, err) : TN_OK;
     if (rc == TN_OK) {
         rc = tn_cells_open(&t.cells, table_columns, sizeof table_columns / sizeof table_columns[0],

@@ -45,7 +45,7 @@ tn_rc tn_reader_time(const char *flag, const char *text, int64_t *ms, struct tn_
 /* Snapshot times grow with ids, so this bisects. */
 static tn_rc find_as_of(struct tn_reader *r, const char *text, struct tn_err *err)
 {
-    int64_t ms;
+    int64_t ms = 0;
     tn_rc rc = tn_reader_time("--as-of", text, &ms, err);
     if (rc != TN_OK) {
         return rc;
