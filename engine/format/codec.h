@@ -31,7 +31,8 @@ struct tn_codec {
     void *compress;   /* ZSTD_CCtx, or NULL when this worker only reads */
     void *decompress; /* ZSTD_DCtx */
     int level;        /* zstd level of `compress` */
-    size_t block_max; /* bytes of the blocks that the window fits; a larger one compresses a little worse */
+    size_t block_max; /* bytes of the blocks that the window fits; a larger one compresses a little
+                         worse */
 };
 
 /* What tn_codec_init will take, bytes. block_max 0: for reading only. */

@@ -27,7 +27,8 @@ TN_MUST_USE tn_rc tn_source_open(struct tn_source *source, const char *path, con
 /* Up to `size` bytes; 0 at the end. */
 TN_MUST_USE tn_rc tn_source_read(struct tn_source *source, void *data, size_t size, size_t *got,
                                  struct tn_err *err);
-/* Waits until a read would not, at most `wait_ms_max` (0: only asks). True when bytes, or the end, are there. */
+/* Waits until a read would not, at most `wait_ms_max` (0: only asks). True when bytes, or the end,
+ * are there. */
 bool tn_source_ready(const struct tn_source *source, int wait_ms_max);
 TN_MUST_USE tn_rc tn_source_seek(struct tn_source *source, uint64_t offset, struct tn_err *err);
 void tn_source_close(struct tn_source *source);

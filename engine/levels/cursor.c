@@ -102,8 +102,7 @@ static tn_rc make_runs(struct tn_cursor *c, struct tn_level_file *const *files, 
     }
     uint32_t *run_of = memory;
     /* Without keys nothing is merged: one run, the files as they come. */
-    c->run_count =
-        c->spec.keys->count == 0 ? 1 : tn_files_runs(c->spec.keys, files, count, run_of);
+    c->run_count = c->spec.keys->count == 0 ? 1 : tn_files_runs(c->spec.keys, files, count, run_of);
     if (c->run_count > TN_CURSOR_RUNS_MAX) {
         return tn_err_set(err, TN_UNSUPPORTED, 0, "%s: more than %d runs overlap", c->spec.dir,
                           TN_CURSOR_RUNS_MAX);

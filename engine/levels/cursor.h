@@ -46,8 +46,9 @@ struct tn_cursor {
     struct tn_fold fold; /* rows: tn_iter_next(&cursor->fold.iter, ...) */
 };
 
-/* `files` are sorted and outlive the cursor; those of a table without keys are read one after the other. `positions` (TN_CURSOR_RUNS_MAX) or NULL: from the
- * start. Everything that is left of the worker's arena is the cursor's until close. */
+/* `files` are sorted and outlive the cursor; those of a table without keys are read one after the
+ * other. `positions` (TN_CURSOR_RUNS_MAX) or NULL: from the start. Everything that is left of the
+ * worker's arena is the cursor's until close. */
 TN_MUST_USE tn_rc tn_cursor_open(struct tn_cursor *cursor, const struct tn_cursor_spec *spec,
                                  struct tn_level_file *const *files, uint32_t count,
                                  const struct tn_run_position *positions, struct tn_worker *worker,

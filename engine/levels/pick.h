@@ -66,9 +66,10 @@ struct tn_pick tn_pick_full(const struct tn_run *runs, uint32_t count,
 int32_t tn_pick_level_max(const struct tn_run *runs, uint32_t count,
                           const struct tn_pick_rules *rules);
 
-/* Append tables: which neighbours to put behind each other. `sizes` are those of the bucket's files, oldest first. A window of at
- * least `min_file_num` files is taken as soon as there is one; files fall out of its front when it reaches twice the target. With
- * `full`: all but large files at the front, from three on. Source: behaviour spec, 8.4; Paimon, BucketedAppendCompactManager. */
+/* Append tables: which neighbours to put behind each other. `sizes` are those of the bucket's
+ * files, oldest first. A window of at least `min_file_num` files is taken as soon as there is one;
+ * files fall out of its front when it reaches twice the target. With `full`: all but large files at
+ * the front, from three on. Source: behaviour spec, 8.4; Paimon, BucketedAppendCompactManager. */
 struct tn_append_pick {
     uint32_t first;
     uint32_t count; /* 0: nothing to do */

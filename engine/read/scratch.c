@@ -14,11 +14,8 @@ void tn_scratch_init(struct tn_scratch *scratch, const struct tn_cursor_spec *cu
                      struct tn_schemas *schemas, struct tn_heap *heap, struct tn_arena *arena,
                      struct tn_worker *worker)
 {
-    *scratch = (struct tn_scratch){.cursor = cursor,
-                                   .schemas = schemas,
-                                   .heap = heap,
-                                   .arena = arena,
-                                   .worker = worker};
+    *scratch = (struct tn_scratch){
+        .cursor = cursor, .schemas = schemas, .heap = heap, .arena = arena, .worker = worker};
 }
 
 /* A schema of the columns that are read, under their own names and ids. */
@@ -187,8 +184,8 @@ static tn_rc reduce_once(struct tn_scratch *s, struct tn_level_file **files, uin
     return rc == TN_OK ? replace(s, files, count, take, &meta, err) : rc;
 }
 
-/* The new file goes behind its neighbours of the same smallest key, so that the next round takes others with it; each round
- * takes at least two files away. */
+/* The new file goes behind its neighbours of the same smallest key, so that the next round takes
+ * others with it; each round takes at least two files away. */
 tn_rc tn_scratch_reduce(struct tn_scratch *scratch, struct tn_level_file **files, uint32_t *count,
                         struct tn_err *err)
 {

@@ -35,7 +35,7 @@ struct tn_bucket {
     bool compacting;
     bool stalled;         /* its oldest flush waits for a compaction */
     int64_t last_full_ms; /* when a compaction of everything ended; -1: never since this open */
-    int64_t last_round; /* that put a row: the bucket longest idle is closed first */
+    int64_t last_round;   /* that put a row: the bucket longest idle is closed first */
     char uuid[TN_UUID_SIZE];
     uint32_t counter; /* of file names */
 };

@@ -5,7 +5,8 @@
  *
  *     <db>.<table>.lock     held while somebody writes; its text says who
  *     <db>.<table>.writer   the writer's id, made when the table was first written here
- *     <db>.<table>.positions   made before the first position is committed: from then on positions must be found
+ *     <db>.<table>.positions   made before the first position is committed: from then on
+ *                              positions must be found
  *
  * Positions stand in the snapshots' properties. Recovery walks back from the newest snapshot, of
  * any user and kind, to the first whose `tarn.writer` is ours. Source: design, 7.

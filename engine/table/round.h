@@ -64,9 +64,11 @@ TN_MUST_USE tn_rc tn_round_remove(struct tn_round *round, struct tn_bytes partit
                                   const struct tn_level_file *file, int32_t upgrade_level,
                                   struct tn_err *err);
 
-/* Takes back everything that compactions gave and took: their sources are live again, their outputs become garbage. */
+/* Takes back everything that compactions gave and took: their sources are live again, their outputs
+ * become garbage. */
 TN_MUST_USE tn_rc tn_round_drop_compactions(struct tn_round *round, struct tn_heap *heap,
-                                            tn_rc (*dir_of)(void *user, const struct tn_entry *entry,
+                                            tn_rc (*dir_of)(void *user,
+                                                            const struct tn_entry *entry,
                                                             const char **dir, struct tn_err *err),
                                             void *user, struct tn_err *err);
 

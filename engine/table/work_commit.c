@@ -158,9 +158,9 @@ static bool name_consumer(const struct tn_table *t, struct tn_arena *arena, stru
     return c->path && c->draft;
 }
 
-/* Writes consumer-tarn-<writer> as a draft, which the commit's own barrier covers, so that the file that replaces the old one is never
- * torn. It names the last snapshot that this commit will make, or an older one when others come between: then a little more is
- * kept. */
+/* Writes consumer-tarn-<writer> as a draft, which the commit's own barrier covers, so that the file
+ * that replaces the old one is never torn. It names the last snapshot that this commit will make,
+ * or an older one when others come between: then a little more is kept. */
 static bool draft_consumer(const struct tn_table *t, const struct tn_round *round,
                            struct tn_worker *worker, struct sync_list *sync)
 {
@@ -198,18 +198,18 @@ static tn_rc commit_round(struct tn_commit_task *commit, struct tn_worker *worke
     const struct tn_round *round = commit->round;
     struct tn_arena *arena = &worker->arena;
     bool named = t->spec.user && !t->named_done; /* compactions that follow are our own */
-    struct tn_commit_spec spec = {
-        .root = t->root,
-        .schema = t->schema,
-        .options = &t->options,
-        .user = named ? t->spec.user : t->user,
-        .identifier = named ? t->spec.identifier : round->number,
-        .added_count = round->added_count,
-        .removed_count = round->removed_count,
-        .compacted_count = round->compacted_count,
-        .append_even_if_empty = round->positions_moved && round->added_count == 0,
-        .skip_if_done = named,
-        .last_seen = t->last_seen};
+    struct tn_commit_spec spec = {.root = t->root,
+                                  .schema = t->schema,
+                                  .options = &t->options,
+                                  .user = named ? t->spec.user : t->user,
+                                  .identifier = named ? t->spec.identifier : round->number,
+                                  .added_count = round->added_count,
+                                  .removed_count = round->removed_count,
+                                  .compacted_count = round->compacted_count,
+                                  .append_even_if_empty =
+                                      round->positions_moved && round->added_count == 0,
+                                  .skip_if_done = named,
+                                  .last_seen = t->last_seen};
     struct sync_list sync = {0};
     tn_rc rc = properties_of(t, round, arena, &spec.properties, err);
     if (rc == TN_OK) {

@@ -18,7 +18,7 @@ static struct tn_round *round_of(struct tn_table *t, int64_t number)
 }
 
 tn_rc tn_work_add_file(struct tn_table *t, struct tn_round *round, struct tn_bucket *bucket,
-                      const struct tn_file_meta *meta, bool compacted, struct tn_err *err)
+                       const struct tn_file_meta *meta, bool compacted, struct tn_err *err)
 {
     struct tn_level_file *file;
     tn_rc rc = tn_level_file_make(t->env->levels, meta, meta->level, &file, err);

@@ -13,7 +13,8 @@ struct gather {
     uint32_t gathered;
 };
 
-/* Of a table without buckets only small files are kept in mind, and not more than a few compactions' worth. */
+/* Of a table without buckets only small files are kept in mind, and not more than a few
+ * compactions' worth. */
 static bool worth_compacting(struct gather *g, const struct tn_entry *entry)
 {
     int64_t small = g->load->table->options.target_file_size / 100 * SMALL_PERCENT;
@@ -109,9 +110,9 @@ static void drop_gathered(struct tn_load_task *load)
 }
 
 tn_rc tn_work_edit_levels(struct tn_table *t, struct tn_bucket *bucket,
-                         struct tn_level_file *const *removed, uint32_t removed_count,
-                         struct tn_level_file *const *added, uint32_t added_count,
-                         struct tn_err *err)
+                          struct tn_level_file *const *removed, uint32_t removed_count,
+                          struct tn_level_file *const *added, uint32_t added_count,
+                          struct tn_err *err)
 {
     struct tn_levels *levels;
     tn_rc rc = tn_levels_edit(t->env->levels, bucket->levels, removed, removed_count, added,
