@@ -45,5 +45,5 @@ struct tn_app {
 TN_MUST_USE tn_rc tn_boot(struct tn_app *app, bool make, struct tn_err *err);
 void tn_shut(struct tn_app *app);
 
-/* The exit code of an outcome, as cli.md lists them. */
+/* The exit code of an outcome. */
 int tn_exit_code(tn_rc rc);

@@ -4,8 +4,8 @@
  * blocking code and sees only the task and the context of the lane it runs in; then the loop calls
  * `complete` with its outcome. Nothing else of the engine runs on a worker.
  *
- *     submit -> (queued) -> execute, on a worker -> (finished) -> complete, in tn_exec_turn, on the
- * loop
+ *     submit -> (queued) -> execute -> (finished) -> complete
+ *                           on a worker              on the loop, in tn_exec_turn
  *
  * Two lanes, so that a short task never waits for a long one: SHORT for commits, LONG for flushes,
  * slices and scans. One worker a lane, so a lane's context belongs to one task at a time, until its

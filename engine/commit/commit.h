@@ -1,9 +1,11 @@
 /* commit: a round's files become an APPEND snapshot and, where something was compacted, a COMPACT
  * snapshot on top.
  *
- *     read newest L -> check -> base list (merged) -> delta manifest, delta list -> barrier ->
- * publish L+1 -> hint ^                                                                          |
- *          '------------------- name taken: the next L, checked again ----------------'
+ *     read newest L -> check -> base list (merged) -> delta manifest, delta list
+ *          ^                                                    |
+ *          |                                                 barrier
+ *          |                                                    |
+ *          '---- name taken: the next L, checked again ---- publish L+1 -> hint
  *
  * Data files are never touched. Manifests and lists of an attempt that lost are removed and written
  * again. After an error of the disk whose outcome is unknown the name is looked for and its content

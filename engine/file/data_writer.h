@@ -1,8 +1,9 @@
 /* data_writer: rows in key order into one avro data file, with everything its metadata must say.
  *
- *     begin -> add* -> finish            the file is closed and described, not synced
- *              add* -> rest -> wake -> add* ...     between slices of a compaction: the block is
- * ended, the file closed; only the struct and its `state` memory remain abort the file is removed
+ *     begin -> add* -> finish              the file is closed and described, not synced
+ *              add* -> rest -> wake -> add*    between slices of a compaction: the block is
+ *                                          ended, the file closed; the struct and `state` remain
+ *              abort                       the file is removed
  *
  * A block ends when its raw bytes reach block_size; a row larger than that has a block of its own.
  * The order of rows (strictly ascending keys) is checked on every add. Source: format spec, 8.

@@ -1,9 +1,8 @@
 /* decode_scan: tokens of JSON, without bounds checks.
  *
  * Every function may read the 8 bytes at its cursor, and stops at '\n', which no token holds. So a
- * record must be followed by
- * '\n' and TN_SCAN_PAD readable bytes; the decoder copies the few that are not, which is cheaper
- * than to look at the end before each byte.
+ * record must be followed by '\n' and TN_SCAN_PAD readable bytes; the decoder copies the few that
+ * are not, which is cheaper than to look at the end before each byte.
  */
 #pragma once
 

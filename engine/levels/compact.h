@@ -6,8 +6,8 @@
  * until it has moved `bytes_max` of rows; between slices nothing is held but this struct and its
  * arena: for each run the file, block and row to go on with, for the output the statistics so far.
  *
- *     begin (plan) -> slice* -> finished: outputs and upgrades are there      abort: output files
- * are removed
+ *     begin (plan) -> slice* -> finished: outputs and upgrades are there
+ *                           \-> abort: output files are removed
  *
  * After a cut in any state the sources are live and the outputs are files that nobody names.
  * Deletes are dropped when nothing older can exist behind the unit. Source: behaviour spec, 2.4

@@ -53,7 +53,7 @@ bool tn_i128_fits(struct tn_i128 value, uint32_t precision);
 int tn_value_compare(const struct tn_type *type, const struct tn_value *a,
                      const struct tn_value *b);
 
-/* ---- canonical JSON of a value: what cat, get and write use (cli.md, "JSON of each type") ---- */
+/* ---- canonical JSON of a value: what cat, get and write use ---- */
 
 /* Appends the JSON. `buf` overflows when it is too small. */
 void tn_value_format_json(const struct tn_type *type, const struct tn_value *value,
@@ -79,7 +79,7 @@ TN_MUST_USE tn_rc tn_value_parse(const struct tn_type *type, enum tn_epoch epoch
                                  struct tn_bytes text, struct tn_buf *scratch,
                                  struct tn_value *value, struct tn_err *err);
 
-/* Shortest digits that read back; see cli.md. Appends "0.1", "1e+22", "NaN" without quotes. */
+/* Shortest digits that read back. Appends "0.1", "1e+22", "NaN" without quotes. */
 void tn_double_format(struct tn_buf *buf, double value);
 void tn_float_format(struct tn_buf *buf, float value);
 /* Java's Double.toString / Float.toString form ("1.0E10"): partition names. */

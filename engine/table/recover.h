@@ -3,8 +3,8 @@
  *
  * Beside the table, outside of it, in `.tarn/`:
  *
- *     <db>.<table>.lock     held while somebody writes; its text says who
- *     <db>.<table>.writer   the writer's id, made when the table was first written here
+ *     <db>.<table>.lock        held while somebody writes; its text says who
+ *     <db>.<table>.writer      the writer's id, made when the table was first written here
  *     <db>.<table>.positions   made before the first position is committed: from then on
  *                              positions must be found
  *

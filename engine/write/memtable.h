@@ -1,8 +1,8 @@
 /* memtable: rows of one bucket in pool pages, until they are flushed.
  *
- *     index pages   16 bytes a row: key prefix, where the row is, hash        (sorted when frozen)
- *     hash pages    4 bytes a slot: the row's number in the index             (given back when
- * frozen) row pages     sequence number, kind, packed row
+ *     index pages   16 bytes a row: key prefix, where the row is, hash      (sorted when frozen)
+ *     hash pages    4 bytes a slot: the row's number in the index    (given back when frozen)
+ *     row pages     sequence number, kind, packed row
  *
  * A keyed memtable holds a key once: a newer version takes the older one's place (in place where it
  * fits, and a place never shrinks), so hot keys cost no more pages. Without keys (append tables)

@@ -86,7 +86,7 @@ static void blocks_come_back_as_they_were(void)
     }
 }
 
-/* feasibility: 304 to 337 KB for level 1 and blocks of 64 KiB, 96 KB to read. */
+/* measured: 304 to 337 KB for level 1 and blocks of 64 KiB, 96 KB to read. */
 static void contexts_take_what_size_says(void)
 {
     size_t read_only = tn_codec_size(1, 0);

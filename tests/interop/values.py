@@ -134,7 +134,7 @@ def decimal_text(unscaled, scale):
 
 
 def floating_text(value, single):
-    """The shortest digits that read back, laid out as cli.md says."""
+    """The shortest digits that read back, laid out as tarn writes them."""
     if value != value:
         return '"NaN"'
     if math.isinf(value):
