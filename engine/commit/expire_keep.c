@@ -90,8 +90,10 @@ static tn_rc note_tag(void *user, const char *name, bool is_dir, struct tn_err *
     }
     size_t mark = tn_arena_mark(arena);
     const char *path = tn_name_in(arena, e->spec->root, TN_DIR_TAG, name);
-    tn_rc rc = path ? tn_snapshot_read_path(e->worker->io, path, arena, &tag, err)
-                    : tn_expire_no_room(err);
+    if (!path) {
+        return tn_expire_no_room(err);
+    }
+    tn_rc rc = tn_snapshot_read_path(e->worker->io, path, arena, &tag, err);
     if (rc == TN_OK && tag.id < e->oldest && tag.id > e->tag_floor) {
         e->tag_floor = tag.id;
     }

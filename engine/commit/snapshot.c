@@ -177,7 +177,10 @@ tn_rc tn_snapshot_read_path(struct tn_io *io, const char *path, struct tn_arena 
         return rc == TN_INVALID ? (err->code = TN_CORRUPT) : rc;
     }
     rc = tn_snapshot_decode(text, arena, snapshot, err);
-    return rc == TN_OK ? TN_OK : tn_err_in(err, "%s", path);
+    if (rc != TN_OK) {
+        (void)tn_err_in(err, "%s", path);
+    }
+    return rc;
 }
 
 tn_rc tn_snapshot_read(struct tn_io *io, const char *root, int64_t id, struct tn_arena *arena,
