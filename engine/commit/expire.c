@@ -4,11 +4,6 @@
 
 #include "file/names.h"
 
-tn_rc tn_expire_no_room(struct tn_err *err)
-{
-    return tn_err_set(err, TN_AGAIN, 0, "expire: no room for a path");
-}
-
 /* ---- what the parts share ---- */
 
 /* `kind` NULL: any. */

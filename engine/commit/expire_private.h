@@ -35,7 +35,10 @@ typedef tn_rc tn_expire_snapshot_fn(struct tn_expire_run *e, const struct tn_sna
 
 /* ---- expire.c ---- */
 
-tn_rc tn_expire_no_room(struct tn_err *err); /* AGAIN */
+static inline tn_rc tn_expire_no_room(struct tn_err *err)
+{
+    return tn_err_set(err, TN_AGAIN, 0, "expire: no room for a path");
+}
 
 /* Calls `each` for one snapshot, if it is there. */
 TN_MUST_USE tn_rc tn_expire_with_snapshot(struct tn_expire_run *e, int64_t id,

@@ -184,9 +184,8 @@ tn_rc tn_cursor_rest(struct tn_cursor *cursor, struct tn_run_position *positions
     tn_rc rc = tn_merge_settle(&cursor->merge, err);
     for (uint32_t i = 0; i < cursor->run_count; i++) {
         const struct tn_run_reader *run = &cursor->runs[i];
-        positions[i] = run->at == run->file_count
-                           ? (struct tn_run_position){.file = run->file_count}
-                           : run->last;
+        struct tn_run_position end = {.file = run->file_count};
+        positions[i] = run->at == run->file_count ? end : run->last;
     }
     return rc;
 }

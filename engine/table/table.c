@@ -266,8 +266,8 @@ static void close_bucket(struct tn_table *t, struct tn_bucket *bucket)
 {
     struct tn_heap *heap = t->env->levels;
     tn_levels_drop(heap, bucket->levels);
-    tn_heap_give(heap, (void *)(uintptr_t)bucket->partition.data);
-    tn_heap_give(heap, (void *)(uintptr_t)bucket->dir);
+    tn_heap_give(heap, (void *)bucket->partition.data);
+    tn_heap_give(heap, (void *)bucket->dir);
     *bucket = (struct tn_bucket){.state = TN_BUCKET_FREE};
     if (t->last_bucket == bucket) {
         t->last_bucket = NULL;

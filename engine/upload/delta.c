@@ -7,11 +7,6 @@ enum {
     COUNTED_MAX = 4096, /* files of a dry run that are told apart; beyond, some count twice */
 };
 
-tn_rc tn_delta_no_room(struct tn_err *err)
-{
-    return tn_err_set(err, TN_AGAIN, 0, "sync: no room for a path");
-}
-
 static tn_rc look(struct tn_delta *d, struct tn_err *err)
 {
     tn_rc rc = tn_delta_find(d, err);

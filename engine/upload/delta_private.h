@@ -35,7 +35,10 @@ struct tn_delta {
     bool again;          /* expiry took what was being sent */
 };
 
-tn_rc tn_delta_no_room(struct tn_err *err); /* AGAIN */
+static inline tn_rc tn_delta_no_room(struct tn_err *err)
+{
+    return tn_err_set(err, TN_AGAIN, 0, "sync: no room for a path");
+}
 
 /* Sets source_first, source_last, schema_last and have. */
 TN_MUST_USE tn_rc tn_delta_find(struct tn_delta *d, struct tn_err *err);
