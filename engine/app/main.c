@@ -1,5 +1,8 @@
 /* tarn: one program, verbs first. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "app/cmd.h"
 #include "app/version.h"
@@ -80,8 +83,20 @@ int tn_say_usage(const struct tn_command *command)
     return 2;
 }
 
+/* A closed standard stream's number goes to the next file that is opened: what is said on stderr
+ * would end up in a table's file. Opened the wrong way round, so that its use still fails. */
+static void keep_standard_numbers(void)
+{
+    for (int number = 0; number <= STDERR_FILENO; number++) {
+        if (fcntl(number, F_GETFD) < 0 && errno == EBADF) {
+            (void)open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
+    keep_standard_numbers();
     const char *verb = argc > 1 ? argv[1] : "--help";
     if (strcmp(verb, "--help") == 0) {
         tn_say_overview(argc > 1 ? stdout : stderr);
