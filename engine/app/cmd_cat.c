@@ -18,7 +18,10 @@ static struct {
     bool kind;
 } o = {.limit = -1};
 
-enum { LAST_DEFAULT = 10 }; /* rows of --last without --limit */
+enum {
+    LAST_DEFAULT = 10, /* rows of --last without --limit */
+    TRIES_MAX = 20     /* for a snapshot that lives long enough to be read */
+};
 
 static const struct tn_flag flags[] = {
     TN_READER_FLAGS,
@@ -35,6 +38,7 @@ static const struct tn_flag flags[] = {
 struct printer {
     struct tn_row_printer rows;
     int64_t skip; /* rows that are passed over first */
+    bool began;   /* something may have been printed */
     int64_t left; /* rows; -1: no limit */
 };
 
@@ -42,6 +46,7 @@ static tn_rc open_printer(struct printer *p, struct tn_app *app,
                           const struct tn_projection *projection, const struct tn_scan_spec *spec,
                           struct tn_err *err)
 {
+    p->began = true;
     p->left = o.limit;
     return tn_row_printer_open(&p->rows, projection, spec, o.kind, &app->input, err);
 }
@@ -84,11 +89,24 @@ static tn_rc count_rows(struct tn_reader *reader, const struct tn_scan_spec *spe
     return rc == TN_ABSENT ? TN_OK : rc;
 }
 
-static tn_rc print_scan(struct tn_reader *reader, const struct tn_scan_spec *spec,
+/* From the row that was read first, so that a plan or file that fails has printed nothing. */
+static tn_rc print_rows(struct tn_scan *scan, struct printer *printer, struct tn_kv *kv,
                         struct tn_err *err)
 {
+    tn_rc rc = TN_OK;
+    while (rc == TN_OK && printer->left != 0) {
+        rc = print_row(printer, kv, err);
+        if (rc == TN_OK && printer->left != 0) {
+            rc = tn_scan_next(scan, kv, err);
+        }
+    }
+    return rc;
+}
+
+static tn_rc print_scan(struct tn_reader *reader, const struct tn_scan_spec *spec,
+                        struct printer *printer, struct tn_err *err)
+{
     static struct tn_scan scan;
-    static struct printer printer;
     int64_t count = 0;
     tn_rc rc = o.last ? count_rows(reader, spec, &count, err) : TN_OK;
     if (rc == TN_OK) {
@@ -97,17 +115,18 @@ static tn_rc print_scan(struct tn_reader *reader, const struct tn_scan_spec *spe
     if (rc != TN_OK) {
         return rc;
     }
-    rc = open_printer(&printer, reader->app, &scan.projection, spec, err);
-    printer.skip = o.last && count > o.limit ? count - o.limit : 0;
-    while (rc == TN_OK && printer.left != 0) {
-        struct tn_kv kv;
-        rc = tn_scan_next(&scan, &kv, err);
-        if (rc == TN_OK) {
-            rc = print_row(&printer, &kv, err);
-        }
+    struct tn_kv kv;
+    tn_rc first = tn_scan_next(&scan, &kv, err);
+    rc = first == TN_ABSENT ? TN_OK : first;
+    if (rc == TN_OK) {
+        rc = open_printer(printer, reader->app, &scan.projection, spec, err);
+        printer->skip = o.last && count > o.limit ? count - o.limit : 0;
+    }
+    if (rc == TN_OK && first == TN_OK) {
+        rc = print_rows(&scan, printer, &kv, err);
     }
     tn_scan_close(&scan);
-    return rc == TN_OK || rc == TN_ABSENT ? tn_row_printer_close(&printer.rows, err) : rc;
+    return rc == TN_OK || rc == TN_ABSENT ? tn_row_printer_close(&printer->rows, err) : rc;
 }
 
 /* ---- --incremental: the rows of the files that APPEND snapshots added ---- */
@@ -219,33 +238,60 @@ static tn_rc print_nothing(struct tn_reader *reader, const struct tn_scan_spec *
     return rc == TN_OK ? tn_row_printer_close(&printer.rows, err) : rc;
 }
 
-static tn_rc cat(struct tn_app *app, const char *table, struct tn_err *err)
+static tn_rc cat(struct tn_app *app, const char *table, struct tn_reader *reader,
+                 struct printer *printer, struct tn_err *err)
 {
-    static struct tn_reader reader;
-    tn_rc rc = tn_reader_open(&reader, app, table, err);
+    tn_rc rc = tn_reader_open(reader, app, table, err);
     if (rc != TN_OK) {
         return rc;
     }
     struct tn_predicate *predicate = NULL;
-    struct tn_scan_spec spec = {.root = reader.root,
-                                .snapshot = &reader.snapshot,
-                                .schema = reader.schema,
-                                .options = &reader.options,
-                                .schemas = &reader.schemas};
+    struct tn_scan_spec spec = {.root = reader->root,
+                                .snapshot = &reader->snapshot,
+                                .schema = reader->schema,
+                                .options = &reader->options,
+                                .schemas = &reader->schemas};
     if (o.columns) {
-        rc = tn_reader_fields(&reader, o.columns, &spec.fields, &spec.field_count, err);
+        rc = tn_reader_fields(reader, o.columns, &spec.fields, &spec.field_count, err);
     }
     if (rc == TN_OK && o.where) {
-        rc = tn_predicate_parse(o.where, reader.schema, &app->table, &predicate, err);
+        rc = tn_predicate_parse(o.where, reader->schema, &app->table, &predicate, err);
         spec.predicate = predicate;
     }
     if (rc != TN_OK) {
         return rc;
     }
-    if (reader.empty) {
-        return print_nothing(&reader, &spec, err);
+    if (reader->empty) {
+        return print_nothing(reader, &spec, err);
     }
-    return o.incremental ? print_incremental(&reader, &spec, err) : print_scan(&reader, &spec, err);
+    return o.incremental ? print_incremental(reader, &spec, err)
+                         : print_scan(reader, &spec, printer, err);
+}
+
+/* A writer may expire the snapshot that is read. Nobody notices when nothing was printed yet. */
+static tn_rc cat_newest(struct tn_app *app, const char *table, struct tn_err *err)
+{
+    static struct tn_reader reader;
+    static struct printer printer;
+    struct tn_arena *arenas[] = {&app->table, &app->input, &app->workers[TN_LANE_LONG].arena,
+                                 &app->workers[TN_LANE_SHORT].arena};
+    size_t marks[sizeof arenas / sizeof arenas[0]];
+    for (size_t i = 0; i < sizeof arenas / sizeof arenas[0]; i++) {
+        marks[i] = tn_arena_mark(arenas[i]);
+    }
+    tn_rc rc = cat(app, table, &reader, &printer, err);
+    for (int tries = 1; rc != TN_OK && !o.incremental && tn_reader_expired(&reader, err); tries++) {
+        if (printer.began || tries == TRIES_MAX) {
+            return tn_err_set(err, TN_IO, 0, "%s: snapshot %" PRId64 " %s", table,
+                              reader.snapshot.id, "expired while it was read; please try again");
+        }
+        for (size_t i = 0; i < sizeof arenas / sizeof arenas[0]; i++) {
+            tn_arena_reset(arenas[i], marks[i]);
+        }
+        *err = (struct tn_err){0};
+        rc = cat(app, table, &reader, &printer, err);
+    }
+    return rc;
 }
 
 static int run(const struct tn_text_list *words)
@@ -266,7 +312,7 @@ static int run(const struct tn_text_list *words)
     if (rc != TN_OK) {
         return tn_say_error(rc, &err);
     }
-    rc = cat(&app, words->items[0], &err);
+    rc = cat_newest(&app, words->items[0], &err);
     int code = rc == TN_OK ? 0 : tn_say_error(rc, &err);
     tn_shut(&app);
     return code;

@@ -1,12 +1,16 @@
 #include "app/reader.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "app/suggest.h"
 #include "file/names.h"
 
-enum { NAMES_MAX = 128 }; /* columns that are looked at for the one that was meant */
+enum {
+    NAMES_MAX = 128,  /* columns that are looked at for the one that was meant */
+    NEWEST_TRIES = 20 /* while a writer expires what it just made */
+};
 
 struct tn_reader_at tn_reader_at;
 
@@ -78,9 +82,26 @@ static tn_rc find_as_of(struct tn_reader *r, const char *text, struct tn_err *er
     return rc == TN_OK ? tn_snapshot_read(io, r->root, found, arena, &r->snapshot, err) : rc;
 }
 
-static tn_rc find_snapshot(struct tn_reader *r, struct tn_err *err)
+/* A writer may expire the newest snapshot between its id is known and it is read. */
+static tn_rc find_newest(struct tn_reader *r, struct tn_err *err)
 {
     struct tn_io *io = &r->app->posix.io;
+    struct tn_arena *arena = &r->app->table;
+    tn_rc rc = TN_ABSENT;
+    for (int tries = 0; rc == TN_ABSENT && tries < NEWEST_TRIES; tries++) {
+        int64_t id;
+        rc = tn_snapshot_latest(io, r->root, arena, &id, err);
+        if (rc == TN_ABSENT) {
+            r->empty = true;
+            return TN_OK;
+        }
+        rc = rc == TN_OK ? tn_snapshot_read(io, r->root, id, arena, &r->snapshot, err) : rc;
+    }
+    return rc;
+}
+
+static tn_rc find_snapshot(struct tn_reader *r, struct tn_err *err)
+{
     const struct tn_reader_at *at = &tn_reader_at;
     if ((at->snapshot != 0) + (at->tag != NULL) + (at->as_of != NULL) > 1) {
         return tn_err_set(err, TN_INVALID, 0, "only one of --snapshot, --tag and --as-of");
@@ -91,21 +112,14 @@ static tn_rc find_snapshot(struct tn_reader *r, struct tn_err *err)
     if (at->as_of) {
         return find_as_of(r, at->as_of, err);
     }
-    int64_t id = at->snapshot;
-    tn_rc rc = TN_OK;
-    if (id == 0) {
-        rc = tn_snapshot_latest(io, r->root, &r->app->table, &id, err);
-        if (rc == TN_ABSENT) {
-            r->empty = true;
-            return TN_OK;
-        }
+    if (at->snapshot == 0) {
+        return find_newest(r, err);
     }
-    if (rc == TN_OK) {
-        rc = tn_snapshot_read(io, r->root, id, &r->app->table, &r->snapshot, err);
-    }
-    return rc == TN_ABSENT
-               ? tn_err_set(err, TN_INVALID, 0, "%s has no snapshot %" PRId64, r->name, id)
-               : rc;
+    tn_rc rc = tn_snapshot_read(&r->app->posix.io, r->root, at->snapshot, &r->app->table,
+                                &r->snapshot, err);
+    return rc == TN_ABSENT ? tn_err_set(err, TN_INVALID, 0, "%s has no snapshot %" PRId64, r->name,
+                                        at->snapshot)
+                           : rc;
 }
 
 static bool travels(void)
@@ -147,6 +161,27 @@ tn_rc tn_reader_open(struct tn_reader *reader, struct tn_app *app, const char *t
         return tn_suggest_table(app, table, err);
     }
     return rc == TN_OK ? rc : tn_err_in(err, "%s", table);
+}
+
+/* Files go before their snapshot does, so one that has a successor may already be on its way; one
+ * that was asked for by its number has to be gone. */
+bool tn_reader_expired(const struct tn_reader *reader, const struct tn_err *failure)
+{
+    if (failure->os != ENOENT || !reader->newest || reader->empty || tn_reader_at.tag) {
+        return false;
+    }
+    struct tn_io *io = &reader->app->posix.io;
+    struct tn_arena *arena = &reader->app->table;
+    size_t mark = tn_arena_mark(arena);
+    struct tn_err err = {0};
+    struct tn_snapshot snapshot;
+    int64_t latest = reader->snapshot.id;
+    tn_rc rc = tn_snapshot_read(io, reader->root, reader->snapshot.id, arena, &snapshot, &err);
+    if (rc == TN_OK && !travels()) {
+        rc = tn_snapshot_latest(io, reader->root, arena, &latest, &err);
+    }
+    tn_arena_reset(arena, mark);
+    return rc == TN_ABSENT || latest != reader->snapshot.id;
 }
 
 tn_rc tn_reader_plan(struct tn_reader *reader, struct tn_plan *plan, struct tn_key_types *keys,

@@ -38,6 +38,9 @@ struct tn_reader {
 TN_MUST_USE tn_rc tn_reader_open(struct tn_reader *reader, struct tn_app *app, const char *table,
                                  struct tn_err *err);
 
+/* Whether a file that a read missed is no damage: its snapshot is being expired, or is gone. */
+bool tn_reader_expired(const struct tn_reader *reader, const struct tn_err *failure);
+
 /* A moment as text (UTC), or as ms since 1970; `flag` names the option that it is the value of. */
 TN_MUST_USE tn_rc tn_reader_time(const char *flag, const char *text, int64_t *ms,
                                  struct tn_err *err);
