@@ -1,6 +1,7 @@
 #include "file/names.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -257,16 +258,23 @@ static tn_rc append_part(const struct tn_field *field, const struct tn_options *
     }
     struct tn_bytes text = tn_buf_bytes(value_text);
     if (text.size > 0 && memchr(text.data, 0, text.size)) {
-        return tn_err_set(err, TN_UNSUPPORTED, 0,
+        return tn_err_set(err, TN_INVALID, 0,
                           "column '%s': a partition value with a zero byte names no folder",
                           field->name);
     }
     if (all_blank(text)) {
         text = tn_bytes_of(options->partition_default_name);
     }
+    size_t start = name->size;
     append_escaped(name, tn_bytes_of(field->name));
     tn_buf_byte(name, '=');
     append_escaped(name, text);
+    if (name->size - start > NAME_MAX) {
+        return tn_err_set(err, TN_INVALID, 0,
+                          "column '%s': a folder named after the partition value has %zu bytes, at "
+                          "most %d go",
+                          field->name, name->size - start, NAME_MAX);
+    }
     tn_buf_byte(name, '/');
     return TN_OK;
 }
