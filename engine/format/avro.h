@@ -75,7 +75,7 @@ void tn_avro_header_encode(struct tn_bytes schema, enum tn_codec_id codec,
                            const unsigned char sync[16], struct tn_buf *buf);
 
 /* Parses a schema text into a tree in `arena`. CORRUPT: not a schema; UNSUPPORTED: too deep,
- * recursive. */
+ * recursive. A schema that the heap is too small for is parsed in what `arena` has free. */
 TN_MUST_USE tn_rc tn_avro_schema_parse(struct tn_bytes text, struct tn_arena *arena,
                                        struct tn_avro_type *root, struct tn_err *err);
 

@@ -19,7 +19,7 @@
  * can't be an answer there. It is a jump out of avro-c instead: all that it holds is in the heap,
  * which is dropped. */
 static struct {
-    struct tn_heap *heap;  /* set once, before any thread */
+    struct tn_heap *heap;  /* set once, before any thread; another one inside of the mutex */
     pthread_mutex_t mutex; /* avro-c's errors and the heap serve one schema at a time */
     jmp_buf full;
     bool inside; /* of avro-c, with `full` set */
@@ -418,6 +418,28 @@ static tn_rc parse_locked(struct tn_bytes text, const cJSON *json, struct tn_are
     return rc;
 }
 
+/* Again, in a heap that is the upper part of what the caller's arena has free: files of very many
+ * columns must open, and the board's heap is for the others. avro-c needs 3 KB a column; the tree,
+ * which comes below, a thirteenth of that. */
+static tn_rc parse_in_arena(struct tn_bytes text, const cJSON *json, struct tn_arena *arena,
+                            struct tn_avro_type *root, struct tn_err *err)
+{
+    struct tn_heap *own = avro.heap;
+    size_t size = tn_arena_free(arena) / 8 * 7;
+    if (size <= own->size) {
+        return TN_AGAIN;
+    }
+    struct tn_heap large;
+    arena->size -= size;
+    tn_heap_init(&large, arena->base + arena->size, size, false);
+    avro.heap = &large;
+    tn_rc rc = parse_locked(text, json, arena, root, err);
+    avro.heap = own;
+    tn_heap_deinit(&large);
+    arena->size += size;
+    return rc;
+}
+
 tn_rc tn_avro_schema_parse(struct tn_bytes text, struct tn_arena *arena, struct tn_avro_type *root,
                            struct tn_err *err)
 {
@@ -430,6 +452,9 @@ tn_rc tn_avro_schema_parse(struct tn_bytes text, struct tn_arena *arena, struct 
     (void)pthread_mutex_lock(&avro.mutex);
     rc = parse_locked(text, json, arena, root, err);
     tn_heap_drop(avro.heap);
+    if (rc == TN_AGAIN) {
+        rc = parse_in_arena(text, json, arena, root, err);
+    }
     (void)pthread_mutex_unlock(&avro.mutex);
     tn_json_close(json);
     return rc;

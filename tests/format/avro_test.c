@@ -404,9 +404,10 @@ static void short_memory_is_an_answer(void)
         for (size_t size = 256; rc == TN_AGAIN; size += 256) {
             tn_heap_deinit(heaps[i]);
             tn_heap_init(heaps[i], memory, size, true);
+            struct tn_arena small; /* too small to stand in for avro-c's heap */
             struct tn_avro_type root;
-            tn_arena_reset(&arena, arena_start);
-            rc = tn_avro_schema_parse(header.schema, &arena, &root, &err);
+            tn_arena_init(&small, arena.base + arena_start, 12 * 1024);
+            rc = tn_avro_schema_parse(header.schema, &small, &root, &err);
             CHECK(rc == TN_OK || rc == TN_AGAIN);
             refused += rc == TN_AGAIN;
             tn_heap_check(heaps[i]);
@@ -423,6 +424,32 @@ static void short_memory_is_an_answer(void)
         rc = tn_avro_schema_parse(header.schema, &small, &root, &err);
         CHECK(rc == TN_OK || rc == TN_AGAIN);
     }
+}
+
+/* The board's heap is for usual files; a wide one takes what the caller's arena has free. */
+static void wide_schemas_borrow_from_the_arena(void)
+{
+    enum { COLUMNS = 400 };
+    static char text[COLUMNS * 64];
+    int length = snprintf(text, sizeof text, "{\"type\":\"record\",\"name\":\"r\",\"fields\":[");
+    for (int i = 0; i < COLUMNS; i++) {
+        length += snprintf(text + length, sizeof text - (size_t)length,
+                           "%s{\"name\":\"c%d\",\"type\":[\"null\",\"long\"]}", i ? "," : "", i);
+    }
+    (void)snprintf(text + length, sizeof text - (size_t)length, "]}");
+    void *memory = avro_heap.base;
+    tn_heap_deinit(&avro_heap);
+    tn_heap_init(&avro_heap, memory, 16 * 1024, true);
+    struct tn_avro_type root;
+    tn_arena_reset(&arena, arena_start);
+    size_t size = arena.size;
+    tn_rc rc = tn_avro_schema_parse(tn_bytes_of(text), &arena, &root, &err);
+    CHECK_OK(rc, err);
+    CHECK(arena.size == size && avro_heap.used == 0);
+    CHECK(root.child_count == COLUMNS && strcmp(root.names[COLUMNS - 1], "c399") == 0);
+    CHECK(root.children[7].kind == TN_AVRO_LONG && root.children[7].nullable);
+    tn_heap_deinit(&avro_heap);
+    tn_heap_init(&avro_heap, memory, HEAP_SIZE, true);
 }
 
 struct reader {
@@ -647,6 +674,7 @@ static const struct test tests[] = {
     TEST(nesting_is_bounded),
     TEST(names_refer_and_are_kept),
     TEST(short_memory_is_an_answer),
+    TEST(wide_schemas_borrow_from_the_arena),
     TEST(threads_parse_in_turn),
     TEST(skip_passes_a_value_and_not_less),
     TEST(huge_counts_cost_nothing),
