@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from pathlib import Path
@@ -65,6 +66,57 @@ def snapshots_of(tarn, table=TABLE):
 
 def clean(tarn, table=TABLE):
     tarn.run("fsck", table).ok("fsck")
+
+
+# ---- the edges of what fits ----
+
+def test_closed_standard_streams_never_become_a_tables_file(tarn):
+    sensors(tarn)
+    rows = Path(tarn.warehouse) / "rows.json"
+    rows.write_text('{"dev":"a","temp":1.0}\n{"dev":"a","temp":"no number"}\n')
+    for closed in ("2>&-", ">&- 2>&-", "<&- >&- 2>&-"):
+        line = "%s write --warehouse %s %s %s --from 0 %s" % (peer.TARN, tarn.warehouse, TABLE, rows, closed)
+        same(subprocess.run(line, shell=True, check=False).returncode, 1, closed)
+    for path in Path(tarn.warehouse).rglob("*"):
+        check(path == rows or not path.is_file() or not re.search(rb"tarn: |committed snapshot", path.read_bytes()), str(path))
+    clean(tarn)
+
+
+def test_a_partition_value_that_names_no_folder_costs_its_row_only(tarn):
+    create(tarn, ["p STRING", "k INT"], "--partition-by", "p", "--option", "bucket=-1")
+    rows = [{"p": p, "k": k} for k, p in enumerate(["a", "zero\0byte", "x" * 253, "x" * 254, "?" * 84, "?" * 85, "é" * 127, "b"])]
+    text = "".join(json.dumps(r) + "\n" for r in rows)
+    result = tarn.run("write", TABLE, stdin=text)
+    same((result.rc, result.err.count("zero byte"), result.err.count("at most 255")), (1, 1, 3), result.err)
+    same(sorted(r["k"] for r in rows_of(tarn.run("cat", TABLE), "cat")), [0, 2, 4, 7], "rows")
+    clean(tarn)
+
+
+def test_a_table_of_300_columns_is_written_read_and_compacted(tarn):
+    types = ["INT", "STRING", "DOUBLE", "DECIMAL(38,5)", "TIMESTAMP(6)", "BOOLEAN"]
+    fields = [("k", "INT")] + [("c%03d" % i, types[i % 6]) for i in range(300)]
+    schema = Path(tarn.warehouse) / "schema.json"
+    schema.write_text(json.dumps({"fields": [{"name": n, "type": t} for n, t in fields], "primaryKeys": ["k"],
+                                  "options": {"bucket": "2", "num-sorted-run.compaction-trigger": "3"}}))
+    tarn.run("create", TABLE, "--schema", schema).ok("create")
+    some = [7, "text", 0.5, "-%s.50000" % ("9" * 33), "1969-12-31T23:59:59.999999000", True]
+    rows = [{"k": k, **{"c%03d" % i: some[i % 6] if (i + k) % 5 else None for i in range(300)}} for k in range(200)]
+    write(tarn, rows, "--commit-every", "25")
+    same(sorted(rows_of(tarn.run("cat", TABLE), "cat"), key=lambda r: r["k"]), rows, "rows")
+    tarn.run("compact", TABLE, "--full").ok("compact")
+    same(rows_of(tarn.run("get", TABLE, 77), "get"), rows[77:78], "get")
+    clean(tarn)
+
+
+def test_the_least_memory_that_is_taken_is_enough(tarn):
+    sensors(tarn)
+    said = tarn.run("ls", "--memory", "1M").err
+    least = ["--memory", re.search(r"at least (\d+) KiB", said).group(1) + "K"]
+    rows = [{"dev": "d%d" % (i % 500), "temp": float(i)} for i in range(3000)]
+    write(tarn, rows, "--commit-every", "500", *least)
+    same(len(tarn.run("cat", TABLE, *least).ok("cat")), 500, "rows")
+    for verb in ("compact", "fsck", "ls"):
+        tarn.run(verb, TABLE, *least).ok(verb)
 
 
 # ---- get ----
@@ -238,6 +290,35 @@ def test_cat_shows_the_first_rows_or_the_last(tarn):
                        (["--last", "--limit", "1", "--where", "k < 7"], [6])):
         same([r["k"] for r in rows_of(tarn.run("cat", TABLE, *args), "cat")], list(want), " ".join(args))
     refused(tarn.run("cat", TABLE, "--last", "--incremental", "0,1"), 2, "--incremental", "cat --last --incremental")
+
+
+def test_cat_of_a_snapshot_that_expires_meanwhile_says_so(tarn):
+    create(tarn, ["k INT", "s STRING"], "--primary-key", "k", "--option", "bucket=8", "--option", "snapshot.time-retained=1 ms",
+           "--option", "snapshot.num-retained.min=1", "--option", "snapshot.num-retained.max=1")
+    rows = [{"k": k, "s": "%01000d" % k} for k in range(4000)]
+    write(tarn, rows)
+    reader = subprocess.Popen([str(peer.TARN), "cat", "--warehouse", tarn.warehouse, TABLE], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    first = reader.stdout.read(1)  # and now it waits: a pipe holds less than one bucket's rows
+    write(tarn, rows)
+    tarn.run("compact", TABLE, "--full").ok("compact")
+    out, err = reader.communicate()
+    same((first, reader.returncode), (b"{", 4), err.decode())
+    check(b"expired while it was read" in err and len(out.splitlines()) < len(rows), err.decode())
+    same(len(tarn.run("cat", TABLE).ok("cat")), len(rows), "the newest snapshot")
+
+
+def test_cat_beside_a_writer_that_expires_never_calls_it_damage(tarn):
+    create(tarn, ["k INT"], "--primary-key", "k", "--option", "bucket=2", "--option", "num-sorted-run.compaction-trigger=2", "--option",
+           "snapshot.time-retained=1 ms", "--option", "snapshot.num-retained.min=1", "--option", "snapshot.num-retained.max=1")
+    write(tarn, [{"k": k} for k in range(100)])
+    text = "".join('{"k":%d}\n' % (n % 100) for n in range(1000))
+    writer = subprocess.Popen([str(peer.TARN), "write", "--warehouse", tarn.warehouse, TABLE, "--commit-every", "20", "--quiet"],
+                              stdin=subprocess.PIPE)
+    threading.Thread(target=lambda: (writer.stdin.write(text.encode()), writer.stdin.close())).start()
+    while writer.poll() is None:
+        read = tarn.run("cat", TABLE)
+        check((read.rc, len(read.lines)) == (0, 100) or (read.rc == 4 and "expired" in read.err), read.err)
+    same(writer.returncode, 0, "the writer")
 
 
 # ---- expire ----
