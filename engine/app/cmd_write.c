@@ -52,6 +52,7 @@ struct write {
     struct tn_feed feed;
     uint64_t rows_said; /* by the last `committed` line */
     uint64_t stalls_said;
+    bool expiry_said;
     FILE *letters; /* or NULL */
 };
 
@@ -65,6 +66,10 @@ static void say_committed(void *user_data, const struct tn_committed *committed)
                       " times (num-sorted-run.stop-trigger)\n",
                       counts->stalls - w->stalls_said);
         w->stalls_said = counts->stalls;
+    }
+    if (committed->not_expired && !w->expiry_said) {
+        (void)fprintf(stderr, "tarn: warning: old snapshots stay: %s\n", committed->not_expired);
+        w->expiry_said = true;
     }
     bool made = committed->append_id > 0 || committed->compact_id > 0;
     if (!tn_common.quiet && (made || committed->row_count > w->rows_said)) {

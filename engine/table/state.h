@@ -54,7 +54,8 @@ struct tn_commit_task {
     struct tn_round *round;
     struct tn_commit_result result;
     struct tn_expire_result expired;
-    bool skipped; /* nothing to commit */
+    struct tn_err not_expired; /* no text: it went well */
+    bool skipped;              /* nothing to commit */
     bool consumer_drafted;
     bool repeated; /* user and identifier were there: nothing was committed */
     bool under_way;

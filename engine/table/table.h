@@ -22,11 +22,12 @@
 struct tn_table; /* state.h */
 
 struct tn_committed {
-    int64_t append_id;  /* 0: none */
-    int64_t compact_id; /* 0: none */
-    int64_t latest_id;  /* also when this round made none: 0 for a table without snapshots */
-    uint64_t row_count; /* of the input, since open, that are durable now */
-    uint32_t expired;   /* snapshots */
+    int64_t append_id;       /* 0: none */
+    int64_t compact_id;      /* 0: none */
+    int64_t latest_id;       /* also when this round made none: 0 for a table without snapshots */
+    uint64_t row_count;      /* of the input, since open, that are durable now */
+    uint32_t expired;        /* snapshots */
+    const char *not_expired; /* why no snapshot could expire, until this call ends; else NULL */
 };
 
 struct tn_table_spec {

@@ -244,9 +244,10 @@ static void after_commit(struct tn_commit_task *commit, struct tn_worker *worker
     }
     if (!t->options.write_only || t->spec.dedicated) {
         struct tn_expire_spec spec = {t->root, t->schema, &t->options, false};
-        struct tn_err ignored = {0};
-        tn_rc rc = tn_expire(&spec, worker, &commit->expired, &ignored);
-        (void)rc; /* the next round tries again */
+        tn_rc rc = tn_expire(&spec, worker, &commit->expired, &commit->not_expired);
+        if (rc == TN_OK) {
+            commit->not_expired.text[0] = 0; /* of what need not be there */
+        } /* else the next round tries again */
     }
 }
 
@@ -332,11 +333,13 @@ static void settle_moved(struct tn_table *t, int64_t number)
 
 static void report(struct tn_table *t, const struct tn_commit_task *commit)
 {
-    struct tn_committed committed = {.append_id = commit->result.append_id,
-                                     .compact_id = commit->result.compact_id,
-                                     .latest_id = t->last_seen,
-                                     .row_count = commit->round->row_count,
-                                     .expired = commit->expired.snapshots};
+    struct tn_committed committed = {
+        .append_id = commit->result.append_id,
+        .compact_id = commit->result.compact_id,
+        .latest_id = t->last_seen,
+        .row_count = commit->round->row_count,
+        .expired = commit->expired.snapshots,
+        .not_expired = commit->not_expired.text[0] ? commit->not_expired.text : NULL};
     t->counts.commits += !commit->skipped && !commit->repeated;
     if (t->spec.committed) {
         t->spec.committed(t->spec.user_data, &committed);

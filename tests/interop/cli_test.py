@@ -360,6 +360,19 @@ def test_expire_respects_consumers(tarn):
          "consumers")
 
 
+def test_write_says_that_a_damaged_tag_keeps_old_snapshots(tarn):
+    commits(tarn, 2, "--option", "snapshot.num-retained.min=1", "--option", "snapshot.num-retained.max=1")
+    tag = Path(tarn.warehouse) / "plant.db/readings/tag/tag-bad"
+    tag.parent.mkdir()
+    tag.write_text("x")
+    for quiet in ([], ["--quiet"]):
+        result = tarn.run("write", TABLE, "--commit-every", "1", *quiet, stdin='{"dev":"a"}\n' * 3)
+        same((result.rc, result.err.count("old snapshots stay: "), result.err.count("tag-bad")), (0, 1, 1), result.err)
+    tag.unlink()
+    result = tarn.run("write", TABLE, stdin='{"dev":"a"}\n')
+    check("stay" not in result.err and len(snapshots_of(tarn)) == 1, result.err)
+
+
 def test_expire_refuses_nonsense(tarn):
     commits(tarn, 1)
     refused(tarn.run("expire", TABLE, "--retain-max", 0), 2, "--retain-max", "none at all")
