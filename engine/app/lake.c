@@ -73,7 +73,8 @@ static tn_rc open_parts(struct tn_lake *lake, struct tn_app *app, const char *wh
 tn_rc tn_lake_open(struct tn_lake *lake, struct tn_app *app, const char *where, const char *table,
                    bool make, struct tn_err *err)
 {
-    *lake = (struct tn_lake){.lock = -1};
+    memset(lake, 0, sizeof *lake); /* too large for a literal on the stack */
+    lake->lock = -1;
     if (strstr(where, "://")) {
         return tn_err_set(err, TN_UNSUPPORTED, 0, "%s: only folders yet", where);
     }
