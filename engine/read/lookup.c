@@ -69,12 +69,13 @@ static tn_rc open_file(struct search *s, const char *dir, const struct tn_level_
     tn_rc rc = path ? tn_name_check_format(file->name, err)
                     : tn_err_set(err, TN_AGAIN, 0, "no memory for the name of %s", file->name);
     if (rc == TN_OK) {
-        rc = tn_schemas_load(s->spec->schemas, file->schema_id, &schema, err);
+        rc = tn_err_named(err, tn_schemas_load(s->spec->schemas, file->schema_id, &schema, err));
     }
-    if (rc == TN_OK) {
-        rc = tn_data_reader_open(&s->reader, path, file->size, file->level, schema,
-                                 &s->found->projection.read, s->worker, err);
+    if (rc != TN_OK) {
+        return rc;
     }
+    rc = tn_data_reader_open(&s->reader, path, file->size, file->level, schema,
+                             &s->found->projection.read, s->worker, err);
     return tn_err_named(err, rc);
 }
 
