@@ -155,7 +155,9 @@ static tn_rc open_parts(struct tn_reader *r, struct tn_err *err)
 tn_rc tn_reader_open(struct tn_reader *reader, struct tn_app *app, const char *table,
                      struct tn_err *err)
 {
-    *reader = (struct tn_reader){.app = app, .name = table};
+    memset(reader, 0, sizeof *reader); /* too large for a literal on the stack */
+    reader->app = app;
+    reader->name = table;
     tn_rc rc = open_parts(reader, err);
     if (rc == TN_ABSENT && !reader->newest) {
         return tn_suggest_table(app, table, err);
