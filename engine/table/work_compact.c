@@ -292,10 +292,11 @@ static bool relevel_entry(struct tn_round *round, const struct tn_level_file *fi
 {
     for (struct tn_round_entry *e = round->compacted; e; e = e->next) {
         if (e->file == file && !e->gone) {
+            struct tn_level_file *old = e->file;
             e->entry.file.level = moved->level;
             e->file = moved;
             tn_level_file_hold(moved);
-            tn_level_file_drop(heap, (struct tn_level_file *)(uintptr_t)file);
+            tn_level_file_drop(heap, old);
             return true;
         }
     }
