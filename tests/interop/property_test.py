@@ -368,7 +368,8 @@ class Case:
     def tarn_write(self):
         rng = self.rng
         base, last = self.model.copy(), self.latest()
-        name = rng.choice(["json", "changes", "debezium-json", "csv"])
+        # In csv a NULL of a table with one column is a blank line, which is no record.
+        name = rng.choice(["json", "changes", "debezium-json"] + (["csv"] if len(self.table.names) > 1 else []))
         records = self.records(name, rng.choice([1, 5, 30, 30, 100, 400]), rng.choice([0, 0, 0.1]))
         path = self.file(records.text(), name)
         dead = self.folder / ("dead-%d" % self.files)
