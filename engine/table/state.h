@@ -1,5 +1,5 @@
-/* state: the inside of a table, shared by table.c (rows, rounds, what to do next) and work_*.c (the
- * tasks).
+/* state: the inside of a table, shared by state.c (how it is made), buckets.c (which are open),
+ * table.c (rows, rounds), work.c (what to do next) and work_*.c (the tasks).
  *
  * All of it belongs to the loop. A task gets what it needs in its own struct when it is started;
  * while it runs the loop leaves alone what the task was given: a flushing bucket's oldest frozen
@@ -115,6 +115,31 @@ static inline bool tn_table_may_compact(const struct tn_table *t)
 {
     return t->spec.compact && (!t->options.write_only || t->spec.dedicated);
 }
+
+/* ---- state.c ---- */
+
+/* All that a table is made of, from its arena; the lock is taken when the spec has a name for it.
+ */
+TN_MUST_USE tn_rc tn_table_make_state(struct tn_table *table, struct tn_err *err);
+
+/* ---- buckets.c ---- */
+
+/* Opens the bucket when it is not open. AGAIN: none is free, or no memory. */
+TN_MUST_USE tn_rc tn_buckets_find(struct tn_table *table, struct tn_bytes partition, int32_t number,
+                                  struct tn_bucket **bucket, struct tn_err *err);
+/* Its rows are gone already. */
+void tn_buckets_close(struct tn_table *table, struct tn_bucket *bucket);
+void tn_buckets_release(struct tn_table *table); /* closes those that are idle */
+/* The rows of its active memtable belong to the open round and wait for a flush. */
+void tn_buckets_freeze(struct tn_table *table, struct tn_bucket *bucket);
+bool tn_buckets_wait(const struct tn_table *table); /* some rows wait for a flush */
+
+/* ---- work.c: starts what can be started ---- */
+
+void tn_work_start(struct tn_table *table);
+/* The folder of an entry's file, in the table's arena; `user` is the table. */
+TN_MUST_USE tn_rc tn_work_dir(void *user, const struct tn_entry *entry, const char **dir,
+                              struct tn_err *err);
 
 /* ---- work_*.c: each starts one task, whose completion changes the table ---- */
 

@@ -1,0 +1,193 @@
+#include "table/state.h"
+
+#include <stdio.h>
+
+#include "base/check.h"
+#include "file/names.h"
+
+enum {
+    PAGE_SIZE_MAX = 64 * 1024,
+    PAGE_SIZE_MIN = 4 * 1024,
+    PAGES_A_BUCKET = 4,
+    OPEN_PARTITIONED = 16, /* buckets a partitioned table is expected to have open: a guess */
+    ROUND_SHARE = 6,       /* of the table part: 1/6 a round */
+    COMPACTION_SHARE = 4,
+};
+
+static tn_rc columns_in_layout(struct tn_columns fields, const int32_t *column_of,
+                               struct tn_arena *arena, struct tn_columns *columns,
+                               struct tn_err *err)
+{
+    void *memory;
+    tn_rc rc = tn_arena_need(arena, (fields.count + 1) * sizeof(uint32_t), "columns", &memory, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    uint32_t *index = memory;
+    for (uint32_t i = 0; i < fields.count; i++) {
+        int32_t column = column_of[fields.index[i]];
+        TN_CHECK(column >= 0); /* options and keys never name a nested column */
+        index[i] = (uint32_t)column;
+    }
+    *columns = (struct tn_columns){index, fields.count};
+    return TN_OK;
+}
+
+static tn_rc init_read(struct tn_table *t, const uint32_t *field_of, struct tn_arena *arena,
+                       struct tn_err *err)
+{
+    void *memory;
+    tn_rc rc =
+        tn_arena_need(arena, t->layout.column_count * sizeof(int32_t), "field ids", &memory, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    int32_t *ids = memory;
+    for (uint32_t i = 0; i < t->layout.column_count; i++) {
+        ids[i] = t->schema->fields[field_of[i]].id;
+    }
+    t->read = (struct tn_read_spec){&t->layout, ids, t->order.keys};
+    return TN_OK;
+}
+
+static tn_rc init_layout(struct tn_table *t, struct tn_arena *arena, struct tn_err *err)
+{
+    uint32_t *field_of;
+    int32_t *column_of;
+    tn_rc rc = tn_schema_layout(t->schema, &t->layout, &field_of, &column_of, arena, err);
+    if (rc == TN_OK && t->layout.column_count != t->schema->field_count) {
+        rc = tn_err_set(err, TN_UNSUPPORTED, 0, "%s has nested columns, which can't be written yet",
+                        t->spec.name);
+    }
+    if (rc == TN_OK) {
+        rc = columns_in_layout(t->schema->trimmed_keys, column_of, arena, &t->order.keys, err);
+    }
+    if (rc == TN_OK) {
+        rc = columns_in_layout(t->options.sequence_fields, column_of, arena,
+                               &t->order.sequence_fields, err);
+    }
+    if (rc == TN_OK) {
+        rc = columns_in_layout(t->schema->partition_keys, column_of, arena, &t->route.partition,
+                               err);
+    }
+    if (rc == TN_OK) {
+        rc = columns_in_layout(t->options.bucket_key, column_of, arena, &t->route.bucket_key, err);
+    }
+    if (rc != TN_OK) {
+        return rc;
+    }
+    t->keyed = t->schema->primary_keys.count > 0;
+    t->order.layout = &t->layout;
+    t->order.sequence_descending = t->options.sequence_descending;
+    t->order.prefix_decides = t->keyed && tn_row_prefix_decides(&t->layout, t->order.keys);
+    t->route.layout = &t->layout;
+    t->route.function = t->options.bucket_function;
+    t->route.bucket_count = t->options.bucket;
+    rc = tn_key_types_init(&t->key_types, t->schema, arena, err);
+    return rc == TN_OK ? init_read(t, field_of, arena, err) : rc;
+}
+
+/* Every schema version, so that a task only looks them up. */
+static tn_rc load_schemas(struct tn_table *t, struct tn_err *err)
+{
+    tn_rc rc = tn_schemas_newest(&t->schemas, &t->schema, err);
+    for (int64_t id = 0; rc == TN_OK && id < t->schema->id; id++) {
+        const struct tn_schema *ignored;
+        rc = tn_schemas_load(&t->schemas, id, &ignored, err);
+        rc = rc == TN_ABSENT ? TN_OK : rc; /* a file that names it will say so */
+    }
+    return rc;
+}
+
+/* Pages are halved until the buckets that are expected to be open have four each. */
+static uint32_t page_size(const struct tn_table *t)
+{
+    uint32_t buckets = t->options.bucket > 0 ? (uint32_t)t->options.bucket : 1;
+    if (t->schema->partition_keys.count > 0 && buckets < OPEN_PARTITIONED) {
+        buckets = OPEN_PARTITIONED;
+    }
+    buckets = buckets < TN_TABLE_BUCKETS_MAX ? buckets : TN_TABLE_BUCKETS_MAX;
+    uint32_t size = PAGE_SIZE_MAX;
+    while (size > PAGE_SIZE_MIN &&
+           (size_t)size * PAGES_A_BUCKET * buckets > t->env->memtable_size) {
+        size /= 2;
+    }
+    return size;
+}
+
+static tn_rc init_memory(struct tn_table *t, struct tn_arena *arena, struct tn_err *err)
+{
+    size_t shares[] = {arena->size / ROUND_SHARE, arena->size / ROUND_SHARE,
+                       arena->size / COMPACTION_SHARE};
+    struct tn_arena *parts[] = {&t->rounds[0].arena, &t->rounds[1].arena, &t->slice.arena};
+    void *memory;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        tn_rc rc = tn_arena_need(arena, shares[i], "a round", &memory, err);
+        if (rc != TN_OK) {
+            return rc;
+        }
+        tn_arena_init(parts[i], memory, shares[i]);
+    }
+    uint32_t slot = ((uint32_t)sizeof(struct tn_frozen) + 15) & ~15u;
+    size_t frozen_size = TN_TABLE_FROZEN_MAX * ((size_t)slot + 16);
+    size_t bucket_size = TN_TABLE_BUCKETS_MAX * sizeof *t->buckets;
+    size_t slots_size = TN_TABLE_SLOTS * sizeof(struct tn_bucket *);
+    tn_rc rc = tn_arena_need(arena, bucket_size + slots_size + TN_TABLE_ROUTE_SIZE + frozen_size,
+                             "buckets", &memory, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    t->buckets = memory;
+    t->slots = (struct tn_bucket **)(void *)(t->buckets + TN_TABLE_BUCKETS_MAX);
+    unsigned char *at = (unsigned char *)(t->slots + TN_TABLE_SLOTS);
+    tn_buf_init(&t->route_scratch, at, TN_TABLE_ROUTE_SIZE);
+    tn_pool_init(&t->frozen_slots, at + TN_TABLE_ROUTE_SIZE, frozen_size, slot);
+    tn_pool_init(&t->pages, t->env->memtable, t->env->memtable_size, page_size(t));
+    return TN_OK;
+}
+
+/* The first round goes on from the newest of ours, with the positions of all sources. */
+static tn_rc open_round(struct tn_table *t, struct tn_err *err)
+{
+    t->open = &t->rounds[0];
+    tn_round_open(t->open, t->recovered.round + 1);
+    size_t prefix = sizeof TN_POSITION_PROPERTY - 1;
+    tn_rc rc = TN_OK;
+    for (uint32_t i = 0; rc == TN_OK && i < t->recovered.properties.count; i++) {
+        const struct tn_json_pair *pair = &t->recovered.properties.pairs[i];
+        if (strncmp(pair->key, TN_POSITION_PROPERTY, prefix) == 0) {
+            rc = tn_round_position(t->open, pair->key + prefix, pair->value, err);
+        }
+    }
+    t->open->positions_moved = false;
+    return rc;
+}
+
+tn_rc tn_table_make_state(struct tn_table *table, struct tn_err *err)
+{
+    struct tn_table *t = table;
+    struct tn_arena *arena = t->env->arena;
+    tn_rc rc = tn_name_table_root(arena, t->spec.name, &t->root, err);
+    if (rc == TN_OK && t->spec.who) {
+        rc = tn_table_lock(t->env->io, t->spec.name, t->spec.who, arena, &t->lock, err);
+    }
+    if (rc != TN_OK) {
+        return rc;
+    }
+    tn_schemas_init(&t->schemas, t->env->io, t->root, arena);
+    rc = load_schemas(t, err);
+    if (rc == TN_OK) {
+        rc = tn_options_read(t->schema, TN_OPTIONS_WRITE, arena, &t->options, err);
+    }
+    if (rc == TN_OK) {
+        rc = init_layout(t, arena, err);
+    }
+    if (rc == TN_OK) {
+        rc = tn_table_recover(t->env->io, t->env->clock, t->spec.name, t->root, arena,
+                              &t->recovered, err);
+    }
+    if (rc == TN_OK) {
+        rc = init_memory(t, arena, err);
+    }
+    return rc == TN_OK ? open_round(t, err) : rc;
+}

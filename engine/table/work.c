@@ -1,0 +1,198 @@
+/* What a table does next: which task is started, and when. */
+#include "file/names.h"
+#include "table/state.h"
+
+enum { FLUSHES_A_SLICE = 2 }; /* one slice may run after at most two flushes */
+
+/* Pages are short: the bucket that has most of them is to give them back, unless some wait for that
+ * already. */
+static void freeze_largest(struct tn_table *t)
+{
+    struct tn_bucket *largest = NULL;
+    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
+        struct tn_bucket *bucket = &t->buckets[i];
+        if (bucket->active && (!largest || tn_bucket_pages(bucket) > tn_bucket_pages(largest))) {
+            largest = bucket;
+        }
+    }
+    if (largest) {
+        tn_buckets_freeze(t, largest);
+    }
+}
+
+tn_rc tn_work_dir(void *user, const struct tn_entry *entry, const char **dir, struct tn_err *err)
+{
+    struct tn_table *t = user;
+    return tn_name_bucket(t->env->arena, t->root, t->schema, &t->options, entry->partition,
+                          entry->bucket, dir, err);
+}
+
+static uint32_t run_count(const struct tn_bucket *bucket)
+{
+    return tn_levels_runs(bucket->levels, NULL, 0);
+}
+
+/* At the stop trigger a flush waits for the bucket's compaction, as with
+ * num-sorted-run.stop-trigger. */
+static bool stalled(const struct tn_table *t, const struct tn_bucket *bucket)
+{
+    int32_t stop = t->options.stop_trigger > t->options.compaction_trigger
+                       ? t->options.stop_trigger
+                       : t->options.compaction_trigger;
+    return t->keyed && tn_table_may_compact(t) && run_count(bucket) > (uint32_t)stop &&
+           (bucket->compacting || (t->compact_due && !t->slice.active));
+}
+
+/* The oldest frozen memtable of a bucket, those of the closing round before others. */
+static struct tn_bucket *pick_flush(struct tn_table *t)
+{
+    struct tn_bucket *best = NULL;
+    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
+        struct tn_bucket *bucket = &t->buckets[i];
+        if (!bucket->frozen || bucket->flushing || bucket->state != TN_BUCKET_READY) {
+            continue;
+        }
+        bool waits = stalled(t, bucket);
+        t->counts.stalls += waits && !bucket->stalled;
+        bucket->stalled = waits;
+        if (waits) {
+            continue;
+        }
+        if (!best || bucket->frozen->round < best->frozen->round) {
+            best = bucket;
+        }
+    }
+    return best;
+}
+
+/* The bucket with most runs for which there is something to pick. */
+static bool begin_compaction(struct tn_table *t)
+{
+    if (!tn_table_may_compact(t) || !t->compact_due || t->slice.active || t->reload) {
+        return false;
+    }
+    uint32_t limit = UINT32_MAX; /* runs of the last one tried: each bucket is tried once */
+    uint32_t limit_index = 0;
+    for (;;) {
+        struct tn_bucket *best = NULL;
+        uint32_t best_runs = 0;
+        uint32_t best_index = 0;
+        for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
+            struct tn_bucket *bucket = &t->buckets[i];
+            uint32_t runs = bucket->state == TN_BUCKET_READY ? run_count(bucket) : 0;
+            bool tried = runs > limit || (runs == limit && i <= limit_index);
+            if (runs > best_runs && !tried) {
+                best = bucket;
+                best_runs = runs;
+                best_index = i;
+            }
+        }
+        if (!best) {
+            t->compact_due = false;
+            return false;
+        }
+        if (tn_work_pick(t, best)) {
+            return true;
+        }
+        limit = best_runs;
+        limit_index = best_index;
+    }
+}
+
+static bool round_drained(const struct tn_table *t)
+{
+    if (t->flush.under_way && t->flush.bucket->frozen->round == t->closing->number) {
+        return false;
+    }
+    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
+        const struct tn_frozen *frozen = t->buckets[i].frozen;
+        if (frozen && frozen->round == t->closing->number) {
+            return false;
+        }
+    }
+    bool must_compact = t->options.force_compact && tn_table_may_compact(t);
+    return !must_compact || (!t->slice.active && !t->compact_due);
+}
+
+static void start_load(struct tn_table *t)
+{
+    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX && !t->load.under_way; i++) {
+        if (t->buckets[i].state == TN_BUCKET_LOADING) {
+            tn_work_load(t, &t->buckets[i]);
+        }
+    }
+}
+
+static void start_long(struct tn_table *t)
+{
+    if (t->flush.under_way || t->slice.under_way) {
+        return;
+    }
+    if (t->slice.active && t->slice.compaction.finished) {
+        t->result_waits = !tn_work_apply(t);
+    }
+    (void)begin_compaction(t);
+    struct tn_bucket *bucket = pick_flush(t);
+    bool slice = t->slice.active && !t->slice.compaction.finished;
+    if (slice && (!bucket || t->flushes_since_slice >= FLUSHES_A_SLICE)) {
+        t->flushes_since_slice = 0;
+        tn_work_slice(t);
+    } else if (bucket) {
+        t->flushes_since_slice++;
+        tn_work_flush(t, bucket);
+    }
+}
+
+static tn_rc drop_compactions(struct tn_table *t, struct tn_round *round, struct tn_err *err)
+{
+    size_t mark = tn_arena_mark(t->env->arena);
+    tn_rc rc = tn_round_drop_compactions(round, t->env->levels, tn_work_dir, t, err);
+    tn_arena_reset(t->env->arena, mark);
+    return rc;
+}
+
+/* Levels are stale: once nothing works on them, compaction results that nobody has committed are
+ * dropped and every bucket is read again. */
+static void start_reload(struct tn_table *t)
+{
+    if (t->flush.under_way || t->slice.under_way || t->load.under_way || t->commit.under_way) {
+        return;
+    }
+    struct tn_err err = {0};
+    tn_work_abort_compaction(t);
+    tn_rc rc = drop_compactions(t, t->open, &err);
+    if (rc == TN_OK && t->closing) {
+        rc = drop_compactions(t, t->closing, &err);
+    }
+    if (rc != TN_OK) {
+        t->broken = true;
+        tn_table_fail(t, rc, &err);
+        return;
+    }
+    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
+        if (t->buckets[i].state == TN_BUCKET_READY) {
+            t->buckets[i].state = TN_BUCKET_LOADING;
+        }
+    }
+    t->result_waits = false;
+    t->reload = false;
+}
+
+void tn_work_start(struct tn_table *t)
+{
+    if (t->reload) {
+        start_reload(t);
+    }
+    if (t->pages_short && !t->flush.under_way && !tn_buckets_wait(t)) {
+        freeze_largest(t);
+        t->pages_short = false;
+    }
+    start_load(t);
+    if (!t->reload) {
+        start_long(t);
+    }
+    if (t->closing && t->closing->state == TN_ROUND_DRAINING && !t->commit.under_way &&
+        round_drained(t)) {
+        tn_work_commit(t);
+    }
+}
