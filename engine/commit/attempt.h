@@ -2,7 +2,7 @@
  *
  * All manifests of an attempt share one uuid, its lists another, and a counter tells them apart; so
  * what was written is known by two numbers, to be synced before the snapshot's name, or removed
- * when the attempt lost. Source: format spec, 1.1.
+ * when the attempt lost. Source: Paimon, FileStorePathFactory.manifestFileFactory.
  */
 #pragma once
 

@@ -4,7 +4,7 @@
  * Minor: neighbours are merged whenever they reach `manifest.target-file-size` together, and the
  * rest where they are at least `manifest.merge-min-count`. Full: when what is small or holds DELETE
  * entries reaches `manifest.full-compaction-threshold-size`, all DELETE entries and what they
- * delete go. Source: behaviour spec, 6.5; Paimon, ManifestFileMerger.
+ * delete go. Source: Paimon, ManifestFileMerger.
  *
  * Entries are streamed from the old manifests into the new ones; memory is 16 bytes × DELETE
  * entries of a group × 2 to 4, and the blocks of two readers and two writers. Where the set doesn't

@@ -98,7 +98,8 @@ static tn_rc add_all(struct tn_entry_writer *writer, const struct tn_entry *entr
 }
 
 /* DELETE entries stand before all ADDs: official expiry takes the path of an ADD that comes first
- * for deleted, and removes a live file. Format spec, 12.6. */
+ * for deleted, and removes a live file. Source: Paimon,
+ * FileDeletionBase.getDataFileToDelete. */
 static tn_rc write_entries(struct draft *draft, struct tn_entry_writer *writer, struct tn_err *err)
 {
     const struct tn_commit_spec *spec = draft->commit->spec;

@@ -9,7 +9,7 @@
  *
  * Data files are never touched. Manifests and lists of an attempt that lost are removed and written
  * again. After an error of the disk whose outcome is unknown the name is looked for and its content
- * compared. Source: behaviour spec, 6.
+ * compared. Source: Paimon, FileStoreCommitImpl.
  */
 #pragma once
 

@@ -4,8 +4,8 @@
  * One pass over the live entries of the buckets that the compaction touches: each source must be
  * among them (its record is copied whole, as DELETE; behind all of these again as ADD where it only
  * goes to another level), no result may be there already, the number of buckets must agree, and in
- * each level from 1 up no result may overlap what stays. Source: behaviour spec, 6.4; Paimon,
- * ConflictDetection.
+ * each level from 1 up no result may overlap what stays. Source: Paimon 1.3,
+ * FileStoreCommitImpl.noConflictsOrFail.
  */
 #pragma once
 

@@ -12,7 +12,7 @@ enum { HINT_SIZE_MAX = 64 }; /* a number and what an editor may have put behind 
         key, TN_JSON_##kind, TN_JSON_##need, offsetof(struct tn_snapshot, name) \
     }
 
-/* In the order of Java's file. Source: format spec, 3.1; Paimon, Snapshot. */
+/* In the order of Java's file. Source: Paimon, Snapshot. */
 static const struct tn_json_field members[] = {
     MEMBER("version", I64, OPTIONAL, version),
     MEMBER("id", I64, REQUIRED, id),

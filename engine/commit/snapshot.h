@@ -1,7 +1,7 @@
 /* snapshot: a `snapshot-N` file (a tag and a long-lived changelog have the same text), and the
  * hints.
  *
- * All members are one array (snapshot.c), walked by reader and writer. Source: format spec, 3.
+ * All members are one array (snapshot.c), walked by reader and writer. Source: Paimon, Snapshot.
  */
 #pragma once
 

@@ -3,7 +3,8 @@
  *
  * Writing uses Paimon 1.3's schemas, all 20 fields of `_FILE`, byte for byte its schema texts.
  * Reading goes by field name over whatever schema the file has (pypaimon and later versions add
- * fields, older ones lack some). Source: format spec, 4 and 5.
+ * fields, older ones lack some). Source: Paimon, ManifestEntrySerializer, DataFileMetaSerializer,
+ * ManifestFileMetaSerializer.
  */
 #pragma once
 

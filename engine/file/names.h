@@ -1,7 +1,7 @@
 /* names: every path of the layout, made in one place.
  *
- * Paths are relative to the warehouse. Source: format spec, 1; Paimon, FileStorePathFactory and
- * PartitionPathUtils.
+ * Paths are relative to the warehouse. Source: Paimon, FileStorePathFactory,
+ * DataFilePathFactory, PartitionPathUtils.
  */
 #pragma once
 

@@ -4,7 +4,7 @@
  * Strings are kept cut to what the mode can store, with a mark whether the longest one goes on;
  * that is enough, since only the cut is written (min cut, max cut and rounded up). A column that
  * saw a NaN, or a value too long for its buffer in `full` mode, has no bounds: fewer statistics are
- * always legal. Source: format spec, 6.4–6.6.
+ * always legal. Source: Paimon, `metadata.stats-mode`, SimpleColStatsCollector.
  */
 #pragma once
 
@@ -43,6 +43,6 @@ TN_MUST_USE tn_rc tn_stats_finish(const struct tn_stats_collector *stats,
                                   struct tn_err *err);
 
 /* First n code points; for the upper bound rounded up. `out` holds 4n + 1 bytes. False: no bound
- * (only U+10FFFF). Both return the size. Exposed for the vectors of the spec. */
+ * (only U+10FFFF). Both return the size. Exposed for a test with Paimon's own cuts. */
 uint32_t tn_stats_cut_min(struct tn_bytes text, uint32_t n, unsigned char *out);
 bool tn_stats_cut_max(struct tn_bytes text, uint32_t n, unsigned char *out, uint32_t *size);

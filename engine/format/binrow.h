@@ -3,7 +3,8 @@
  *
  *     null bits (header byte 0, padded to 8)  |  8-byte slots  |  variable part, 8-byte padded
  *
- * In manifests a 4-byte big-endian arity stands before it. Source: format spec, 6.
+ * In manifests a 4-byte big-endian arity stands before it. Source: Paimon, BinaryRow,
+ * SerializationUtils.serializeBinaryRow.
  */
 #pragma once
 

@@ -2,8 +2,8 @@
  *
  * One-shot only: a block is decoded in one call, so one context serves any number of readers in
  * turn. zstd contexts are static (ZSTD_initStaticCCtx), zlib and bzip2 allocate from the arena by
- * their own hooks, snappy's raw form is decoded by hand (its library is C++). Source: format
- * spec, 4.1.
+ * their own hooks, snappy's raw form is decoded by hand (its library is C++). Source: the
+ * Avro specification's codecs.
  */
 #pragma once
 

@@ -10,8 +10,8 @@
  *                           \-> abort: output files are removed
  *
  * After a cut in any state the sources are live and the outputs are files that nobody names.
- * Deletes are dropped when nothing older can exist behind the unit. Source: behaviour spec, 2.4
- * and 2.5; Paimon, MergeTreeCompactTask, IntervalPartition.
+ * Deletes are dropped when nothing older can exist behind the unit. Source: Paimon,
+ * MergeTreeCompactTask, IntervalPartition.
  */
 #pragma once
 

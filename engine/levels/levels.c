@@ -128,7 +128,7 @@ void tn_level_file_drop(struct tn_heap *heap, struct tn_level_file *file)
     }
 }
 
-/* Level 0 by arrival, newest first; ties as Paimon breaks them (behaviour spec, 2.1). */
+/* Level 0 by arrival, newest first; ties as Paimon's Levels breaks them. */
 static int compare_arrival(const struct tn_level_file *a, const struct tn_level_file *b)
 {
     if (a->max_sequence != b->max_sequence) {

@@ -3,7 +3,7 @@
  *
  * Runs are ordered newest first: level-0 files by arrival, then levels 1..max that hold files. A
  * unit is always the first `take` runs, since a merge must take neighbours, or an old row could
- * pass a newer one. Source: Paimon 1.3, UniversalCompaction; behaviour spec, 2.2.
+ * pass a newer one. Source: Paimon 1.3, UniversalCompaction.
  */
 #pragma once
 
@@ -69,7 +69,7 @@ int32_t tn_pick_level_max(const struct tn_run *runs, uint32_t count,
 /* Append tables: which neighbours to put behind each other. `sizes` are those of the bucket's
  * files, oldest first. A window of at least `min_file_num` files is taken as soon as there is one;
  * files fall out of its front when it reaches twice the target. With `full`: all but large files at
- * the front, from three on. Source: behaviour spec, 8.4; Paimon, BucketedAppendCompactManager. */
+ * the front, from three on. Source: Paimon, BucketedAppendCompactManager. */
 struct tn_append_pick {
     uint32_t first;
     uint32_t count; /* 0: nothing to do */

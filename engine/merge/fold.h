@@ -4,7 +4,8 @@
  * through untouched, whatever the engine (the reducer bypass). With `ignore_delete` retracts among
  * several versions are passed over, the defence for files that were written before the option was
  * set. A fold is a cursor; with `drop_deletes` rows whose result is a retract are left out:
- * reading, and compaction into the last level. Source: behaviour spec, 3.2 and 4.1.
+ * reading, and compaction into the last level. Source: Paimon, DeduplicateMergeFunction,
+ * ReducerMergeFunctionWrapper, DropDeleteReader.
  */
 #pragma once
 

@@ -8,8 +8,8 @@
  *     heads:   [k1 s3] [k1 s9] [k4 s1] [k2 s5]      group: k1 = {s3, s9}
  *
  * Which version of a group is the newest is a second order, tn_kv_newer: sequence fields, then
- * sequence number, then an add behind a retract, then the smaller level. Source: behaviour
- * spec, 3.1.
+ * sequence number, then an add behind a retract, then the smaller level. Source: Paimon,
+ * SortMergeReaderWithLoserTree, UserDefinedSeqComparator.
  */
 #pragma once
 

@@ -5,8 +5,7 @@
  *
  * Manifests are passed over by partition, entries by partition, bucket and key range, so memory is
  * that of the files that may hold the key. Where sequence numbers decide, files that are too old to
- * win are not opened. Which version wins is what a scan says (merge/merge.h, merge/fold.h). Source:
- * behaviour spec, 3.
+ * win are not opened. Which version wins is what a scan says (merge/merge.h, merge/fold.h).
  */
 #pragma once
 

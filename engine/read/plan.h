@@ -5,7 +5,8 @@
  * buckets, smallest (partition bytes, bucket number) first, into a window; when the window is full,
  * its largest bucket is given up and left for a later pass. Most tables need one pass. Buckets and
  * files that the predicate rules out by partition, bucket or key are never gathered; other columns'
- * statistics prune only where no version of a key can be elsewhere. Source: behaviour spec, 3.5.
+ * statistics prune only where no version of a key can be elsewhere. Source: Paimon,
+ * KeyValueFileStoreScan, AppendOnlyFileStoreScan.
  */
 #pragma once
 

@@ -5,7 +5,7 @@
  * Rows of one bucket come in key order; buckets follow each other by partition and number. The
  * layout that rows come in holds what was asked for, and behind it what the merge and the predicate
  * need; `columns` says which are to be shown. Append tables are read file by file, in the order of
- * their sequence numbers. Source: behaviour spec, 3.
+ * their sequence numbers. Source: Paimon, MergeFileSplitRead, RawFileSplitRead.
  */
 #pragma once
 

@@ -5,8 +5,8 @@
  * engines and catalogs: `scan.*`, `sink.*`, ...), or it changes what a writer must do and tarn
  * cannot do that yet: then it is refused by name at create and write. Reading refuses only what
  * changes what is read. Options that are not in the array at all are kept in the schema and
- * ignored, unless they begin like one that matters (`fields.`), with a warning. Source: format
- * spec, 14; Paimon, CoreOptions.
+ * ignored, unless they begin like one that matters (`fields.`), with a warning. Source: Paimon,
+ * CoreOptions.
  */
 #pragma once
 

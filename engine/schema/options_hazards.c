@@ -35,7 +35,7 @@ static void unknown_options(const struct tn_schema *schema, struct tn_buf *lines
     }
 }
 
-/* Source: behaviour spec, 8.1: one row of a key in each partition. */
+/* One row of a key in each partition. Source: Paimon, TableSchema.crossPartitionUpdate. */
 static void key_without_partition(const struct tn_schema *schema, struct tn_buf *lines)
 {
     for (uint32_t i = 0; i < schema->partition_keys.count; i++) {
@@ -63,7 +63,7 @@ static void day_numbers(const struct tn_schema *schema, struct tn_buf *lines)
     }
 }
 
-/* What the options alone tell. Source: behaviour spec, 14. */
+/* What the options alone tell. */
 static void option_hazards(const struct tn_schema *schema, const struct tn_options *options,
                            struct tn_buf *lines)
 {

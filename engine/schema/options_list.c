@@ -36,7 +36,7 @@
         name, type, fallback, TN_OPTION_WRITING, NULL, 0, 0, 0, NULL, help \
     }
 
-/* Defaults are Paimon's 1.3.1. Source: Paimon, CoreOptions; format spec, 14. */
+/* Defaults are Paimon's 1.3.1. Source: Paimon, CoreOptions. */
 const struct tn_option_rule tn_option_rules[] = {
     /* obeyed */
     SPECIAL("bucket", "integer", "-1", TN_OPTION_READING, tn_option_read_bucket, bucket,

@@ -8,7 +8,7 @@
 
 /* ---- layout ---- */
 
-enum { COMPACT_DECIMAL_PRECISION_MAX = 18, COMPACT_TIME_PRECISION_MAX = 3 }; /* format spec, 6.2 */
+enum { COMPACT_DECIMAL_PRECISION_MAX = 18, COMPACT_TIME_PRECISION_MAX = 3 }; /* Paimon: isCompact */
 
 static const uint8_t slot_of_kind[TN_TYPE_KIND_COUNT] = {
     [TN_TYPE_BOOLEAN] = TN_SLOT_I8,    [TN_TYPE_TINYINT] = TN_SLOT_I8,

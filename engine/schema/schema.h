@@ -1,7 +1,8 @@
 /* schema: what a table's `schema-N` file says.
  *
  * Read from JSON and written as JSON; the fields of the file are one array (schema.c), walked by
- * both. Everything in a tn_schema lives in the arena it was read into. Source: format spec, 2.
+ * both. Everything in a tn_schema lives in the arena it was read into. Source: Paimon,
+ * TableSchema, SchemaSerializer.
  */
 #pragma once
 
@@ -44,7 +45,7 @@ struct tn_schema {
 };
 
 enum {
-    TN_SCHEMA_SIZE_MAX = 1 << 20, /* design §4: a larger one is refused */
+    TN_SCHEMA_SIZE_MAX = 1 << 20, /* a guess: 4096 columns with comments */
     TN_SCHEMA_FIELDS_MAX = 4096,
 };
 

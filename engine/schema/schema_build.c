@@ -431,7 +431,7 @@ static tn_rc check_type(const struct tn_field *field, struct tn_err *err)
     return TN_OK;
 }
 
-/* NaN and -0.0 lose rows as keys, in Java as well (format spec, 15.24). */
+/* NaN and -0.0 lose rows as keys, in Java as well. */
 static tn_rc check_key_types(const struct tn_schema *schema, struct tn_columns columns,
                              const char *what, struct tn_err *err)
 {

@@ -3,7 +3,7 @@
  *     DECIMAL(9, 2)   STRING   TIMESTAMP(3) WITH LOCAL TIME ZONE NOT NULL
  *
  * Nested types are known by kind only: tarn reads tables that have such columns and leaves those
- * columns out; it creates none. Source: spec of the format, 2.2.
+ * columns out; it creates none. Source: Paimon, DataTypeJsonParser.
  */
 #pragma once
 

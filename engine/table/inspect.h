@@ -4,7 +4,7 @@
  *
  * and `schema`, the columns of the newest schema. Names of columns are Paimon's ($files and so on).
  * Each view streams: it holds one snapshot, one manifest's block or one window at a time. Source:
- * behaviour spec, 11.
+ * Paimon, SystemTableLoader.
  */
 #pragma once
 

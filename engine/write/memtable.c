@@ -13,7 +13,7 @@ struct entry_row {
     uint32_t space : 30; /* of head and row, in 8-byte steps */
 };
 _Static_assert(sizeof(struct entry_row) == ROW_HEAD_SIZE, "rows follow their head without a gap");
-_Static_assert(sizeof(struct tn_memtable_entry) == 16, "design §2: 16 bytes a row");
+_Static_assert(sizeof(struct tn_memtable_entry) == 16, "16 bytes a row");
 
 static uint32_t log2_of(uint32_t value)
 {

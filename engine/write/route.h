@@ -1,5 +1,5 @@
-/* route: which partition and bucket a row belongs to. Source: format spec, 7; behaviour spec, 1.1
- * and 8.1. */
+/* route: which partition and bucket a row belongs to. Source: Paimon,
+ * RowPartitionKeyExtractor, FixedBucketRowKeyExtractor. */
 #pragma once
 
 #include "schema/options.h"

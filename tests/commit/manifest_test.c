@@ -166,7 +166,7 @@ static void entries_come_back_and_their_statistics_are_right(void)
     }
 }
 
-/* A list without records is 884 bytes without compression (format spec, 4.1). */
+/* A list without records is 884 bytes without compression. */
 static void an_empty_list_is_as_long_as_java_s(void)
 {
     static struct bed bed;

@@ -1,5 +1,4 @@
-/* stats: the cuts of the format spec, 6.6, as Paimon made them, and bounds against a plain search.
- */
+/* stats: cuts as Paimon made them, and bounds against a plain search. */
 #include "file/table.h"
 #include "format/binrow.h"
 

@@ -1,5 +1,4 @@
-/* binrow against the rows of the format spec (6.1, 6.2, 7.3: made by Paimon 1.3.1), random rows,
- * and bad bytes. */
+/* binrow against rows made by Paimon 1.3.1, random rows, and bad bytes. */
 #include "format/binrow.h"
 
 #include <inttypes.h>

@@ -182,7 +182,7 @@ static void check_rows(void)
     }
 }
 
-/* What may be moved up as it is: behaviour spec, 2.4. */
+/* What may be moved up as it is. Paimon: MergeTreeCompactTask.upgrade. */
 static void check_upgrades(void)
 {
     for (uint32_t i = 0; i < compaction.file_count; i++) {

@@ -50,7 +50,7 @@ static struct tn_level_file *make_file(uint32_t number_of, int32_t level, uint64
     return file;
 }
 
-/* Behaviour spec, 2.1: level 0 newest first, with Paimon's ties; the others by key. */
+/* As in Paimon's Levels: level 0 newest first, with Paimon's ties; the others by key. */
 static bool in_order(const struct tn_level_file *a, const struct tn_level_file *b)
 {
     if (a->level != b->level) {

@@ -337,7 +337,7 @@ struct version {
     int32_t level;
 };
 
-/* Each line: the left one is newer than the right one. Behaviour spec, 3.1. */
+/* Each line: the left one is newer than the right one. */
 static const struct {
     bool with_sequence;
     bool descending;

@@ -45,7 +45,7 @@ static struct tn_options read_options(const struct tn_schema *schema, enum tn_op
     return options;
 }
 
-/* Format spec, 14; printed by Paimon 1.3.1. */
+/* Printed by Paimon 1.3.1 from CoreOptions. */
 static void defaults_are_paimons(void)
 {
     struct tn_schema schema = schema_of("\"k\"", "", "\"bucket\":2,\"file.format\":\"avro\"");

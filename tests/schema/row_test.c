@@ -81,7 +81,7 @@ struct vector {
     int32_t bucket_of_128;
 };
 
-/* Written by Paimon 1.3.1; format spec, 7.3. */
+/* Written by Paimon 1.3.1. */
 static const struct vector vectors[] = {
     {1, {T(INT, 0, 0)}, {I(1)}, "00000000000000000100000000000000", 1465514398, 2, 5, 30},
     {1, {T(INT, 0, 0)}, {I(42)}, "00000000000000002a00000000000000", 907821237, 1, 1, 53},
@@ -403,7 +403,7 @@ static const struct vector vectors[] = {
     {0, {{0}}, {{0}}, "0000000000000000", -1670924195, 3, 3, 35},
 };
 
-/* Also by Paimon; format spec, 6.2: no bucket is known of them. */
+/* Also by Paimon; no bucket is known of them. */
 static const struct vector examples[] = {
     {1, {T(INT, 0, 0)}, {I(1)}, "00000000000000000100000000000000", 0, 0, 0, 0},
     {1,

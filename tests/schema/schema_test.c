@@ -117,7 +117,7 @@ static void layout_leaves_nested_columns_out(void)
     free(text);
 }
 
-/* What the first versions left out: format spec, 2.1. */
+/* What the first versions left out. Paimon: TableSchema.fromJson, SchemaSerializer. */
 static void old_versions_get_their_defaults(void)
 {
     struct tn_schema schema = decode("{\"id\":4,\"fields\":[{\"id\":0,\"name\":\"k\",\"type\":"
