@@ -11,9 +11,9 @@ ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += -j$(JOBS)
 endif
 
-# The library is every room but the program's main; tarn.c (the public API) needs all of them.
+# The library is every room but the program's main; tarn*.c (the public API) needs all of them.
 SOURCES := $(filter-out engine/app/main.c,$(foreach room,$(ROOMS),$(wildcard engine/$(room)/*.c))) \
-           $(if $(filter table,$(ROOMS)),$(wildcard engine/tarn.c))
+           $(if $(filter table,$(ROOMS)),$(wildcard engine/*.c))
 OBJECTS := $(SOURCES:%.c=$(OUT)/%.o)
 PROGRAM := $(patsubst engine/app/main.c,$(OUT)/tarn,$(wildcard $(patsubst %,engine/%/main.c,$(filter app,$(ROOMS)))))
 SIM     ?= $(patsubst %.c,$(OUT)/%.o,$(filter-out %_test.c,$(wildcard tests/sim/*.c)))
