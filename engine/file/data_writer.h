@@ -11,6 +11,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "file/data_encode.h"
 #include "file/meta.h"
 #include "file/stats.h"
 #include "file/worker.h"
@@ -36,12 +37,12 @@ struct tn_data_writer {
     struct tn_data_writer_spec spec;
     struct tn_stats_collector stats;
     struct tn_io *io;
-    const char *path;            /* dir and name, in `state` memory */
-    struct tn_encode_plan *plan; /* data_writer.c; likewise */
-    struct tn_worker *worker;    /* NULL while resting */
-    struct tn_buf block;         /* raw rows, in the worker's arena */
-    struct tn_buf packed;        /* one compressed block with its head and sync */
-    struct tn_buf min_key;       /* BinaryRow, in `state` memory */
+    const char *path;                  /* dir and name, in `state` memory */
+    const struct tn_encode_plan *plan; /* likewise */
+    struct tn_worker *worker;          /* NULL while resting */
+    struct tn_buf block;               /* raw rows, in the worker's arena */
+    struct tn_buf packed;              /* one compressed block with its head and sync */
+    struct tn_buf min_key;             /* BinaryRow, in `state` memory */
     unsigned char sync[16];
     int file;
     int64_t file_size;
@@ -99,8 +100,3 @@ TN_MUST_USE tn_rc tn_data_writer_wake(struct tn_data_writer *writer, struct tn_w
 TN_MUST_USE tn_rc tn_data_writer_finish(struct tn_data_writer *writer, struct tn_arena *arena,
                                         struct tn_file_meta *meta, struct tn_err *err);
 void tn_data_writer_abort(struct tn_data_writer *writer);
-
-/* The avro schema text of the table's data files, as Java writes it. */
-TN_MUST_USE tn_rc tn_data_avro_schema(const struct tn_schema *schema,
-                                      const struct tn_options *options, struct tn_arena *arena,
-                                      struct tn_bytes *text, struct tn_err *err);

@@ -1,5 +1,6 @@
 /* data: files of random tables read back as they were written, whole, in part, from any position
  * and from any key; their metadata says what is in them; faults and changed bytes are errors. */
+#include "file/data_schema.h"
 #include "file/table.h"
 
 static struct setup setup;

@@ -1,6 +1,7 @@
 /* golden: data files of Java and Python give the rows that fastavro reads in them
  * (tests/golden/file). */
 #include "file/data_reader.h"
+#include "file/data_schema.h"
 #include "file/data_writer.h"
 #include "file/setup.h"
 
