@@ -53,6 +53,8 @@ struct tn_io_vtable {
     tn_rc (*list)(struct tn_io *io, const char *path, tn_io_name_fn *each, void *user,
                   struct tn_err *err);
     tn_rc (*stat)(struct tn_io *io, const char *path, uint64_t *size, struct tn_err *err);
+    /* When a file or folder was last changed: ms since 1970 by the system's clock. */
+    tn_rc (*modified)(struct tn_io *io, const char *path, int64_t *ms, struct tn_err *err);
     /* Takes an exclusive lock on a file (made when missing), released by `close` or the process's
      * end. EXISTS when another process has it, with what that one wrote into it in `err`. */
     tn_rc (*lock)(struct tn_io *io, const char *path, const char *who, int *file,

@@ -446,6 +446,20 @@ static tn_rc posix_stat(struct tn_io *io, const char *path, uint64_t *size, stru
     return TN_OK;
 }
 
+static tn_rc posix_modified(struct tn_io *io, const char *path, int64_t *ms, struct tn_err *err)
+{
+    tn_rc rc = check_path("stat", path, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    struct stat stat;
+    if (fstatat(root_of(io), system_path(path), &stat, 0) != 0) {
+        return fail(err, "stat", path);
+    }
+    *ms = (int64_t)stat.st_mtim.tv_sec * 1000 + stat.st_mtim.tv_nsec / 1000000;
+    return TN_OK;
+}
+
 static tn_rc fail_held(int file, const char *path, struct tn_err *err)
 {
     char holder[HOLDER_SIZE];
@@ -505,6 +519,7 @@ static const struct tn_io_vtable vtable = {
     .make_dir = posix_make_dir,
     .list = posix_list,
     .stat = posix_stat,
+    .modified = posix_modified,
     .lock = posix_lock,
 };
 

@@ -115,6 +115,8 @@ static tn_rc show_tag(void *user, const char *name, struct tn_err *err)
                     : tn_err_set(err, TN_AGAIN, 0, "no memory for a tag's name");
     if (rc == TN_OK) {
         rc = show_tag_file(l, name, json, err);
+    } else if (rc == TN_ABSENT) {
+        rc = TN_OK; /* dropped meanwhile */
     }
     tn_arena_reset(arena, mark);
     return rc;
@@ -130,12 +132,24 @@ const struct tn_view tn_view_tags = {tags_columns, sizeof tags_columns / sizeof 
 
 static const char *const branches_columns[] = {"branch_name", "create_time"};
 
+/* Paimon, too, takes the time that its folder was changed last. */
 static tn_rc show_branch(void *user, const char *name, struct tn_err *err)
 {
     struct tn_line *l = user;
-    tn_line_text(l, name);
-    tn_line_null(l); /* the folder's own time: no io tells it */
-    return tn_line_end(l, err);
+    struct tn_arena *arena = &l->in->worker->arena;
+    struct tn_io *io = l->in->worker->io;
+    size_t mark = tn_arena_mark(arena);
+    int64_t ms;
+    const char *path = tn_arena_format(arena, "%s/%sbranch-%s", l->in->root, TN_DIR_BRANCH, name);
+    tn_rc rc = path ? io->vtable->modified(io, path, &ms, err)
+                    : tn_err_set(err, TN_AGAIN, 0, "no memory for a branch's name");
+    if (rc == TN_OK) {
+        tn_line_text(l, name);
+        tn_line_time(l, TN_TYPE_TIMESTAMP_LTZ, ms);
+        rc = tn_line_end(l, err);
+    }
+    tn_arena_reset(arena, mark);
+    return rc == TN_ABSENT ? TN_OK : rc; /* dropped meanwhile */
 }
 
 static tn_rc run_branches(struct tn_line *l, struct tn_err *err)
@@ -186,6 +200,8 @@ static tn_rc show_consumer(void *user, const char *name, struct tn_err *err)
         tn_line_text(l, name);
         tn_line_number(l, consumer.next);
         rc = tn_line_end(l, err);
+    } else if (rc == TN_ABSENT) {
+        rc = TN_OK; /* it expired meanwhile */
     }
     tn_arena_reset(arena, mark);
     return rc;

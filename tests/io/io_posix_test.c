@@ -1,7 +1,10 @@
 /* The real files, in a folder of their own below TMPDIR. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #include "check.h"
 #include "io/io.h"
@@ -160,6 +163,29 @@ static void rename_new_never_replaces_and_replace_does(void)
     close_root();
 }
 
+/* A time that this test gives, and the system's own. */
+static void modified_is_the_time_of_the_last_change(void)
+{
+    open_root();
+    make_dir("dir");
+    write_file("dir/a", "bytes");
+    char path[TEMP_SIZE + 16];
+    struct tn_err err;
+    int64_t ms = 0;
+    const struct timespec times[2] = {{86400, 0}, {86400, 250000000}};
+    (void)snprintf(path, sizeof path, "%s/dir/a", root);
+    CHECK(utimensat(AT_FDCWD, path, times, 0) == 0);
+    tn_rc rc = io->vtable->modified(io, "dir/a", &ms, &err);
+    CHECK_OK(rc, err);
+    CHECK(ms == 86400250);
+    rc = io->vtable->modified(io, "dir/", &ms, &err);
+    CHECK_OK(rc, err);
+    CHECK(ms > 86400250 && ms / 1000 <= (int64_t)time(NULL));
+    CHECK(io->vtable->modified(io, "none", &ms, &err) == TN_ABSENT);
+    CHECK(io->vtable->modified(io, "../x", &ms, &err) == TN_INVALID);
+    close_root();
+}
+
 static void reopen_cuts_off_and_appends(void)
 {
     open_root();
@@ -294,6 +320,7 @@ static const struct test tests[] = {
     TEST(each_failure_names_verb_and_path),
     TEST(no_path_leaves_the_root),
     TEST(rename_new_never_replaces_and_replace_does),
+    TEST(modified_is_the_time_of_the_last_change),
     TEST(reopen_cuts_off_and_appends),
     TEST(both_kinds_of_barrier_take_files_and_folders),
     TEST(list_gives_each_name_once_and_stops_at_an_error),

@@ -254,6 +254,7 @@ static void put_bytes(struct sim_disk *disk, struct sim_inode *inode, struct tn_
 {
     size_t at = inode->size;
     sim_set_size(disk, inode, at + size);
+    inode->modified_ms = disk->now_ms;
     if (size > 0) {
         memcpy(inode->data + at, bytes.data, size);
     }
@@ -641,6 +642,21 @@ static tn_rc sim_stat(struct tn_io *io, const char *path, uint64_t *size, struct
     return rc;
 }
 
+static tn_rc sim_modified(struct tn_io *io, const char *path, int64_t *ms, struct tn_err *err)
+{
+    struct sim_disk *disk = disk_of(io);
+    struct place place;
+    tn_rc rc = begin(disk, "modified", path, false, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    rc = end(disk, resolve_there(disk, "modified", path, &place, err), "modified", path, err);
+    if (rc == TN_OK) {
+        *ms = disk->inodes[place.inode].modified_ms;
+    }
+    return rc;
+}
+
 static tn_rc lock_file(struct sim_disk *disk, const char *path, const char *who, uint32_t *number,
                        struct tn_err *err)
 {
@@ -703,6 +719,7 @@ static const struct tn_io_vtable vtable = {
     .make_dir = sim_make_dir,
     .list = sim_list,
     .stat = sim_stat,
+    .modified = sim_modified,
     .lock = sim_lock,
 };
 

@@ -57,6 +57,7 @@ struct sim_disk {
     void (*watch)(void *user, struct sim_disk *disk); /* or NULL */
     void *watch_user;
 
+    int64_t now_ms;    /* what files that are made or appended to from now on are dated */
     uint64_t capacity; /* bytes of all files; UINT64_MAX: no end */
     size_t memory_max; /* bytes of ours for contents; a test that needs more is stopped */
     size_t memory;

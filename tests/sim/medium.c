@@ -195,7 +195,8 @@ uint32_t sim_new_inode(struct sim_disk *disk, bool is_dir)
         disk->inodes = sim_grown(disk->inodes, disk->inode_count, sizeof *disk->inodes);
         disk->inode_count++;
     }
-    disk->inodes[at] = (struct sim_inode){.used = true, .is_dir = is_dir};
+    disk->inodes[at] =
+        (struct sim_inode){.used = true, .is_dir = is_dir, .modified_ms = disk->now_ms};
     return at;
 }
 

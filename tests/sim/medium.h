@@ -21,6 +21,7 @@ struct sim_inode {
     uint32_t opens;
     unsigned char *data;
     size_t size;
+    int64_t modified_ms;
     size_t synced_size; /* the first bytes of `data` that are on the medium */
     unsigned char *old; /* what is on the medium, when `data` was cut below it since; or NULL */
     size_t old_size;
