@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "app/cmd.h"
+#include "app/output.h"
 #include "file/names.h"
 #include "schema/value.h"
 
@@ -33,7 +34,7 @@ static tn_rc put_problem(const char *file, const char *text, struct tn_err *err)
         tn_buf_format(&buf, "%s: %s\n", file, text);
     }
     if (fwrite(line, 1, buf.size, stdout) != buf.size) {
-        return tn_err_set(err, TN_IO, 0, "standard output is closed");
+        return tn_output_failed(err);
     }
     return TN_OK;
 }
@@ -53,7 +54,6 @@ static tn_rc put(void *user, enum tn_fsck_kind kind, const char *file, const cha
 
 static void summarize(const struct tn_fsck_result *r)
 {
-    (void)fflush(stdout);
     if (r->problems > 0) {
         (void)fprintf(stderr, "FAULTY: %" PRIu32 " problem%s; ", r->problems,
                       r->problems == 1 ? "" : "s");
@@ -108,10 +108,13 @@ static int run(const struct tn_text_list *words)
     if (rc != TN_OK) {
         return tn_say_error(rc, &err);
     }
+    if (fflush(stdout) != 0) {
+        return tn_say_error(tn_output_failed(&err), &err);
+    }
     if (!tn_common.quiet) {
         summarize(&result);
     }
-    return fflush(stdout) == 0 && result.problems == 0 ? 0 : 1;
+    return result.problems == 0 ? 0 : 1;
 }
 
 const struct tn_command tn_cmd_fsck = {

@@ -1,6 +1,8 @@
 #include "app/output.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "schema/value.h"
@@ -29,6 +31,13 @@ tn_rc tn_output_open(struct tn_output *output, const char *const *names, uint32_
     return TN_OK;
 }
 
+tn_rc tn_output_failed(struct tn_err *err)
+{
+    int os = errno;
+    return tn_err_set(err, os == ENOSPC ? TN_FULL : TN_IO, os, "write standard output: %s",
+                      strerror(os));
+}
+
 static tn_rc put_line(struct tn_output *output, struct tn_err *err)
 {
     if (output->line.overflow) {
@@ -37,14 +46,14 @@ static tn_rc put_line(struct tn_output *output, struct tn_err *err)
     size_t size = output->line.size;
     size_t put = fwrite(output->line.data, 1, size, stdout);
     output->line.size = 0;
-    return put == size ? TN_OK : tn_err_set(err, TN_IO, 0, "standard output is closed");
+    return put == size ? TN_OK : tn_output_failed(err);
 }
 
 tn_rc tn_output_json(struct tn_output *output, struct tn_bytes json, struct tn_err *err)
 {
     output->rows++;
     if (fwrite(json.data, 1, json.size, stdout) != json.size || fputc('\n', stdout) == EOF) {
-        return tn_err_set(err, TN_IO, 0, "standard output is closed");
+        return tn_output_failed(err);
     }
     return TN_OK;
 }
@@ -238,7 +247,7 @@ tn_rc tn_output_close(struct tn_output *output, struct tn_err *err)
         rc = csv_row(output, NULL, err);
     }
     if (rc == TN_OK && fflush(stdout) != 0) {
-        rc = tn_err_set(err, TN_IO, 0, "standard output is closed");
+        rc = tn_output_failed(err);
     }
     return rc;
 }

@@ -28,10 +28,13 @@ struct tn_output {
 /* `arena` gives 64 KiB for a line and 64 KiB for a table's first rows. */
 TN_MUST_USE tn_rc tn_output_open(struct tn_output *output, const char *const *names, uint32_t count,
                                  struct tn_arena *arena, struct tn_err *err);
-/* One row of `count` cells. IO when standard output is gone. */
+/* One row of `count` cells. FULL or IO when standard output takes no more. */
 TN_MUST_USE tn_rc tn_output_row(struct tn_output *output, const struct tn_cell *cells,
                                 struct tn_err *err);
 /* A row that is JSON already, for TN_FORMAT_JSON. */
 TN_MUST_USE tn_rc tn_output_json(struct tn_output *output, struct tn_bytes json,
                                  struct tn_err *err);
 TN_MUST_USE tn_rc tn_output_close(struct tn_output *output, struct tn_err *err);
+
+/* What the write to standard output that just failed died of. */
+tn_rc tn_output_failed(struct tn_err *err);

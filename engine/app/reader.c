@@ -47,6 +47,24 @@ tn_rc tn_reader_time(const char *flag, const char *text, int64_t *ms, struct tn_
     return TN_OK;
 }
 
+static tn_rc say_earliest(struct tn_reader *r, const char *text, int64_t first, struct tn_err *err)
+{
+    const struct tn_type type = {.kind = TN_TYPE_TIMESTAMP_LTZ, .nullable = true, .precision = 3};
+    struct tn_snapshot snapshot;
+    unsigned char time[64];
+    struct tn_buf buf;
+    tn_buf_init(&buf, time, sizeof time);
+    tn_rc rc = tn_snapshot_read(&r->app->posix.io, r->root, first, &r->app->table, &snapshot, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    struct tn_value value = {.as.i64 = snapshot.time_ms.value};
+    tn_value_format_text(&type, &value, &buf);
+    return tn_err_set(err, TN_INVALID, 0,
+                      "%s has no snapshot as old as %s; the earliest is of %.*s", r->name, text,
+                      (int)buf.size, (const char *)time);
+}
+
 /* Snapshot times grow with ids, so this bisects. */
 static tn_rc find_as_of(struct tn_reader *r, const char *text, struct tn_err *err)
 {
@@ -63,6 +81,7 @@ static tn_rc find_as_of(struct tn_reader *r, const char *text, struct tn_err *er
     if (rc == TN_OK) {
         rc = tn_snapshot_latest(io, r->root, arena, &high, err);
     }
+    int64_t first = low;
     int64_t found = 0;
     while (rc == TN_OK && low <= high) {
         size_t mark = tn_arena_mark(arena);
@@ -78,7 +97,7 @@ static tn_rc find_as_of(struct tn_reader *r, const char *text, struct tn_err *er
         tn_arena_reset(arena, mark);
     }
     if (rc == TN_OK && found == 0) {
-        return tn_err_set(err, TN_INVALID, 0, "%s has no snapshot as old as %s", r->name, text);
+        return say_earliest(r, text, first, err);
     }
     return rc == TN_OK ? tn_snapshot_read(io, r->root, found, arena, &r->snapshot, err) : rc;
 }

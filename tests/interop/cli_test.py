@@ -4,6 +4,7 @@ Each test is a function `test_*`, whose name is a sentence and which gets an emp
 failed". Needs no package. usage: cli_test.py [NAME...]
 """
 import json
+import os
 import random
 import re
 import subprocess
@@ -292,6 +293,25 @@ def test_cat_shows_the_first_rows_or_the_last(tarn):
     refused(tarn.run("cat", TABLE, "--last", "--incremental", "0,1"), 2, "--incremental", "cat --last --incremental")
 
 
+def test_a_full_standard_output_is_said_to_be_full(tarn):
+    sensors(tarn)
+    write(tarn, [{"dev": "a", "temp": 1.0}])
+    (Path(tarn.warehouse) / "plant.db/readings/manifest").rename(Path(tarn.warehouse) / "plant.db/readings/elsewhere")
+    for verb in ("show %s snapshots", "ls", "fsck %s", "cat %s --limit 0 --format csv"):
+        line = "%s %s --warehouse %s >/dev/full" % (peer.TARN, verb.replace("%s", TABLE), tarn.warehouse)
+        if verb.startswith("cat"):
+            (Path(tarn.warehouse) / "plant.db/readings/elsewhere").rename(Path(tarn.warehouse) / "plant.db/readings/manifest")
+        done = subprocess.run(line, shell=True, check=False, capture_output=True)
+        same((done.returncode, b"standard output: No space left" in done.stderr), (4, True), "%s: %s" % (line, done.stderr))
+
+
+def test_a_time_before_the_first_snapshot_is_told_when_that_was(tarn):
+    sensors(tarn)
+    write(tarn, [{"dev": "a", "temp": 1.0}])
+    first = snapshots_of(tarn)[0]["commit_time"]
+    refused(tarn.run("cat", TABLE, "--as-of", "2001-01-01"), 2, "the earliest is of %s" % first, "cat")
+
+
 def test_cat_of_a_snapshot_that_expires_meanwhile_says_so(tarn):
     create(tarn, ["k INT", "s STRING"], "--primary-key", "k", "--option", "bucket=8", "--option", "snapshot.time-retained=1 ms",
            "--option", "snapshot.num-retained.min=1", "--option", "snapshot.num-retained.max=1")
@@ -444,6 +464,12 @@ def test_show_prints_the_columns_of_system_tables(tarn):
     check(re.fullmatch(r"\[\d\]", first["min_key"]), "a key: %s" % first["min_key"])
     for what in ("tags", "branches"):
         same(tarn.run("show", TABLE, what).ok(what), [], what)
+    branch = Path(tarn.warehouse) / "plant.db/readings/branch/branch-b"
+    branch.mkdir(parents=True)
+    os.utime(branch, (0, 86400))
+    same(rows_of(tarn.run("show", TABLE, "branches"), "branches"), [{"branch_name": "b", "create_time": "1970-01-02T00:00:00.000000000Z"}],
+         "branches")
+    branch.rmdir()
     one = rows_of(tarn.run("show", TABLE, "files", "--snapshot", 1), "files at 1")
     check(len(one) < len(found["files"]), "files at snapshot 1")
 
