@@ -1,10 +1,11 @@
-# tarn. `make help` lists what there is to make.
-BOARD ?= host
+# tarn. `make help` lists what there is to make, for the BOARD (boards/) and the TARGET (toolchains/; none: this machine).
+BOARD  ?= host
+TARGET ?=
 include boards/$(BOARD)/board.mk
 
 LUA     ?= lua5.4
 PYTHON  ?= python3
-OUT     ?= build/$(BOARD)
+OUT     ?= build/$(BOARD)$(TARGET:%=-%)
 ROOMS   ?= $(notdir $(patsubst %/,%,$(wildcard engine/*/)))
 JOBS    ?= $(shell nproc)
 ifeq ($(MAKELEVEL),0)
@@ -46,11 +47,11 @@ FUZZ_SECONDS ?= 20
 export SEED PEER_SECONDS CUT_SECONDS FUZZ_SECONDS
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
-.PHONY: all library programs gen objects deps test peers tidy fmt bench soak demo fuzz clean help venv oracle threaded fuzzers
+.PHONY: all library programs gen objects deps test peers cross tidy fmt bench soak demo fuzz clean help venv oracle threaded fuzzers
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: library $(PROGRAM) ## build/host/tarn and the library (BOARD=... for another board)
+all: library $(PROGRAM) ## build/host/tarn and the library (BOARD=... for another board, TARGET=... for another machine)
 
 library: $(OUT)/libtarn.a
 programs: all $(TESTS) $(FUZZ)
@@ -72,6 +73,12 @@ peers: deps ## what tarn and the official Java Paimon make of each other's table
 	@scripts/deps/debian peers
 	@$(MAKE) --no-print-directory programs venv oracle
 	@sh scripts/test/list peers | sh scripts/test/all build/peers $(JOBS)
+
+cross: ## the C tests on 32-bit and 64-bit ARM, emulated (TARGET=armhf and TARGET=arm64 build for them)
+	@scripts/deps/debian build cross
+	@$(MAKE) --no-print-directory TARGET=armhf programs
+	@$(MAKE) --no-print-directory TARGET=arm64 programs
+	@sh scripts/test/list cross | sh scripts/test/all build/cross $(JOBS)
 
 tidy: ## layers, format, warnings, lint: what a change must pass before it is sent
 	@scripts/deps/debian build tidy
@@ -112,7 +119,7 @@ $(OUT)/libtarn.a: $(OBJECTS)
 $(OUT)/tarn: $(OUT)/engine/app/main.o $(OUT)/libtarn.a
 	$(QUIET)$(CC) $(ALL_CFLAGS) $^ $(LIBS) -o $@
 
-$(OUT)/%.o: %.c | $(GEN)
+$(OUT)/%.o: %.c | $(GEN) $(SYSTEM)
 	$(QUIET)mkdir -p $(@D)
 	$(QUIET)$(CC) $(ALL_CFLAGS) $(if $(filter tests/%,$<),-Itests) -c $< -o $@
 

@@ -76,7 +76,7 @@ static void *work(void *argument)
 
 static void submit(struct tn_exec *base, struct tn_task *task)
 {
-    struct tn_exec_threads *exec = (struct tn_exec_threads *)base;
+    struct tn_exec_threads *exec = (struct tn_exec_threads *)(void *)base;
     struct lane *lane = &exec->lanes[task->lane];
     base->under_way++;
     (void)pthread_mutex_lock(&exec->mutex);
@@ -106,7 +106,7 @@ static void free_lane(struct tn_exec_threads *exec, enum tn_lane lane)
 
 static int turn(struct tn_exec *base, bool wait)
 {
-    struct tn_exec_threads *exec = (struct tn_exec_threads *)base;
+    struct tn_exec_threads *exec = (struct tn_exec_threads *)(void *)base;
     int count = 0;
     for (;;) {
         struct tn_task *task = take_done(exec, wait && count == 0 && base->under_way > 0);
@@ -138,7 +138,7 @@ static void stop(struct tn_exec_threads *exec, int lanes)
 static void close_threads(struct tn_exec *base)
 {
     TN_CHECK(base->under_way == 0);
-    stop((struct tn_exec_threads *)base, TN_LANE_COUNT);
+    stop((struct tn_exec_threads *)(void *)base, TN_LANE_COUNT);
 }
 
 static const struct tn_exec_vtable vtable = {submit, turn, close_threads};

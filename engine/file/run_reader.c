@@ -20,7 +20,7 @@ static tn_rc open_file(struct tn_run_reader *run, struct tn_err *err)
 
 static tn_rc run_next(struct tn_iter *iter, struct tn_kv *kv, struct tn_err *err)
 {
-    struct tn_run_reader *run = (struct tn_run_reader *)iter;
+    struct tn_run_reader *run = (struct tn_run_reader *)(void *)iter;
     while (run->at < run->file_count) {
         if (!run->open) {
             tn_rc rc = open_file(run, err);
@@ -42,12 +42,12 @@ static tn_rc run_next(struct tn_iter *iter, struct tn_kv *kv, struct tn_err *err
 
 static void run_close(struct tn_iter *iter)
 {
-    close_file((struct tn_run_reader *)iter);
+    close_file((struct tn_run_reader *)(void *)iter);
 }
 
 static const char *run_where(const struct tn_iter *iter)
 {
-    const struct tn_run_reader *run = (const struct tn_run_reader *)iter;
+    const struct tn_run_reader *run = (const struct tn_run_reader *)(const void *)iter;
     return run->at < run->file_count ? run->files[run->at].path : NULL;
 }
 

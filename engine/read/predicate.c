@@ -299,9 +299,10 @@ tn_rc tn_predicate_equals(const struct tn_schema *schema, struct tn_columns colu
     if (rc) {
         return rc;
     }
-    struct tn_predicate *made = memory;
-    *made = (struct tn_predicate){.schema = schema, .literals = (struct tn_literal *)(made + 1)};
-    made->nodes = (struct tn_node *)(void *)(made->literals + columns.count);
+    struct tn_literal *literals = memory; /* first: they have the largest alignment */
+    struct tn_predicate *made = (struct tn_predicate *)(void *)(literals + columns.count);
+    *made = (struct tn_predicate){
+        .schema = schema, .literals = literals, .nodes = (struct tn_node *)(void *)(made + 1)};
     for (uint32_t i = 0; i < columns.count; i++) {
         struct tn_node leaf = {.kind = TN_NODE_COMPARE,
                                .size = 1,

@@ -64,7 +64,7 @@ static void run_random(struct tn_heap *heap, uint64_t seed)
 /* Also: after everything came back the heap is one piece again. */
 static void blocks_never_overlap_and_free_neighbours_join(void)
 {
-    for (uint64_t seed = 1; seed <= 5; seed++) {
+    for (size_t seed = 1; seed <= 5; seed++) {
         struct tn_heap heap;
         tn_heap_init(&heap, memory + seed, sizeof memory - seed, seed % 2 == 0);
         void *whole = tn_heap_take(&heap, sizeof memory - 100);

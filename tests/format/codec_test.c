@@ -288,7 +288,7 @@ static void damaged_blocks_stay_in_bounds(void)
         struct tn_codec codec = codec_of(1, 0);
         size_t cut = foreign.block.size - (foreign.id == TN_CODEC_ID_DEFLATE ? 3 : 0);
         for (int round = 0; round < 300; round++) {
-            size_t size = next_random(&seed) % cut;
+            size_t size = (size_t)(next_random(&seed) % cut);
             unsigned char *copy = malloc(foreign.block.size);
             size_t needed = 0;
             struct tn_buf out;

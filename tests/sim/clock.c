@@ -7,7 +7,7 @@ enum { NS_PER_MS = 1000000, HOUR_MS = 3600 * 1000 };
 
 static struct sim_clock *sim_of(struct tn_clock *clock)
 {
-    return (struct sim_clock *)clock;
+    return (struct sim_clock *)(void *)clock;
 }
 
 static void look(struct sim_clock *sim)

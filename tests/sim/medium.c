@@ -242,7 +242,7 @@ void sim_copy_end(char to[SIM_PATH_SIZE], const char *path)
 void sim_trace(struct sim_disk *disk, uint64_t number, const char *verb, const char *path,
                bool changes)
 {
-    disk->trace = sim_grown(disk->trace, disk->trace_count, sizeof *disk->trace);
+    disk->trace = sim_grown(disk->trace, (size_t)disk->trace_count, sizeof *disk->trace);
     struct sim_call *call = &disk->trace[disk->trace_count++];
     *call = (struct sim_call){.number = number, .verb = verb, .changes = changes};
     sim_copy_end(call->path, path);

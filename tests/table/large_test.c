@@ -378,7 +378,7 @@ static void a_hundred_million_rows_fit_16_mib(void)
     long kib = anonymous_kib() - (long)(build.peak / 1024); /* which no process of tarn has */
     (void)printf("%.1f s of CPU, %ld KiB\n", seconds, kib);
     CHECK(seconds < SECONDS_MAX);
-    CHECK(SANITIZED || kib <= RSS_MAX);
+    CHECK(SANITIZED || getenv("EMULATED") || kib <= RSS_MAX); /* an emulator has more */
     tn_io_posix_close(&posix);
     tn_budget_close(&budget);
     free(build.base);
