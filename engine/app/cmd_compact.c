@@ -63,6 +63,12 @@ static void note_commit(void *user, const struct tn_committed *committed)
     }
 }
 
+static void note_failure(void *user, const struct tn_compaction_failed *failed)
+{
+    (void)user;
+    (void)fprintf(stderr, "tarn: %s\n", failed->text);
+}
+
 /* Later passes of the census need a snapshot that is still there: the newest. */
 static tn_rc take_snapshot(struct compact *c, struct tn_err *err)
 {
@@ -186,7 +192,8 @@ static tn_rc report(struct compact *c, struct tn_err *err)
     return rc == TN_OK ? tn_cells_close(&cells, err) : rc;
 }
 
-static tn_rc compact(struct tn_app *app, const char *name, struct tn_err *err)
+/* Buckets that could be compacted were; `*code` says what is left. */
+static tn_rc compact(struct tn_app *app, const char *name, int *code, struct tn_err *err)
 {
     static struct compact c;
     char who[96];
@@ -199,6 +206,7 @@ static tn_rc compact(struct tn_app *app, const char *name, struct tn_err *err)
                                  .full = o.full,
                                  .dedicated = true,
                                  .committed = note_commit,
+                                 .compaction_failed = note_failure,
                                  .user_data = &c};
     tn_rc rc = tn_table_open(&app->env, &spec, &c.table, err);
     if (rc != TN_OK) {
@@ -207,6 +215,11 @@ static tn_rc compact(struct tn_app *app, const char *name, struct tn_err *err)
     rc = take_buckets(&c, err);
     if (rc == TN_OK) {
         rc = report(&c, err);
+    }
+    uint32_t behind;
+    tn_rc behind_rc = tn_table_behind(c.table, &behind);
+    if (behind > 0) {
+        *code = behind_rc == TN_CORRUPT ? tn_exit_code(behind_rc) : 1;
     }
     tn_table_close(c.table);
     return rc;
@@ -342,8 +355,10 @@ static int run(const struct tn_text_list *words)
     if (rc != TN_OK) {
         return tn_say_error(rc, &err);
     }
-    rc = o.explain ? explain(&app, words->items[0], &err) : compact(&app, words->items[0], &err);
-    int code = rc == TN_OK ? 0 : tn_say_error(rc, &err);
+    int code = 0;
+    rc = o.explain ? explain(&app, words->items[0], &err)
+                   : compact(&app, words->items[0], &code, &err);
+    code = rc == TN_OK ? code : tn_say_error(rc, &err);
     tn_shut(&app);
     return code;
 }

@@ -80,6 +80,12 @@ static void say_committed(void *user_data, const struct tn_committed *committed)
     }
 }
 
+static void say_compaction_failed(void *user_data, const struct tn_compaction_failed *failed)
+{
+    (void)user_data;
+    (void)fprintf(stderr, "tarn: warning: %s\n", failed->text);
+}
+
 /* ---- options ---- */
 
 static tn_rc parse_every(struct tn_feed_spec *spec, struct tn_err *err)
@@ -208,11 +214,11 @@ static void say_stats(const struct write *w)
     (void)fprintf(stderr,
                   "rows=%" PRIu64 " filtered=%" PRIu64 " dead=%" PRIu64 " commits=%" PRIu64
                   " flushes=%" PRIu64 " flushed_bytes=%" PRIu64 " compactions=%" PRIu64
-                  " compacted_bytes=%" PRIu64 " stalls=%" PRIu64 " written_bytes=%" PRIu64
-                  " read_bytes=%" PRIu64 " syncs=%" PRIu64 "\n",
+                  " compactions_failed=%" PRIu64 " compacted_bytes=%" PRIu64 " stalls=%" PRIu64
+                  " written_bytes=%" PRIu64 " read_bytes=%" PRIu64 " syncs=%" PRIu64 "\n",
                   c->rows, c->rows_filtered, w->feed.dead, c->commits, c->flushes, c->flushed_bytes,
-                  c->compactions, c->compacted_bytes, c->stalls, io->bytes_written, io->bytes_read,
-                  io->syncs);
+                  c->compactions, c->compactions_failed, c->compacted_bytes, c->stalls,
+                  io->bytes_written, io->bytes_read, io->syncs);
 }
 
 static tn_rc open_feed(struct write *w, struct tn_err *err)
@@ -252,6 +258,7 @@ static tn_rc open_table(struct write *w, struct tn_err *err)
                                  .identifier = o.commit_id,
                                  .compact = true,
                                  .committed = say_committed,
+                                 .compaction_failed = say_compaction_failed,
                                  .user_data = w};
     tn_rc rc = tn_table_open(&w->app->env, &spec, &w->table, err);
     if (rc == TN_ABSENT) {
@@ -260,9 +267,35 @@ static tn_rc open_table(struct write *w, struct tn_err *err)
     return rc == TN_OK ? open_feed(w, err) : rc;
 }
 
+/* What was committed before an error is a change: 2 would deny it. */
+static int code_of_error(const struct write *w, tn_rc rc, const struct tn_err *err)
+{
+    int code = tn_say_error(rc, err);
+    bool changed = w->table && tn_table_counts(w->table)->commits > 0;
+    return code == 2 && changed ? tn_exit_code(TN_IO) : code;
+}
+
+/* The rows are in, but not all was done that should be. */
+static int code_of_behind(const struct write *w, int code)
+{
+    uint32_t count;
+    tn_rc rc = tn_table_behind(w->table, &count);
+    if (count == 0) {
+        return code;
+    }
+    (void)fprintf(stderr,
+                  "tarn: compaction failed in %u of the buckets; committed rows are safe, and the "
+                  "next write or `tarn compact %s` tries again\n",
+                  count, w->table_name);
+    if (code > 1) {
+        return code;
+    }
+    return rc == TN_CORRUPT ? tn_exit_code(rc) : 1;
+}
+
 static int finish(struct write *w, tn_rc rc, struct tn_err *err)
 {
-    int code = rc == TN_OK ? 0 : tn_say_error(rc, err);
+    int code = rc == TN_OK ? 0 : code_of_error(w, rc, err);
     if (w->table && o.stats) {
         say_stats(w);
     }
@@ -273,6 +306,7 @@ static int finish(struct write *w, tn_rc rc, struct tn_err *err)
         code = code == 0 ? 1 : code;
     }
     if (w->table) {
+        code = code_of_behind(w, code);
         tn_table_close(w->table);
     }
     if (w->letters && fclose(w->letters) != 0 && code <= 1) {

@@ -48,6 +48,17 @@ static tn_rc make_room(struct tn_feed *feed, uint32_t stuck, struct tn_err *err)
     return rc;
 }
 
+/* The table can't take this row, and waiting does not help: what was put before is committed. The
+ * first error is the one to tell. */
+static void keep_rows(struct tn_feed *feed)
+{
+    struct tn_err ignored = {0};
+    tn_rc rc = feed->spec.single ? TN_INVALID : cut(feed, feed->at, &ignored);
+    while (rc == TN_OK && !tn_table_idle(feed->spec.table)) {
+        rc = tn_table_turn(feed->spec.table, true, &ignored);
+    }
+}
+
 /* OK with `*dead`: this row can't be taken, the text says why. */
 static tn_rc put(struct tn_feed *feed, struct tn_row row, enum tn_row_kind kind, bool *dead,
                  struct tn_err *err)
@@ -56,6 +67,9 @@ static tn_rc put(struct tn_feed *feed, struct tn_row row, enum tn_row_kind kind,
     for (uint32_t stuck = 0;;) {
         tn_rc rc = tn_table_put(table, row, kind, err);
         *dead = rc == TN_INVALID;
+        if (rc != TN_OK && rc != TN_AGAIN && !*dead) {
+            keep_rows(feed);
+        }
         if (rc != TN_AGAIN) {
             return *dead ? TN_OK : rc;
         }

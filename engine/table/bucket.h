@@ -33,6 +33,8 @@ struct tn_bucket {
     struct tn_frozen **frozen_end;
     bool flushing;
     bool compacting;
+    uint8_t halved;       /* how often a compaction had to take fewer runs for want of memory */
+    bool unproven;        /* opened at the stop trigger: no row before a compaction makes room */
     bool stalled;         /* its oldest flush waits for a compaction */
     int64_t last_full_ms; /* when a compaction of everything ended; -1: never since this open */
     int64_t last_round;   /* that put a row: the bucket longest idle is closed first */

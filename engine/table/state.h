@@ -9,6 +9,7 @@
 
 #include "commit/expire.h"
 #include "table/bucket.h"
+#include "table/setback.h"
 #include "table/table.h"
 #include "write/route.h"
 
@@ -103,8 +104,9 @@ struct tn_table {
     bool named_done;   /* the commit that --user and --commit-id name was made */
     bool broken;       /* a round is only half of what it should be: nothing more is committed */
     uint32_t sources_gone; /* compactions in a row that lost a source */
-    bool compact_due;      /* something changed since the last pick found nothing */
-    uint64_t cut_rows;     /* row_count of the last cut */
+    struct tn_setbacks setbacks;
+    bool compact_due;  /* something changed since the last pick found nothing */
+    uint64_t cut_rows; /* row_count of the last cut */
 
     tn_rc rc; /* of the first task that failed since the last turn */
     struct tn_err err;
@@ -140,6 +142,11 @@ void tn_work_start(struct tn_table *table);
 /* The folder of an entry's file, in the table's arena; `user` is the table. */
 TN_MUST_USE tn_rc tn_work_dir(void *user, const struct tn_entry *entry, const char **dir,
                               struct tn_err *err);
+
+/* More runs than num-sorted-run.stop-trigger. */
+bool tn_work_at_stop(const struct tn_table *table, const struct tn_bucket *bucket);
+/* The same, and no compaction makes it better. */
+bool tn_work_stuck(const struct tn_table *table, const struct tn_bucket *bucket);
 
 /* ---- work_*.c: each starts one task, whose completion changes the table ---- */
 

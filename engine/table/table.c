@@ -73,11 +73,28 @@ static tn_rc take_active(struct tn_table *t, struct tn_bucket *bucket, struct tn
     return TN_OK;
 }
 
+/* Runs would pile up without end. */
+static tn_rc refuse(const struct tn_table *t, const struct tn_bucket *bucket, struct tn_err *err)
+{
+    const struct tn_err *reason = &t->setbacks.stop_reason;
+    return tn_err_set(err, reason->code == TN_CORRUPT ? TN_CORRUPT : TN_FULL, reason->os,
+                      "%s has more runs than num-sorted-run.stop-trigger allows, and compaction "
+                      "fails: %s",
+                      bucket->dir, reason->text);
+}
+
 static tn_rc put_routed(struct tn_table *t, struct tn_bucket *bucket, struct tn_row row,
                         enum tn_row_kind kind, struct tn_err *err)
 {
     if (bucket->state != TN_BUCKET_READY) {
         return tn_err_set(err, TN_AGAIN, 0, "the bucket's files are being read");
+    }
+    if (tn_work_stuck(t, bucket)) {
+        return refuse(t, bucket, err);
+    }
+    bucket->unproven = bucket->unproven && (t->compact_due || t->slice.active);
+    if (bucket->unproven) {
+        return tn_err_set(err, TN_AGAIN, 0, "the bucket's compaction is waited for");
     }
     if (!bucket->active) {
         tn_rc rc = take_active(t, bucket, err);
@@ -371,6 +388,20 @@ const char *tn_table_root(const struct tn_table *table)
 const struct tn_table_counts *tn_table_counts(const struct tn_table *table)
 {
     return &table->counts;
+}
+
+tn_rc tn_table_behind(const struct tn_table *table, uint32_t *count)
+{
+    const struct tn_setbacks *setbacks = &table->setbacks;
+    bool damage = setbacks->damage;
+    for (uint32_t i = 0; i < setbacks->count; i++) {
+        damage = damage || setbacks->items[i].rc == TN_CORRUPT;
+    }
+    *count = setbacks->count + setbacks->forgotten;
+    if (*count == 0) {
+        return TN_OK;
+    }
+    return damage ? TN_CORRUPT : TN_UNSUPPORTED;
 }
 
 const char *tn_table_position_of(const struct tn_table *table, const char *source)

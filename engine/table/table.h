@@ -7,6 +7,10 @@
  * an inline executor a turn does one such piece of work; with threads it may return at once, or
  * wait. AGAIN from put or cut means: turn, and try again.
  *
+ * A compaction that fails is no error of a turn, unless the disk does: see tn_table_behind. Only
+ * where a bucket has more runs than the stop trigger allows, put says so instead of waiting for
+ * ever; what was put before is committed all the same.
+ *
  * An error that turn returns leaves rows and round as they were; the same work is tried again by
  * the next turn (a full disk may have room by then). But IO from a commit ends the table: what a
  * failed barrier covered may never reach the disk, though a later barrier says OK. Every turn then
@@ -30,6 +34,14 @@ struct tn_committed {
     const char *not_expired; /* why no snapshot could expire, until this call ends; else NULL */
 };
 
+/* A bucket's compaction failed, for memory, damage, or something that this build can't do. Rows go
+ * on without it, and it is tried again, round by round more seldom. */
+struct tn_compaction_failed {
+    const char *dir; /* of the bucket; until this call ends, as the text */
+    tn_rc rc;
+    const char *text; /* names the bucket */
+};
+
 struct tn_table_spec {
     const char *name; /* "db.t"; lives as long as the table */
     const char *who;  /* what the lock says; NULL: no lock (a test of two committers, or the caller
@@ -40,6 +52,8 @@ struct tn_table_spec {
     bool full;          /* compactions take everything to the highest level */
     bool dedicated;     /* the one that compacts and expires a write-only table for its writers */
     void (*committed)(void *user_data, const struct tn_committed *committed);
+    /* Once a bucket and kind of reason. May be NULL. */
+    void (*compaction_failed)(void *user_data, const struct tn_compaction_failed *failed);
     void *user_data;
 };
 
@@ -50,7 +64,8 @@ struct tn_table_counts {
     uint64_t flushes;
     uint64_t flushed_bytes;
     uint64_t compactions;
-    uint64_t compacted_bytes; /* written */
+    uint64_t compacted_bytes;    /* written */
+    uint64_t compactions_failed; /* tries that ended with less than a compaction */
     uint64_t slices;
     uint64_t stalls; /* flushes that had to wait at the stop trigger */
     uint64_t commits;
@@ -74,7 +89,8 @@ const struct tn_table_counts *tn_table_counts(const struct tn_table *table);
 const char *tn_table_position_of(const struct tn_table *table, const char *source);
 
 /* Adds one row (of tn_table_layout), which is copied. AGAIN: no room now. INVALID: this row can't
- * be taken (its kind, its size); the text says why. */
+ * be taken (its kind, its size); the text says why. FULL, or CORRUPT for damaged files: its bucket
+ * is at the stop trigger, and no compaction makes room. */
 TN_MUST_USE tn_rc tn_table_put(struct tn_table *table, struct tn_row row, enum tn_row_kind kind,
                                struct tn_err *err);
 
@@ -96,8 +112,13 @@ TN_MUST_USE tn_rc tn_table_turn(struct tn_table *table, bool wait, struct tn_err
 /* Nothing is under way, due, or waiting to be flushed or committed; uncut rows don't count. */
 bool tn_table_idle(const struct tn_table *table);
 
-/* Cuts, and turns until everything is durable and no compaction is due, results committed. */
+/* Cuts, and turns until everything is durable and no compaction is due that can be done, results
+ * committed. */
 TN_MUST_USE tn_rc tn_table_finish(struct tn_table *table, uint64_t row_count, struct tn_err *err);
+
+/* How many buckets are behind: their last compaction failed. The code is OK for none, CORRUPT when
+ * files of one are damaged, else UNSUPPORTED. */
+tn_rc tn_table_behind(const struct tn_table *table, uint32_t *count);
 
 /* The rules for tn_pick that options say. */
 struct tn_pick_rules tn_table_pick_rules(const struct tn_options *options);

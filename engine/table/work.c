@@ -32,15 +32,42 @@ static uint32_t run_count(const struct tn_bucket *bucket)
     return tn_levels_runs(bucket->levels, NULL, 0);
 }
 
-/* At the stop trigger a flush waits for the bucket's compaction, as with
- * num-sorted-run.stop-trigger. */
-static bool stalled(const struct tn_table *t, const struct tn_bucket *bucket)
+bool tn_work_at_stop(const struct tn_table *t, const struct tn_bucket *bucket)
 {
     int32_t stop = t->options.stop_trigger > t->options.compaction_trigger
                        ? t->options.stop_trigger
                        : t->options.compaction_trigger;
-    return t->keyed && tn_table_may_compact(t) && run_count(bucket) > (uint32_t)stop &&
-           (bucket->compacting || (t->compact_due && !t->slice.active));
+    return t->keyed && tn_table_may_compact(t) && run_count(bucket) > (uint32_t)stop;
+}
+
+static const struct tn_setback *setback_of(const struct tn_table *t, const struct tn_bucket *bucket)
+{
+    return tn_setback_of(&t->setbacks, bucket->partition, bucket->number);
+}
+
+bool tn_work_stuck(const struct tn_table *t, const struct tn_bucket *bucket)
+{
+    const struct tn_setback *setback = setback_of(t, bucket);
+    return setback && setback->at_stop && tn_work_at_stop(t, bucket);
+}
+
+/* At the stop trigger a flush waits for the bucket's compaction, as with
+ * num-sorted-run.stop-trigger. When none can be done, rows that are in memory are flushed and
+ * committed, and no more are taken. */
+static bool stalled(const struct tn_table *t, const struct tn_bucket *bucket)
+{
+    return tn_work_at_stop(t, bucket) &&
+           (bucket->compacting || (t->compact_due && !t->slice.active)) &&
+           !tn_work_stuck(t, bucket);
+}
+
+/* Its compaction failed, and it is not time to try again: that comes with more rounds, or when a
+ * flush has to wait for it. */
+static bool rests(const struct tn_table *t, const struct tn_bucket *bucket)
+{
+    const struct tn_setback *setback = setback_of(t, bucket);
+    return setback && t->open->number < setback->retry_round &&
+           (setback->at_stop || !tn_work_at_stop(t, bucket));
 }
 
 /* The oldest frozen memtable of a bucket, those of the closing round before others. */
@@ -81,7 +108,7 @@ static bool begin_compaction(struct tn_table *t)
             struct tn_bucket *bucket = &t->buckets[i];
             uint32_t runs = bucket->state == TN_BUCKET_READY ? run_count(bucket) : 0;
             bool tried = runs > limit || (runs == limit && i <= limit_index);
-            if (runs > best_runs && !tried) {
+            if (runs > best_runs && !tried && !rests(t, bucket)) {
                 best = bucket;
                 best_runs = runs;
                 best_index = i;
@@ -129,7 +156,7 @@ static void start_long(struct tn_table *t)
         return;
     }
     if (t->slice.active && t->slice.compaction.finished) {
-        t->result_waits = !tn_work_apply(t);
+        t->result_waits = !tn_work_apply(t) && t->slice.active;
     }
     (void)begin_compaction(t);
     struct tn_bucket *bucket = pick_flush(t);

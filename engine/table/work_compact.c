@@ -6,6 +6,7 @@
 
 enum {
     MERGE_MAX = 24, /* runs at once; of more, the oldest go first: 170 KB each on the host board */
+    HALVED_MAX = 3, /* of them for want of memory: then 3 at once */
     SLICE_SIZE = 16 * 1024 * 1024, /* bytes of rows a slice: about 100 ms of work: a guess */
     SOURCES_GONE_MAX = 8,          /* compactions in a row; then the table is damaged: a guess */
     ENTRY_SIZE_GUESS = 1024,       /* of a round's memory a file takes at the least */
@@ -77,9 +78,9 @@ static tn_rc plan_compaction(struct tn_table *t, struct tn_bucket *bucket, struc
 /* More runs than can be merged at once: the oldest of them go to the highest level, where nothing
  * older is, and newer ones stay for the next time. */
 static struct unit oldest_runs(const struct tn_levels *levels, uint32_t run_count,
-                               int32_t level_max)
+                               int32_t level_max, uint32_t merge_max)
 {
-    uint32_t first = tn_levels_files_of(levels, run_count - MERGE_MAX);
+    uint32_t first = tn_levels_files_of(levels, run_count - merge_max);
     return (struct unit){levels->files + first, levels->count - first, level_max, level_max, -1};
 }
 
@@ -93,8 +94,9 @@ static struct unit pick_unit(const struct tn_table *t, const struct tn_bucket *b
     struct tn_pick pick =
         t->spec.full ? tn_pick_full(runs, count, &rules) : tn_pick(runs, count, &rules);
     int32_t level_max = tn_pick_level_max(runs, count, &rules);
-    if (pick.take > MERGE_MAX) {
-        return oldest_runs(bucket->levels, count, level_max);
+    uint32_t merge_max = MERGE_MAX >> bucket->halved;
+    if (pick.take > merge_max) {
+        return oldest_runs(bucket->levels, count, level_max, merge_max);
     }
     uint32_t files = tn_levels_files_of(bucket->levels, pick.take);
     return (struct unit){bucket->levels->files, files, pick.output_level, level_max,
@@ -116,6 +118,28 @@ static void put_oldest_first(struct tn_level_file **files, uint32_t count,
         files[at] = files[at - 1];
     }
     files[at] = file;
+}
+
+/* A disk that fails or is full is for the caller to see to; of all else only this bucket suffers.
+ */
+static void compaction_failed(struct tn_table *t, const struct tn_bucket *bucket, tn_rc rc,
+                              const struct tn_err *err)
+{
+    if (rc == TN_IO || rc == TN_FULL) {
+        tn_table_fail(t, rc, err);
+        return;
+    }
+    t->counts.compactions_failed++;
+    bool news = tn_setback_note(&t->setbacks, bucket->partition, bucket->number, t->open->number,
+                                tn_work_at_stop(t, bucket), rc, err);
+    if (news && t->spec.compaction_failed) {
+        struct tn_err told = *err;
+        if (!strstr(told.text, bucket->dir)) {
+            (void)tn_err_in(&told, "compact %s", bucket->dir);
+        }
+        struct tn_compaction_failed failed = {bucket->dir, rc, told.text};
+        t->spec.compaction_failed(t->spec.user_data, &failed);
+    }
 }
 
 static tn_rc pick_append_unit(struct tn_table *t, struct tn_bucket *bucket, bool *picked,
@@ -151,23 +175,14 @@ static tn_rc pick_append_unit(struct tn_table *t, struct tn_bucket *bucket, bool
     return rc;
 }
 
-bool tn_work_pick(struct tn_table *table, struct tn_bucket *bucket)
+static tn_rc pick_keyed_unit(struct tn_table *table, struct tn_bucket *bucket, bool *picked,
+                             struct tn_err *err)
 {
-    if (!table->keyed) {
-        struct tn_err append_err = {0};
-        bool picked = false;
-        tn_rc append_rc = pick_append_unit(table, bucket, &picked, &append_err);
-        if (append_rc != TN_OK) {
-            tn_table_fail(table, append_rc, &append_err);
-        }
-        return append_rc == TN_OK && picked;
-    }
     struct tn_arena *scratch = table->env->arena;
     size_t mark = tn_arena_mark(scratch);
     uint32_t count = tn_levels_runs(bucket->levels, NULL, 0);
-    struct tn_err err = {0};
     void *runs;
-    tn_rc rc = tn_arena_need(scratch, (count + 1) * sizeof(struct tn_run), "runs", &runs, &err);
+    tn_rc rc = tn_arena_need(scratch, (count + 1) * sizeof(struct tn_run), "runs", &runs, err);
     struct unit unit = {0};
     if (rc == TN_OK) {
         (void)tn_levels_runs(bucket->levels, runs, count);
@@ -175,12 +190,38 @@ bool tn_work_pick(struct tn_table *table, struct tn_bucket *bucket)
     }
     tn_arena_reset(scratch, mark);
     if (rc == TN_OK && unit.count > 0) {
-        rc = plan_compaction(table, bucket, unit, &err);
+        rc = plan_compaction(table, bucket, unit, err);
+    }
+    *picked = rc == TN_OK && unit.count > 0;
+    return rc;
+}
+
+/* For want of memory the next try takes fewer runs. */
+static bool takes_fewer(struct tn_bucket *bucket, tn_rc rc)
+{
+    if (rc != TN_AGAIN || bucket->halved == HALVED_MAX) {
+        return false;
+    }
+    bucket->halved++;
+    return true;
+}
+
+bool tn_work_pick(struct tn_table *table, struct tn_bucket *bucket)
+{
+    struct tn_err err = {0};
+    bool picked = false;
+    tn_rc rc;
+    if (table->keyed) {
+        do {
+            rc = pick_keyed_unit(table, bucket, &picked, &err);
+        } while (takes_fewer(bucket, rc));
+    } else {
+        rc = pick_append_unit(table, bucket, &picked, &err);
     }
     if (rc != TN_OK) {
-        tn_table_fail(table, rc, &err);
+        compaction_failed(table, bucket, rc, &err);
     }
-    return rc == TN_OK && unit.count > 0;
+    return picked;
 }
 
 static tn_rc slice_execute(struct tn_task *task, void *context, struct tn_err *err)
@@ -201,14 +242,20 @@ static void slice_complete(struct tn_task *task, tn_rc rc)
         return;
     }
     struct tn_table *table = slice->table;
+    struct tn_bucket *bucket = slice->bucket;
     tn_work_abort_compaction(table);
     table->compact_due = true;
+    if (takes_fewer(bucket, rc)) {
+        return;
+    }
     /* A source may be gone: another writer dropped it, or its round was refused. Levels that are
-     * read again don't have it, unless it is the table that is damaged. */
-    if (rc == TN_CORRUPT && table->sources_gone++ < SOURCES_GONE_MAX) {
+     * read again don't have it, unless it is the table that is damaged: that is known then. */
+    bool known = tn_setback_of(&table->setbacks, bucket->partition, bucket->number);
+    if (rc == TN_CORRUPT && table->sources_gone++ < (known ? 1 : SOURCES_GONE_MAX)) {
         table->reload = true;
     } else {
-        tn_table_fail(table, rc, &task->err);
+        table->sources_gone = 0;
+        compaction_failed(table, bucket, rc, &task->err);
     }
 }
 
@@ -357,8 +404,9 @@ bool tn_work_apply(struct tn_table *table)
             tn_rc rc = tn_err_set(&err, TN_UNSUPPORTED, 0,
                                   "%s: a compaction's result does not fit the memory of a round",
                                   table->slice.compaction.spec.dir);
+            struct tn_bucket *bucket = table->slice.bucket;
             tn_work_abort_compaction(table);
-            tn_table_fail(table, rc, &err);
+            compaction_failed(table, bucket, rc, &err);
         }
         return false;
     }
@@ -371,6 +419,9 @@ bool tn_work_apply(struct tn_table *table)
         table->slice.bucket->last_full_ms = table->env->clock->vtable->now_ms(table->env->clock);
     }
     table->counts.compactions++;
+    table->slice.bucket->unproven = false;
+    tn_setback_forget(&table->setbacks, table->slice.bucket->partition,
+                      table->slice.bucket->number);
     table->sources_gone = 0;
     end_compaction(table);
     table->compact_due = true;

@@ -171,6 +171,7 @@ static void load_complete(struct tn_task *task, tn_rc rc)
     int64_t next = t->options.bucket > 0 ? tn_levels_max_sequence(bucket->levels) + 1 : 0;
     bucket->next_sequence = next > bucket->next_sequence ? next : bucket->next_sequence;
     bucket->state = TN_BUCKET_READY;
+    bucket->unproven = tn_work_at_stop(t, bucket);
     t->compact_due = true;
 }
 

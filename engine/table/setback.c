@@ -1,0 +1,78 @@
+#include "table/setback.h"
+
+#include "base/hash.h"
+
+enum { BACK_OFF_MAX = 6 }; /* 64 rounds */
+
+static uint64_t name_of(struct tn_bytes partition, int32_t bucket)
+{
+    return tn_hash_64(partition, (uint64_t)(uint32_t)bucket);
+}
+
+static struct tn_setback *find(struct tn_setbacks *setbacks, uint64_t name)
+{
+    for (uint32_t i = 0; i < setbacks->count; i++) {
+        if (setbacks->items[i].bucket == name) {
+            return &setbacks->items[i];
+        }
+    }
+    return NULL;
+}
+
+const struct tn_setback *tn_setback_of(const struct tn_setbacks *setbacks,
+                                       struct tn_bytes partition, int32_t bucket)
+{
+    uint64_t name = setbacks->count > 0 ? name_of(partition, bucket) : 0;
+    for (uint32_t i = 0; i < setbacks->count; i++) {
+        if (setbacks->items[i].bucket == name) {
+            return &setbacks->items[i];
+        }
+    }
+    return NULL;
+}
+
+/* A free place, or that of the one that would be tried again first. */
+static struct tn_setback *take(struct tn_setbacks *setbacks)
+{
+    if (setbacks->count < TN_SETBACKS_MAX) {
+        return &setbacks->items[setbacks->count++];
+    }
+    struct tn_setback *first = &setbacks->items[0];
+    for (uint32_t i = 1; i < setbacks->count; i++) {
+        if (setbacks->items[i].retry_round < first->retry_round) {
+            first = &setbacks->items[i];
+        }
+    }
+    setbacks->forgotten++;
+    setbacks->damage = setbacks->damage || first->rc == TN_CORRUPT;
+    return first;
+}
+
+bool tn_setback_note(struct tn_setbacks *setbacks, struct tn_bytes partition, int32_t bucket,
+                     int64_t round, bool at_stop, tn_rc rc, const struct tn_err *err)
+{
+    uint64_t name = name_of(partition, bucket);
+    struct tn_setback *setback = find(setbacks, name);
+    if (!setback) {
+        setback = take(setbacks);
+        *setback = (struct tn_setback){.bucket = name};
+    }
+    bool news = setback->rc != rc;
+    uint32_t shift = setback->failures < BACK_OFF_MAX ? setback->failures : BACK_OFF_MAX;
+    setback->rc = rc;
+    setback->failures++;
+    setback->retry_round = round + (1 << shift);
+    setback->at_stop = at_stop;
+    if (at_stop) {
+        setbacks->stop_reason = *err;
+    }
+    return news;
+}
+
+void tn_setback_forget(struct tn_setbacks *setbacks, struct tn_bytes partition, int32_t bucket)
+{
+    struct tn_setback *setback = find(setbacks, name_of(partition, bucket));
+    if (setback) {
+        *setback = setbacks->items[--setbacks->count];
+    }
+}
