@@ -112,9 +112,11 @@ def kill_minus_9_costs_nothing_that_was_reported(args):
 
 def kill_once(b, rows, path, seconds):
     process = b.start(path, "--input", "json", "--commit-every", "200")
-    time.sleep(seconds)
-    process.send_signal(signal.SIGKILL)
-    err = process.communicate()[1].decode()
+    try:
+        err = process.communicate(timeout=seconds)[1].decode()
+    except subprocess.TimeoutExpired:
+        process.kill()
+        err = process.communicate()[1].decode()
     need(process.returncode in (0, -signal.SIGKILL), "write: exit code %d: %s" % (process.returncode, err))
     reported = max([int(n) for _, n in COMMITTED.findall(err)], default=0)
     b.tarn.run("fsck", TABLE).ok("fsck after a kill")
@@ -215,15 +217,22 @@ def everything_stays_in_16_mib(args):
             need(peak <= 16 * 1024, "tarn %s: %d KiB" % (words[0], peak))
 
 
+def ended_within(process, seconds):
+    try:
+        process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
 def anonymous_kib(argv):
     """The largest RssAnon that was seen of a command that must end with 0."""
     with tempfile.TemporaryFile() as err:
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err)
         status, peak = Path("/proc/%d/status" % process.pid), 0
-        while process.poll() is None:
+        while not ended_within(process, 0.002):
             match = re.search(r"RssAnon:\s+(\d+)", status.read_text())
             peak = max(peak, int(match.group(1)) if match else 0)
-            time.sleep(0.002)
         err.seek(0)
         need(process.returncode == 0, "%s: exit code %d: %s" % (argv, process.returncode, err.read().decode()))
     return peak
