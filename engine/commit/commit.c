@@ -148,6 +148,48 @@ static tn_rc write_delta(struct draft *draft, struct tn_err *err)
     return rc;
 }
 
+static tn_rc write_told(struct draft *draft, const struct tn_entry *entries, uint32_t count,
+                        struct tn_err *err)
+{
+    struct tn_entry_writer *writer = &draft->entries;
+    tn_rc rc = tn_entry_writer_begin(writer, &draft->files, &draft->list, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    rc = add_all(writer, entries, count, err);
+    if (rc != TN_OK) {
+        tn_entry_writer_abort(writer);
+        return rc;
+    }
+    draft->next.changelog_record_count.value = writer->row_count;
+    return tn_entry_writer_finish(writer, err);
+}
+
+/* Snapshots without a changelog have no list for it. */
+static tn_rc write_changelog(struct draft *draft, struct tn_err *err)
+{
+    const struct tn_commit_spec *spec = draft->commit->spec;
+    uint32_t count = draft->compact ? spec->compact_changelog_count : spec->changelog_count;
+    int64_t size = 0;
+    draft->next.changelog_record_count = (struct tn_json_i64){0, true};
+    if (count == 0) {
+        return TN_OK;
+    }
+    tn_rc rc = tn_attempt_begin_list(&draft->files, &draft->list, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    rc = write_told(draft, draft->compact ? spec->compact_changelog : spec->changelog, count, err);
+    if (rc != TN_OK) {
+        tn_manifest_abort(&draft->list);
+        return rc;
+    }
+    rc = tn_attempt_finish_list(&draft->files, &draft->list, &draft->next.changelog_manifest_list,
+                                &size, err);
+    draft->next.changelog_manifest_list_size = (struct tn_json_i64){size, true};
+    return rc;
+}
+
 static tn_rc write_base(struct draft *draft, struct tn_err *err)
 {
     int64_t size = 0;
@@ -194,7 +236,6 @@ static void fill_next(struct draft *draft)
     next->total_record_count.value =
         (int64_t)((uint64_t)or_zero(previous->total_record_count).value +
                   (uint64_t)next->delta_record_count.value);
-    next->changelog_record_count = (struct tn_json_i64){0, true};
     next->watermark = later(spec->watermark, previous->watermark);
     next->statistics = next->schema_id == previous->schema_id ? previous->statistics : NULL;
     next->properties = spec->properties;
@@ -293,10 +334,10 @@ static tn_rc write_files(struct draft *draft, struct tn_err *err)
     if (rc == TN_OK) {
         rc = write_base(draft, err);
     }
-    if (rc != TN_OK) {
-        return rc;
+    if (rc == TN_OK) {
+        rc = write_delta(draft, err);
     }
-    return write_delta(draft, err);
+    return rc == TN_OK ? write_changelog(draft, err) : rc;
 }
 
 enum outcome { DONE, LOST, REFUSED, UNMERGED, FAILED };
@@ -485,7 +526,8 @@ tn_rc tn_commit(const struct tn_commit_spec *spec, struct tn_worker *worker,
     *result = (struct tn_commit_result){0};
     tn_rc rc = prepare(&commit, err);
     tn_arena_reset(&worker->arena, mark);
-    if (rc == TN_OK && (spec->added_count > 0 || spec->append_even_if_empty)) {
+    if (rc == TN_OK &&
+        (spec->added_count + spec->changelog_count > 0 || spec->append_even_if_empty)) {
         rc = commit_kind(&commit, false, err);
     }
     if (rc == TN_OK && spec->removed_count + spec->compacted_count > 0) {

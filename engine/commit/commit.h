@@ -37,11 +37,15 @@ struct tn_commit_spec {
     struct tn_json_i64 watermark;
     const struct tn_entry *added; /* APPEND: ADD entries */
     uint32_t added_count;
+    const struct tn_entry *changelog; /* APPEND: its changelog's files */
+    uint32_t changelog_count;
     bool append_even_if_empty;
     const struct tn_commit_removal *removed; /* COMPACT: written as DELETE, before the ADDs */
     uint32_t removed_count;
     const struct tn_entry *compacted; /* COMPACT: ADD entries */
     uint32_t compacted_count;
+    const struct tn_entry *compact_changelog; /* COMPACT: its changelog's files; only with others */
+    uint32_t compact_changelog_count;
     const char *const *sync; /* files and folders ('/') of the round that are not synced yet */
     uint32_t sync_count;
     bool skip_if_done; /* user + identifier found in a snapshot: nothing is committed, EXISTS */

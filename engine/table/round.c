@@ -17,9 +17,10 @@ static tn_rc full(const struct tn_round *round, struct tn_err *err)
                       (long long)round->number);
 }
 
-tn_rc tn_round_add(struct tn_round *round, struct tn_bytes partition, int32_t bucket,
-                   int32_t total_buckets, const struct tn_file_meta *meta,
-                   struct tn_level_file *file, bool compacted, struct tn_err *err)
+/* In front of a list, with a copy of `meta`. */
+static tn_rc add_entry(struct tn_round *round, struct tn_round_entry **list,
+                       struct tn_bytes partition, int32_t bucket, int32_t total_buckets,
+                       const struct tn_file_meta *meta, struct tn_err *err)
 {
     struct tn_round_entry *added = tn_arena_take(&round->arena, sizeof *added);
     bool ok = added != NULL;
@@ -32,11 +33,34 @@ tn_rc tn_round_add(struct tn_round *round, struct tn_bytes partition, int32_t bu
     if (rc != TN_OK) {
         return full(round, err);
     }
-    struct tn_round_entry **list = compacted ? &round->compacted : &round->added;
     added->next = *list;
     *list = added;
+    return TN_OK;
+}
+
+tn_rc tn_round_tell(struct tn_round *round, struct tn_bytes partition, int32_t bucket,
+                    int32_t total_buckets, const struct tn_file_meta *meta, bool compacted,
+                    struct tn_err *err)
+{
+    struct tn_round_entry **list = compacted ? &round->compact_changelog : &round->changelog;
+    tn_rc rc = add_entry(round, list, partition, bucket, total_buckets, meta, err);
+    if (rc == TN_OK) {
+        *(compacted ? &round->compact_changelog_count : &round->changelog_count) += 1;
+    }
+    return rc;
+}
+
+tn_rc tn_round_add(struct tn_round *round, struct tn_bytes partition, int32_t bucket,
+                   int32_t total_buckets, const struct tn_file_meta *meta,
+                   struct tn_level_file *file, bool compacted, struct tn_err *err)
+{
+    struct tn_round_entry **list = compacted ? &round->compacted : &round->added;
+    tn_rc rc = add_entry(round, list, partition, bucket, total_buckets, meta, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
     *(compacted ? &round->compacted_count : &round->added_count) += 1;
-    added->file = file;
+    (*list)->file = file;
     file->round = round->number;
     file->compacted = compacted;
     tn_level_file_hold(file);
@@ -76,14 +100,15 @@ bool tn_round_forget(struct tn_round *round, const struct tn_level_file *file)
     return false;
 }
 
-tn_rc tn_round_drop_compactions(struct tn_round *round, struct tn_heap *heap,
-                                tn_rc (*dir_of)(void *user, const struct tn_entry *entry,
-                                                const char **dir, struct tn_err *err),
-                                void *user, struct tn_err *err)
+typedef tn_rc dir_fn(void *user, const struct tn_entry *entry, const char **dir,
+                     struct tn_err *err);
+
+static tn_rc discard_list(struct tn_round *round, struct tn_round_entry **list,
+                          struct tn_heap *heap, dir_fn *dir_of, void *user, struct tn_err *err)
 {
     tn_rc rc = TN_OK;
-    while (rc == TN_OK && round->compacted) {
-        struct tn_round_entry *entry = round->compacted;
+    while (rc == TN_OK && *list) {
+        struct tn_round_entry *entry = *list;
         const char *dir;
         if (!entry->gone) {
             rc = dir_of(user, &entry->entry, &dir, err);
@@ -92,11 +117,26 @@ tn_rc tn_round_drop_compactions(struct tn_round *round, struct tn_heap *heap,
             }
         }
         if (rc == TN_OK) {
-            round->compacted = entry->next;
-            tn_level_file_drop(heap, entry->file);
+            *list = entry->next;
+            if (entry->file) {
+                tn_level_file_drop(heap, entry->file);
+            }
         }
     }
+    return rc;
+}
+
+tn_rc tn_round_drop_compactions(struct tn_round *round, struct tn_heap *heap,
+                                tn_rc (*dir_of)(void *user, const struct tn_entry *entry,
+                                                const char **dir, struct tn_err *err),
+                                void *user, struct tn_err *err)
+{
+    tn_rc rc = discard_list(round, &round->compacted, heap, dir_of, user, err);
+    if (rc == TN_OK) {
+        rc = discard_list(round, &round->compact_changelog, heap, dir_of, user, err);
+    }
     round->compacted_count = 0;
+    round->compact_changelog_count = 0;
     round->removed = NULL;
     round->removed_count = 0;
     return rc;

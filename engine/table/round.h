@@ -11,7 +11,7 @@
 
 struct tn_round_entry {
     struct tn_entry entry;
-    struct tn_level_file *file; /* one reference, until the round is done */
+    struct tn_level_file *file; /* one reference, until the round is done; NULL: of a changelog */
     bool gone;                  /* an intermediate compaction output that was compacted again */
     struct tn_round_entry *next;
 };
@@ -41,6 +41,8 @@ struct tn_round {
     struct tn_round_entry *added; /* newest first */
     struct tn_round_entry *compacted;
     struct tn_round_removal *removed;
+    struct tn_round_entry *changelog;         /* of what was added */
+    struct tn_round_entry *compact_changelog; /* of what compactions found */
     struct tn_round_position *positions;
     struct tn_round_garbage *garbage;
     bool unknown;         /* a commit of it failed at a point where it may have been published */
@@ -48,6 +50,8 @@ struct tn_round {
     uint32_t added_count;
     uint32_t compacted_count; /* less those that are gone */
     uint32_t removed_count;
+    uint32_t changelog_count;
+    uint32_t compact_changelog_count;
     uint64_t row_count; /* of the input, up to the cut */
 };
 
@@ -58,14 +62,19 @@ TN_MUST_USE tn_rc tn_round_add(struct tn_round *round, struct tn_bytes partition
                                int32_t total_buckets, const struct tn_file_meta *meta,
                                struct tn_level_file *file, bool compacted, struct tn_err *err);
 
+/* A changelog's file, of the APPEND part or (`compacted`) of the COMPACT part. */
+TN_MUST_USE tn_rc tn_round_tell(struct tn_round *round, struct tn_bytes partition, int32_t bucket,
+                                int32_t total_buckets, const struct tn_file_meta *meta,
+                                bool compacted, struct tn_err *err);
+
 /* The file leaves the table in this round. With `upgrade_level` >= 0 it comes back under that
  * level. */
 TN_MUST_USE tn_rc tn_round_remove(struct tn_round *round, struct tn_bytes partition, int32_t bucket,
                                   const struct tn_level_file *file, int32_t upgrade_level,
                                   struct tn_err *err);
 
-/* Takes back everything that compactions gave and took: their sources are live again, their outputs
- * become garbage. */
+/* Takes back everything that compactions gave, took and told: their sources are live again, their
+ * files become garbage. */
 TN_MUST_USE tn_rc tn_round_drop_compactions(struct tn_round *round, struct tn_heap *heap,
                                             tn_rc (*dir_of)(void *user,
                                                             const struct tn_entry *entry,
@@ -96,5 +105,6 @@ static inline bool tn_round_nearly_full(const struct tn_round *round)
 /* Whether a commit would say anything. */
 static inline bool tn_round_empty(const struct tn_round *round)
 {
-    return round->added_count == 0 && round->removed_count == 0 && round->compacted_count == 0;
+    return round->added_count == 0 && round->changelog_count == 0 && round->removed_count == 0 &&
+           round->compacted_count == 0;
 }

@@ -322,13 +322,16 @@ static void unlink_entry(struct tn_table *t, const struct tn_entry *entry)
 /* Files that no snapshot names go; where a commit's outcome is unknown they stay. */
 static void drop_round(struct tn_table *t, struct tn_round *round)
 {
-    struct tn_round_entry *lists[] = {round->added, round->compacted};
-    for (size_t i = 0; i < 2; i++) {
+    struct tn_round_entry *lists[] = {round->added, round->compacted, round->changelog,
+                                      round->compact_changelog};
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
         for (struct tn_round_entry *entry = lists[i]; entry; entry = entry->next) {
             if (!round->unknown) {
                 unlink_entry(t, &entry->entry);
             }
-            tn_level_file_drop(t->env->levels, entry->file);
+            if (entry->file) {
+                tn_level_file_drop(t->env->levels, entry->file);
+            }
         }
     }
     for (const struct tn_round_garbage *g = round->garbage; g; g = g->next) {

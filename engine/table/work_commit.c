@@ -121,15 +121,18 @@ static tn_rc sync_entries(const struct tn_table *t, const struct tn_round_entry 
 static tn_rc list_syncs(const struct tn_table *t, const struct tn_round *round,
                         struct tn_arena *arena, struct sync_list *sync, struct tn_err *err)
 {
-    sync->max = 2 * (round->added_count + round->compacted_count);
+    sync->max = 2 * (round->added_count + round->compacted_count + round->changelog_count +
+                     round->compact_changelog_count);
     void *memory;
     tn_rc rc = tn_arena_need(arena, (sync->max + 2) * sizeof(char *), "a commit's file names",
                              &memory, err);
     sync->paths = memory;
-    if (rc == TN_OK) {
-        rc = sync_entries(t, round->added, arena, sync, err);
+    const struct tn_round_entry *lists[] = {round->added, round->compacted, round->changelog,
+                                            round->compact_changelog};
+    for (size_t i = 0; rc == TN_OK && i < sizeof lists / sizeof lists[0]; i++) {
+        rc = sync_entries(t, lists[i], arena, sync, err);
     }
-    return rc == TN_OK ? sync_entries(t, round->compacted, arena, sync, err) : rc;
+    return rc;
 }
 
 static void remove_garbage(const struct tn_round *round, struct tn_io *io)
@@ -206,6 +209,8 @@ static tn_rc commit_round(struct tn_commit_task *commit, struct tn_worker *worke
                                   .added_count = round->added_count,
                                   .removed_count = round->removed_count,
                                   .compacted_count = round->compacted_count,
+                                  .changelog_count = round->changelog_count,
+                                  .compact_changelog_count = round->compact_changelog_count,
                                   .append_even_if_empty =
                                       round->positions_moved && round->added_count == 0,
                                   .skip_if_done = named,
@@ -217,6 +222,13 @@ static tn_rc commit_round(struct tn_commit_task *commit, struct tn_worker *worke
     }
     if (rc == TN_OK) {
         rc = list_entries(round->compacted, round->compacted_count, arena, &spec.compacted, err);
+    }
+    if (rc == TN_OK) {
+        rc = list_entries(round->changelog, round->changelog_count, arena, &spec.changelog, err);
+    }
+    if (rc == TN_OK) {
+        rc = list_entries(round->compact_changelog, round->compact_changelog_count, arena,
+                          &spec.compact_changelog, err);
     }
     if (rc == TN_OK) {
         rc = list_removals(round, arena, &spec.removed, err);
@@ -272,6 +284,13 @@ static void remove_entries(const struct tn_table *t, const struct tn_round_entry
     }
 }
 
+static void remove_compacted(const struct tn_table *t, const struct tn_round *round,
+                             struct tn_worker *worker)
+{
+    remove_entries(t, round->compacted, worker);
+    remove_entries(t, round->compact_changelog, worker);
+}
+
 static tn_rc commit_execute(struct tn_task *task, void *context, struct tn_err *err)
 {
     struct tn_commit_task *commit = (struct tn_commit_task *)task;
@@ -286,7 +305,8 @@ static tn_rc commit_execute(struct tn_task *task, void *context, struct tn_err *
     tn_arena_reset(&worker->arena, mark);
     if (rc == TN_EXISTS && commit->table->spec.user) { /* the named commit was made before */
         remove_entries(commit->table, commit->round->added, worker);
-        remove_entries(commit->table, commit->round->compacted, worker);
+        remove_entries(commit->table, commit->round->changelog, worker);
+        remove_compacted(commit->table, commit->round, worker);
         remove_garbage(commit->round, worker->io);
         commit->repeated = true;
         return TN_OK;
@@ -297,7 +317,7 @@ static tn_rc commit_execute(struct tn_task *task, void *context, struct tn_err *
     }
     if (rc == TN_OK) {
         if (commit->result.compact_refused) {
-            remove_entries(commit->table, commit->round->compacted, worker);
+            remove_compacted(commit->table, commit->round, worker);
         }
         after_commit(commit, worker);
         tn_arena_reset(&worker->arena, mark);
