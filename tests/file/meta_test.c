@@ -537,25 +537,33 @@ static void identity_is_of_some_members_only(void)
     setup_end(&s);
 }
 
+/* A random entry's bytes, and how to read them; until the next call. */
+static struct tn_bytes encoded_entry(struct setup *s, uint64_t *seed, struct tn_meta_plan *plan)
+{
+    static unsigned char memory[SETUP_FILE_MAX];
+    tn_rc rc = tn_entry_plan(tn_bytes_of(tn_entry_avro_schema), &s->arena, plan, &s->err);
+    CHECK_OK(rc, s->err);
+    struct tn_entry entry = random_entry(s, seed);
+    struct tn_buf buf;
+    tn_buf_init(&buf, memory, sizeof memory);
+    tn_entry_encode(&entry, &buf);
+    return tn_buf_bytes(&buf);
+}
+
 /* Each byte of a manifest is changed in turn, each length cut: an error or other values, no more.
  */
 static void changed_bytes_are_errors_and_no_more(void)
 {
-    static unsigned char memory[SETUP_FILE_MAX];
     static struct setup s;
     setup_begin(&s);
     struct tn_meta_plan plan;
-    tn_rc rc = tn_entry_plan(tn_bytes_of(tn_entry_avro_schema), &s.arena, &plan, &s.err);
-    CHECK_OK(rc, s.err);
     uint64_t seed = 3;
-    struct tn_entry entry = random_entry(&s, &seed);
-    struct tn_buf buf;
-    tn_buf_init(&buf, memory, sizeof memory);
-    tn_entry_encode(&entry, &buf);
+    struct tn_bytes bytes = encoded_entry(&s, &seed, &plan);
+    tn_rc rc = TN_OK;
     size_t mark = tn_arena_mark(&s.arena);
-    for (size_t size = 0; size < buf.size; size++) {
+    for (size_t size = 0; size < bytes.size; size++) {
         unsigned char *exact = malloc(size + 1); /* so that ASan sees a byte too far */
-        memcpy(exact, buf.data, size);
+        memcpy(exact, bytes.data, size);
         struct tn_avro_cursor c = {exact, exact + size, false};
         static struct tn_entry back;
         rc = tn_entry_decode(&plan, &c, &s.arena, &back, &s.err);
@@ -564,12 +572,12 @@ static void changed_bytes_are_errors_and_no_more(void)
         tn_arena_reset(&s.arena, mark);
     }
     for (size_t i = 0; i < 20000; i++) {
-        unsigned char *exact = malloc(buf.size);
-        memcpy(exact, buf.data, buf.size);
+        unsigned char *exact = malloc(bytes.size);
+        memcpy(exact, bytes.data, bytes.size);
         for (uint32_t k = random_below(&seed, 4); k < 4; k++) {
-            exact[random_below(&seed, (uint32_t)buf.size)] = (unsigned char)random_next(&seed);
+            exact[random_below(&seed, (uint32_t)bytes.size)] = (unsigned char)random_next(&seed);
         }
-        struct tn_avro_cursor c = {exact, exact + buf.size, false};
+        struct tn_avro_cursor c = {exact, exact + bytes.size, false};
         static struct tn_entry back;
         rc = tn_entry_decode(&plan, &c, &s.arena, &back, &s.err);
         CHECK(rc == TN_OK || rc == TN_CORRUPT || rc == TN_UNSUPPORTED);
@@ -581,23 +589,18 @@ static void changed_bytes_are_errors_and_no_more(void)
 
 static void a_full_arena_says_again(void)
 {
-    static unsigned char memory[SETUP_FILE_MAX];
     static struct setup s;
     setup_begin(&s);
     struct tn_meta_plan plan;
-    tn_rc rc = tn_entry_plan(tn_bytes_of(tn_entry_avro_schema), &s.arena, &plan, &s.err);
-    CHECK_OK(rc, s.err);
     uint64_t seed = 8;
-    struct tn_entry entry = random_entry(&s, &seed);
-    struct tn_buf buf;
-    tn_buf_init(&buf, memory, sizeof memory);
-    tn_entry_encode(&entry, &buf);
+    struct tn_bytes bytes = encoded_entry(&s, &seed, &plan);
+    tn_rc rc = TN_OK;
     size_t again = 0;
     for (size_t size = 0; again == 0 || rc != TN_OK; size += 16) {
         static unsigned char small_memory[4096];
         struct tn_arena small;
         static struct tn_entry back;
-        struct tn_avro_cursor c = {buf.data, buf.data + buf.size, false};
+        struct tn_avro_cursor c = {bytes.data, bytes.data + bytes.size, false};
         tn_arena_init(&small, small_memory, size);
         rc = tn_entry_decode(&plan, &c, &small, &back, &s.err);
         CHECK(rc == TN_OK || rc == TN_AGAIN);

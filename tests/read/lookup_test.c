@@ -3,6 +3,7 @@
 #include "read/lookup.h"
 
 #include "commit/live.h"
+#include "given.h"
 #include "table/bed.h"
 
 static struct bed_engine engine;
@@ -80,7 +81,7 @@ static void check_snapshots(const struct bed_scenario *s)
 
 static void a_lookup_finds_what_a_scan_would_say(void)
 {
-    uint64_t seed = getenv("SEED") ? strtoull(getenv("SEED"), NULL, 10) : 1;
+    uint64_t seed = given_number("SEED", 1);
     uint32_t tables = 0;
     for (uint64_t i = 0; tables < 15; i++) {
         static struct bed_scenario s;
@@ -364,8 +365,5 @@ static const struct test tests[] = {
 
 int main(int argc, char **argv)
 {
-    bed_engine_make(&engine);
-    int rc = run_tests(argc, argv, tests, COUNT(tests));
-    bed_engine_free(&engine);
-    return rc;
+    return bed_run_tests(argc, argv, tests, COUNT(tests), &engine, 1);
 }

@@ -252,6 +252,23 @@ static void a_scan_may_be_closed_at_any_row(void)
     bed_end(&bed);
 }
 
+/* A scan opens and comes to what is damaged, and names it. */
+static void ends_corrupt(const char *name)
+{
+    struct tn_err *err = &bed.s.err;
+    struct tn_scan_spec spec = spec_of();
+    tn_rc rc = open_scan(&spec);
+    CHECK_OK(rc, *err);
+    struct tn_kv kv;
+    while (rc == TN_OK) {
+        rc = tn_scan_next(&scan, &kv, err);
+    }
+    CHECK(rc == TN_CORRUPT);
+    CHECK(strstr(err->text, name) != NULL);
+    tn_scan_close(&scan);
+    CHECK(open_files() == 0);
+}
+
 /* A file that is missing is never taken for the end of the rows. */
 static void a_missing_file_is_corrupt(void)
 {
@@ -266,17 +283,7 @@ static void a_missing_file_is_corrupt(void)
                                                       bed.files[bed.file_count - 1]->name);
         tn_rc rc = s->worker.io->vtable->unlink(s->worker.io, path, &s->err);
         CHECK_OK(rc, s->err);
-        struct tn_scan_spec spec = spec_of();
-        rc = open_scan(&spec);
-        CHECK_OK(rc, s->err);
-        struct tn_kv kv;
-        while (rc == TN_OK) {
-            rc = tn_scan_next(&scan, &kv, &s->err);
-        }
-        CHECK(rc == TN_CORRUPT);
-        CHECK(strstr(s->err.text, path) != NULL);
-        tn_scan_close(&scan);
-        CHECK(open_files() == 0);
+        ends_corrupt(path);
         bed_end(&bed);
     }
 }
@@ -295,16 +302,7 @@ static void a_missing_schema_is_corrupt(void)
     rc = s->worker.io->vtable->unlink(s->worker.io, ROOT "/manifest/delta", &s->err);
     CHECK_OK(rc, s->err);
     write_manifests();
-    struct tn_scan_spec spec = spec_of();
-    rc = open_scan(&spec);
-    CHECK_OK(rc, s->err);
-    struct tn_kv kv;
-    while (rc == TN_OK) {
-        rc = tn_scan_next(&scan, &kv, &s->err);
-    }
-    CHECK(rc == TN_CORRUPT);
-    CHECK(strstr(s->err.text, "schema-3") != NULL);
-    tn_scan_close(&scan);
+    ends_corrupt("schema-3");
     bed_end(&bed);
 }
 

@@ -2,6 +2,7 @@
  * that were written; with an index of the blocks, one too small for them all, and none. */
 #include "read/state.h"
 
+#include "given.h"
 #include "levels/bed.h"
 
 static struct bed bed;
@@ -78,7 +79,7 @@ static uint64_t ask(struct tn_levels *levels, struct tn_block_indexes *indexes, 
 
 static void a_key_was_its_version_in_the_nearest_level(void)
 {
-    uint64_t seed = getenv("SEED") ? strtoull(getenv("SEED"), NULL, 10) : 1;
+    uint64_t seed = given_number("SEED", 1);
     for (int i = 0; i < 60; i++) {
         bed_make(&bed, 3, &seed);
         struct tn_levels *levels;

@@ -2,9 +2,7 @@
 
 #include <stdint.h>
 
-#include "base/heap.h"
-#include "check.h"
-#include "format/json.h"
+#include "schema/json_heap.h"
 
 enum { HEAP_SIZE = 1 << 20, ARENA_SIZE = 1 << 20 };
 
@@ -442,9 +440,5 @@ static const struct test tests[] = {
 
 int main(int argc, char **argv)
 {
-    static unsigned char heap_memory[HEAP_SIZE];
-    static struct tn_heap heap;
-    tn_heap_init(&heap, heap_memory, sizeof(heap_memory), false);
-    tn_json_use_heap(&heap);
-    return run_tests(argc, argv, tests, COUNT(tests));
+    return run_tests_on_heap(argc, argv, tests, COUNT(tests), HEAP_SIZE);
 }

@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "check.h"
 #include "format/binrow.h"
+#include "random.h"
 
 enum { COLUMNS_MAX = 20, ROW_SIZE_MAX = 512, ARENA_SIZE = 1 << 16 };
 
@@ -566,28 +567,14 @@ static void damaged_binary_rows_are_refused_or_harmless(void)
 
 static uint64_t state;
 
-/* xorshift64*, so that a failing seed can be run again. */
-static uint64_t draw(void)
-{
-    state ^= state >> 12;
-    state ^= state << 25;
-    state ^= state >> 27;
-    return state * UINT64_C(0x2545f4914f6cdd1d);
-}
-
-static uint32_t draw_below(uint32_t limit)
-{
-    return (uint32_t)(draw() >> 32) % limit;
-}
-
 static struct tn_type draw_type(void)
 {
-    struct tn_type type = {.kind = (enum tn_type_kind)draw_below(TN_TYPE_ARRAY),
-                           .nullable = draw_below(2),
+    struct tn_type type = {.kind = (enum tn_type_kind)random_below(&state, TN_TYPE_ARRAY),
+                           .nullable = random_below(&state, 2),
                            .length = TN_LENGTH_MAX};
     bool decimal = type.kind == TN_TYPE_DECIMAL;
-    type.precision = (uint8_t)(decimal ? 1 + draw_below(38) : draw_below(10));
-    type.scale = (uint8_t)(decimal ? draw_below(type.precision + 1U) : 0);
+    type.precision = (uint8_t)(decimal ? 1 + random_below(&state, 38) : random_below(&state, 10));
+    type.scale = (uint8_t)(decimal ? random_below(&state, type.precision + 1U) : 0);
     return type;
 }
 
@@ -596,24 +583,26 @@ static int64_t draw_integer(unsigned bits)
 {
     int64_t max = (int64_t)(UINT64_MAX >> 1 >> (64 - bits));
     const int64_t picks[] = {0, 1, -1, 2, max, -max - 1, max - 1, 100, -100};
-    return draw_below(4) == 0 ? (int64_t)draw() >> (64 - bits) : picks[draw_below(COUNT(picks))];
+    return random_below(&state, 4) == 0 ? (int64_t)random_next(&state) >> (64 - bits)
+                                        : picks[random_below(&state, COUNT(picks))];
 }
 
 static double draw_double(bool narrow)
 {
     static const double zero = 0.0;
     const double picks[] = {0.0, -0.0, 1.5, -1.5, 1 / zero, -1 / zero, zero / zero, -(zero / zero)};
-    double value = draw_below(2) ? (double)draw_integer(30) / 64 : picks[draw_below(COUNT(picks))];
+    double value = random_below(&state, 2) ? (double)draw_integer(30) / 64
+                                           : picks[random_below(&state, COUNT(picks))];
     return narrow ? (double)(float)value : value;
 }
 
 static struct tn_i128 draw_decimal(uint32_t precision)
 {
     struct tn_i128 value = tn_i128_of(0);
-    bool negative = draw_below(2);
-    uint32_t digits = draw_below(precision + 1);
+    bool negative = random_below(&state, 2);
+    uint32_t digits = random_below(&state, precision + 1);
     for (uint32_t i = 0; i < digits; i++) {
-        CHECK(tn_i128_push_digit(&value, draw_below(2) * 9, negative));
+        CHECK(tn_i128_push_digit(&value, random_below(&state, 2) * 9, negative));
     }
     return value;
 }
@@ -621,8 +610,8 @@ static struct tn_i128 draw_decimal(uint32_t precision)
 static struct tn_bytes draw_bytes(void)
 {
     static const unsigned char texts[] = "\0\0\0\1\0\2\0aabababcdefghijklmn\0\1\377\376\377ab\0ab";
-    uint32_t size = draw_below(12);
-    return (struct tn_bytes){texts + draw_below((uint32_t)sizeof texts - size), size};
+    uint32_t size = random_below(&state, 12);
+    return (struct tn_bytes){texts + random_below(&state, (uint32_t)sizeof texts - size), size};
 }
 
 static unsigned integer_bits(enum tn_type_kind kind)
@@ -636,21 +625,21 @@ static unsigned integer_bits(enum tn_type_kind kind)
 
 static struct tn_value draw_value(const struct tn_type *type)
 {
-    struct tn_value value = {.null = type->nullable && draw_below(4) == 0};
+    struct tn_value value = {.null = type->nullable && random_below(&state, 4) == 0};
     if (value.null) {
         return value;
     }
     if (integer_bits(type->kind)) {
         value.as.i64 = draw_integer(integer_bits(type->kind));
     } else if (type->kind == TN_TYPE_BOOLEAN) {
-        value.as.i64 = draw_below(2);
+        value.as.i64 = random_below(&state, 2);
     } else if (type->kind == TN_TYPE_FLOAT || type->kind == TN_TYPE_DOUBLE) {
         value.as.f64 = draw_double(type->kind == TN_TYPE_FLOAT);
     } else if (type->kind == TN_TYPE_DECIMAL) {
         value.as.i128 = draw_decimal(type->precision);
     } else if (type->kind == TN_TYPE_TIMESTAMP || type->kind == TN_TYPE_TIMESTAMP_LTZ) {
         value.as.i64 = draw_integer(50);
-        value.nanos = type->precision > 3 ? draw_below(3) * 499999 : 0;
+        value.nanos = type->precision > 3 ? random_below(&state, 3) * 499999 : 0;
     } else {
         value.as.bytes = draw_bytes();
     }
@@ -670,20 +659,21 @@ struct pair {
 
 static void draw_pair(struct pair *pair)
 {
-    pair->count = 1 + draw_below(COLUMNS_MAX);
+    pair->count = 1 + random_below(&state, COLUMNS_MAX);
     for (uint32_t i = 0; i < pair->count; i++) {
         pair->types[i] = draw_type();
         pair->values[0][i] = draw_value(&pair->types[i]);
-        pair->values[1][i] = draw_below(2) ? draw_value(&pair->types[i]) : pair->values[0][i];
+        pair->values[1][i] =
+            random_below(&state, 2) ? draw_value(&pair->types[i]) : pair->values[0][i];
     }
     pair->layout = make_layout(pair->types, pair->count);
     for (int i = 0; i < 2; i++) {
         memset(pair->data[i], 0xa5, sizeof pair->data[i]);
         pair->rows[i] = pack(&pair->layout, pair->values[i], pair->data[i]);
     }
-    pair->columns = (struct tn_columns){pair->index, 1 + draw_below(4)};
+    pair->columns = (struct tn_columns){pair->index, 1 + random_below(&state, 4)};
     for (uint32_t i = 0; i < pair->columns.count; i++) {
-        pair->index[i] = draw_below(pair->count);
+        pair->index[i] = random_below(&state, pair->count);
     }
 }
 

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "check.h"
+#include "random.h"
 
 enum { TEXT_SIZE_MAX = 256 };
 
@@ -15,20 +16,6 @@ enum { TEXT_SIZE_MAX = 256 };
     }
 
 static uint64_t state;
-
-/* xorshift64*, so that a failing seed can be run again. */
-static uint64_t draw(void)
-{
-    state ^= state >> 12;
-    state ^= state << 25;
-    state ^= state >> 27;
-    return state * UINT64_C(0x2545f4914f6cdd1d);
-}
-
-static uint32_t draw_below(uint32_t limit)
-{
-    return (uint32_t)(draw() >> 32) % limit;
-}
 
 /* ---- texts and their values ---- */
 
@@ -337,7 +324,7 @@ static void any_double_reads_back(void)
     for (int i = 0; i < 20000; i++) {
         unsigned char memory[64];
         struct tn_buf buf;
-        uint64_t bits = draw();
+        uint64_t bits = random_next(&state);
         double value = 0;
         double again = 0;
         memcpy(&value, &bits, sizeof value);
@@ -366,9 +353,10 @@ static void short_decimals_are_the_nearest(void)
     state = 32;
     for (int i = 0; i < 100000; i++) {
         char text[80];
-        uint64_t digits = draw() >> draw_below(64);
-        (void)snprintf(text, sizeof text, "%s%" PRIu64 "%se%d", draw_below(2) ? "-" : "", digits,
-                       draw_below(2) ? ".25" : "", (int)draw_below(80) - 40);
+        uint64_t digits = random_next(&state) >> random_below(&state, 64);
+        (void)snprintf(text, sizeof text, "%s%" PRIu64 "%se%d", random_below(&state, 2) ? "-" : "",
+                       digits, random_below(&state, 2) ? ".25" : "",
+                       (int)random_below(&state, 80) - 40);
         check_nearest(text);
     }
 }
@@ -379,12 +367,13 @@ static void middles_of_floats_are_not_rounded_twice(void)
     state = 36;
     for (int i = 0; i < 20000; i++) {
         char text[256];
-        double middle = ldexp((double)(draw() >> 40 << 1 | 1), -(int)draw_below(100));
+        double middle =
+            ldexp((double)(random_next(&state) >> 40 << 1 | 1), -(int)random_below(&state, 100));
         int length = snprintf(text, sizeof text, "%.150f", middle);
-        text[length - 1] = (char)('0' + draw_below(2));
+        text[length - 1] = (char)('0' + random_below(&state, 2));
         check_nearest(text);
         /* In so few digits that no library is asked: the nearest double is often the middle. */
-        middle = ldexp((double)(UINT64_C(1) << 24 | draw() >> 40 | 1), 101);
+        middle = ldexp((double)(UINT64_C(1) << 24 | random_next(&state) >> 40 | 1), 101);
         (void)snprintf(text, sizeof text, "%.0fe22", middle / 1e22);
         check_nearest(text);
     }
@@ -407,22 +396,22 @@ static void a_late_digit_breaks_a_tie(void)
 
 static struct tn_type draw_type(void)
 {
-    struct tn_type type = {.kind = (enum tn_type_kind)draw_below(TN_TYPE_ARRAY),
+    struct tn_type type = {.kind = (enum tn_type_kind)random_below(&state, TN_TYPE_ARRAY),
                            .nullable = true,
                            .length = TN_LENGTH_MAX};
     bool decimal = type.kind == TN_TYPE_DECIMAL;
-    type.precision = (uint8_t)(decimal ? 1 + draw_below(38) : draw_below(10));
-    type.scale = (uint8_t)(decimal ? draw_below(type.precision + 1U) : 0);
+    type.precision = (uint8_t)(decimal ? 1 + random_below(&state, 38) : random_below(&state, 10));
+    type.scale = (uint8_t)(decimal ? random_below(&state, type.precision + 1U) : 0);
     return type;
 }
 
 static struct tn_i128 draw_decimal(uint32_t precision)
 {
     struct tn_i128 value = tn_i128_of(0);
-    bool negative = draw_below(2);
-    uint32_t digits = draw_below(precision + 1);
+    bool negative = random_below(&state, 2);
+    uint32_t digits = random_below(&state, precision + 1);
     for (uint32_t i = 0; i < digits; i++) {
-        CHECK(tn_i128_push_digit(&value, draw_below(10), negative));
+        CHECK(tn_i128_push_digit(&value, random_below(&state, 10), negative));
     }
     CHECK(tn_i128_fits(value, precision));
     return value;
@@ -449,10 +438,11 @@ static void cut_time(const struct tn_type *type, struct tn_value *value)
 
 static struct tn_value draw_value(const struct tn_type *type, unsigned char *bytes)
 {
-    struct tn_value value = {.as.i64 = (int64_t)(draw() >> 1 >> draw_below(63))};
-    uint32_t size = draw_below(20);
+    struct tn_value value = {.as.i64 =
+                                 (int64_t)(random_next(&state) >> 1 >> random_below(&state, 63))};
+    uint32_t size = random_below(&state, 20);
     float narrow = 0;
-    uint32_t bits = (uint32_t)draw();
+    uint32_t bits = (uint32_t)random_next(&state);
     switch ((int)type->kind) {
     case TN_TYPE_BOOLEAN:
         value.as.i64 &= 1;
@@ -480,8 +470,8 @@ static struct tn_value draw_value(const struct tn_type *type, unsigned char *byt
         break;
     case TN_TYPE_TIMESTAMP:
     case TN_TYPE_TIMESTAMP_LTZ:
-        value.as.i64 = (draw_below(2) ? value.as.i64 : -value.as.i64) / 2;
-        value.nanos = draw_below(1000000);
+        value.as.i64 = (random_below(&state, 2) ? value.as.i64 : -value.as.i64) / 2;
+        value.nanos = random_below(&state, 1000000);
         cut_time(type, &value);
         break;
     case TN_TYPE_CHAR:
@@ -489,7 +479,8 @@ static struct tn_value draw_value(const struct tn_type *type, unsigned char *byt
     case TN_TYPE_BINARY:
     case TN_TYPE_VARBINARY:
         for (uint32_t i = 0; i < size; i++) {
-            bytes[i] = (unsigned char)(draw_below(256) & (tn_type_textual(type->kind) ? 127 : 255));
+            bytes[i] = (unsigned char)(random_below(&state, 256) &
+                                       (tn_type_textual(type->kind) ? 127 : 255));
         }
         value.as.bytes = (struct tn_bytes){bytes, size};
         break;
@@ -528,15 +519,16 @@ static void junk_is_read_or_refused(void)
         unsigned char junk[30];
         unsigned char memory[TEXT_SIZE_MAX];
         struct tn_type type = draw_type();
-        struct tn_bytes text = {junk, draw_below(sizeof junk)};
+        struct tn_bytes text = {junk, random_below(&state, sizeof junk)};
         struct tn_value value;
         struct tn_err err;
         struct tn_buf scratch;
         for (size_t at = 0; at < text.size; at++) {
-            junk[at] = (unsigned char)letters[draw_below(draw_below(2) ? 10 : sizeof letters - 1)];
+            junk[at] = (unsigned char)
+                letters[random_below(&state, random_below(&state, 2) ? 10 : sizeof letters - 1)];
         }
         tn_buf_init(&scratch, memory, sizeof memory);
-        enum tn_epoch epoch = (enum tn_epoch)draw_below(TN_EPOCH_NS + 1);
+        enum tn_epoch epoch = (enum tn_epoch)random_below(&state, TN_EPOCH_NS + 1);
         tn_rc rc = parse(&type, epoch, text, &scratch, &value, &err);
         CHECK(rc == TN_OK || (rc == TN_INVALID && err.text[0]));
     }
@@ -578,7 +570,8 @@ static void wide_integers_are_minimal_and_read_back(void)
     }
     state = 35;
     for (int i = 0; i < 10000; i++) {
-        struct tn_i128 value = {draw(), (int64_t)draw() >> draw_below(64)};
+        struct tn_i128 value = {random_next(&state),
+                                (int64_t)random_next(&state) >> random_below(&state, 64)};
         struct tn_i128 again;
         memset(bytes, value.high < 0 ? 0xff : 0, sizeof bytes);
         uint32_t size = tn_i128_to_be(value, bytes + 4);

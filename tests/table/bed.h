@@ -110,6 +110,21 @@ static __attribute__((unused, noinline)) void bed_engine_free(struct bed_engine 
     free(engine->memory);
 }
 
+/* run_tests, with the engines made before and freed behind. */
+static __attribute__((unused)) int bed_run_tests(int argc, char **argv, const struct test *tests,
+                                                 size_t test_count, struct bed_engine *engines,
+                                                 size_t engine_count)
+{
+    for (size_t i = 0; i < engine_count; i++) {
+        bed_engine_make(&engines[i]);
+    }
+    int code = run_tests(argc, argv, tests, test_count);
+    for (size_t i = 0; i < engine_count; i++) {
+        bed_engine_free(&engines[i]);
+    }
+    return code;
+}
+
 /* A process that starts: on this disk, with nothing in memory. `clock` NULL: the engine's own, with
  * the seed. */
 static __attribute__((unused, noinline)) void

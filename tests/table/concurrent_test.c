@@ -4,6 +4,7 @@
 #include "base/exec.h"
 
 #include "bed.h"
+#include "given.h"
 #include "temp.h"
 
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
@@ -15,12 +16,6 @@ enum { COMMITTERS = 2 };
 
 static struct bed_engine engines[COMMITTERS];
 static struct bed_scenario scenario;
-
-static uint64_t number_of(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text && *text ? strtoull(text, NULL, 10) : otherwise;
-}
 
 /* Row i is the committer's that i % 2 says; each row is a commit. */
 static void make_scenario(uint64_t seed, uint32_t commits, int32_t retained)
@@ -218,13 +213,13 @@ static void race(uint64_t seed, uint32_t commits, int32_t retained)
 
 static void a_thousand_commits_of_two_committers_are_there_once(void)
 {
-    race(number_of("SEED", 1) * 4 + 1, COMMITS, 1000000);
+    race(given_number("SEED", 1) * 4 + 1, COMMITS, 1000000);
 }
 
 /* Both expire what the other may be looking at. */
 static void two_committers_that_expire_leave_a_whole_table(void)
 {
-    race(number_of("SEED", 1), COMMITS / 5, 5);
+    race(given_number("SEED", 1), COMMITS / 5, 5);
 }
 
 static void the_second_one_is_told_who_has_the_table(void)
@@ -266,12 +261,5 @@ static const struct test tests[] = {
 
 int main(int argc, char **argv)
 {
-    for (size_t i = 0; i < COUNT(engines); i++) {
-        bed_engine_make(&engines[i]);
-    }
-    int code = run_tests(argc, argv, tests, COUNT(tests));
-    for (size_t i = 0; i < COUNT(engines); i++) {
-        bed_engine_free(&engines[i]);
-    }
-    return code;
+    return bed_run_tests(argc, argv, tests, COUNT(tests), engines, COUNT(engines));
 }

@@ -1,27 +1,14 @@
 /* The power goes before each call that changes the disk, in writing, commits, compaction, expiry
  * and recovery; what is left is opened, read and written on. */
 #include <math.h>
-#include <time.h>
 
 #include "bed.h"
+#include "given.h"
 
 enum { DEPTH_MAX = 2, ROUNDS_MAX = 7 };
 
 static struct bed_engine engines[DEPTH_MAX + 2];
 static struct bed_scenario scenario;
-
-static uint64_t number_of(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text && *text ? strtoull(text, NULL, 10) : otherwise;
-}
-
-static double seconds(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 /* ---- one run, all of its cuts ---- */
 
@@ -33,7 +20,7 @@ struct run {
     uint32_t seeds;       /* outcomes drawn a cut, beside the two ends */
     uint32_t deeper;      /* one of so many states is gone into */
     uint32_t every;       /* one of so many calls is cut */
-    double until;         /* seconds(); then no more states are looked at */
+    double until;         /* seconds_now(); then no more states are looked at */
     struct bed_told told; /* before this program started */
     uint64_t states;
     const char *problem;
@@ -115,7 +102,7 @@ static void look_at_kill(struct run *run, const struct sim_disk *disk)
 static void before_call(void *user, struct sim_disk *disk)
 {
     struct run *run = user;
-    if (run->problem || random_below(&run->random, run->every) != 0 || seconds() > run->until) {
+    if (run->problem || random_below(&run->random, run->every) != 0 || seconds_now() > run->until) {
         return;
     }
     look_at_cut(run, disk, SIM_SEED_NOTHING);
@@ -166,9 +153,10 @@ static void make_base(struct sim_disk *disk, uint64_t seed, uint32_t rounds)
  * disk, with several outcomes a cut. */
 static void every_cut_leaves_a_table_with_all_that_was_reported(void)
 {
-    uint64_t seed = number_of("SEED", 1);
-    uint64_t time = number_of("CUT_SECONDS", 40);
-    double until = time > 0 ? seconds() + (double)time : (double)INFINITY; /* 0: all of one table */
+    uint64_t seed = given_number("SEED", 1);
+    uint64_t time = given_number("CUT_SECONDS", 40);
+    double until =
+        time > 0 ? seconds_now() + (double)time : (double)INFINITY; /* 0: all of one table */
     uint64_t states = 0;
     uint64_t runs = 0;
     do {
@@ -193,7 +181,7 @@ static void every_cut_leaves_a_table_with_all_that_was_reported(void)
         }
         states += run.states;
         runs++;
-    } while (time > 0 && seconds() < until);
+    } while (time > 0 && seconds_now() < until);
     (void)printf("%" PRIu64 " tables, %" PRIu64 " states\n", runs, states);
 }
 
@@ -276,8 +264,8 @@ static bool notices(const struct sim_disk *base, uint64_t sync, uint64_t seed, u
 /* Leaves out each sync of some runs in turn: each time some cut must show that it is missing. */
 static void a_missing_sync_is_noticed(void)
 {
-    uint64_t seed = number_of("SEED", 1);
-    double until = seconds() + (double)number_of("CUT_SECONDS", 40) / 4;
+    uint64_t seed = given_number("SEED", 1);
+    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 4;
     uint64_t count = 0;
     do {
         struct sim_disk base;
@@ -286,7 +274,7 @@ static void a_missing_sync_is_noticed(void)
         make_base(&base, seed, 5);
         (void)notices(&base, 0, seed, &syncs, &excused);
         CHECK(syncs > 5);
-        for (uint64_t sync = 1; sync <= syncs && (count == 0 || seconds() < until); sync++) {
+        for (uint64_t sync = 1; sync <= syncs && (count == 0 || seconds_now() < until); sync++) {
             uint64_t ignored;
             bool noticed = notices(&base, sync, seed, &ignored, &excused);
             CHECK(noticed);
@@ -294,7 +282,7 @@ static void a_missing_sync_is_noticed(void)
         }
         sim_disk_deinit(&base);
         seed++;
-    } while (seconds() < until);
+    } while (seconds_now() < until);
     (void)printf("%" PRIu64 " syncs left out\n", count);
 }
 
@@ -329,7 +317,7 @@ static uint32_t count_compacted(const struct sim_disk *base, uint64_t seed)
 /* Where nothing expires each sync is missed, that of a COMPACT snapshot's name, too. */
 static void a_missing_sync_is_noticed_where_nothing_expires(void)
 {
-    uint64_t seed = number_of("SEED", 1);
+    uint64_t seed = given_number("SEED", 1);
     uint32_t compacted = 0;
     while (compacted == 0) {
         struct sim_disk base;
@@ -360,12 +348,5 @@ static const struct test tests[] = {
 
 int main(int argc, char **argv)
 {
-    for (size_t i = 0; i < COUNT(engines); i++) {
-        bed_engine_make(&engines[i]);
-    }
-    int code = run_tests(argc, argv, tests, COUNT(tests));
-    for (size_t i = 0; i < COUNT(engines); i++) {
-        bed_engine_free(&engines[i]);
-    }
-    return code;
+    return bed_run_tests(argc, argv, tests, COUNT(tests), engines, COUNT(engines));
 }

@@ -1,28 +1,15 @@
 /* Every call of a writing program fails once, before or after it has done its work, and the disk
  * fills up at many sizes. What was acknowledged stays, also through a power cut later; the program
  * goes on where it can, and another one where it can't. */
-#include <time.h>
 
 #include "bed.h"
+#include "given.h"
 
 enum { PROGRAM, READER, ENGINES };
 
 static struct bed_engine engines[ENGINES];
 static struct bed_scenario scenario;
 static struct sim_disk base; /* with the table, before any row */
-
-static uint64_t number_of(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text && *text ? strtoull(text, NULL, 10) : otherwise;
-}
-
-static double seconds(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 static void make_base(uint64_t seed, uint32_t rounds)
 {
@@ -137,21 +124,21 @@ static void fail_one(const struct fault *fault, uint64_t call)
 
 static void a_call_that_fails_loses_nothing(void)
 {
-    uint64_t seed = number_of("SEED", 1);
-    double until = seconds() + (double)number_of("CUT_SECONDS", 40) / 4;
+    uint64_t seed = given_number("SEED", 1);
+    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 4;
     uint64_t faults_made = 0;
     do {
         uint64_t random = seed;
         make_base(seed, 4 + (uint32_t)(seed % 4));
         uint64_t calls = calls_of_a_run();
-        for (uint64_t call = 1; call <= calls && (faults_made == 0 || seconds() < until);
+        for (uint64_t call = 1; call <= calls && (faults_made == 0 || seconds_now() < until);
              call += 1 + random_below(&random, 3)) {
             fail_one(&faults[random_below(&random, COUNT(faults))], call);
             faults_made++;
         }
         sim_disk_deinit(&base);
         seed++;
-    } while (seconds() < until);
+    } while (seconds_now() < until);
     (void)printf("%" PRIu64 " faults\n", faults_made);
 }
 
@@ -193,8 +180,8 @@ static uint64_t bytes_of_a_run(void)
 
 static void a_full_disk_keeps_what_it_has_and_works_again_with_room(void)
 {
-    uint64_t seed = number_of("SEED", 1);
-    double until = seconds() + (double)number_of("CUT_SECONDS", 40) / 8;
+    uint64_t seed = given_number("SEED", 1);
+    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 8;
     uint64_t sizes = 0;
     do {
         uint64_t random = seed;
@@ -202,14 +189,14 @@ static void a_full_disk_keeps_what_it_has_and_works_again_with_room(void)
         uint64_t used = sim_disk_used(&base);
         uint64_t most = used + bytes_of_a_run();
         uint32_t step = 1 + (uint32_t)(most - used) / 50;
-        for (uint64_t size = used; size <= most && (sizes == 0 || seconds() < until);
+        for (uint64_t size = used; size <= most && (sizes == 0 || seconds_now() < until);
              size += 1 + random_below(&random, step)) {
             fill_up(size, random_below(&random, 2) == 0);
             sizes++;
         }
         sim_disk_deinit(&base);
         seed++;
-    } while (seconds() < until);
+    } while (seconds_now() < until);
     (void)printf("%" PRIu64 " sizes\n", sizes);
 }
 
@@ -220,12 +207,5 @@ static const struct test tests[] = {
 
 int main(int argc, char **argv)
 {
-    for (size_t i = 0; i < ENGINES; i++) {
-        bed_engine_make(&engines[i]);
-    }
-    int code = run_tests(argc, argv, tests, COUNT(tests));
-    for (size_t i = 0; i < ENGINES; i++) {
-        bed_engine_free(&engines[i]);
-    }
-    return code;
+    return bed_run_tests(argc, argv, tests, COUNT(tests), engines, ENGINES);
 }

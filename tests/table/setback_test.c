@@ -217,8 +217,5 @@ static const struct test tests[] = {
 
 int main(int argc, char **argv)
 {
-    bed_engine_make(&engine);
-    int code = run_tests(argc, argv, tests, COUNT(tests));
-    bed_engine_free(&engine);
-    return code;
+    return bed_run_tests(argc, argv, tests, COUNT(tests), &engine, 1);
 }

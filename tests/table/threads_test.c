@@ -3,6 +3,7 @@
 #include "base/exec.h"
 
 #include "bed.h"
+#include "given.h"
 #include "temp.h"
 
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
@@ -14,12 +15,6 @@ enum { ROUNDS = 12 };
 
 static struct bed_engine engine;
 static struct bed_scenario scenario;
-
-static uint64_t number_of(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text && *text ? strtoull(text, NULL, 10) : otherwise;
-}
 
 static void write_and_read(struct tn_io *io, uint64_t seed)
 {
@@ -42,7 +37,7 @@ static void write_and_read(struct tn_io *io, uint64_t seed)
 
 static void tables_written_with_threads_are_as_the_model_says(void)
 {
-    uint64_t first = number_of("SEED", 1);
+    uint64_t first = given_number("SEED", 1);
     for (uint64_t seed = first; seed < first + TABLES; seed++) {
         char root[TEMP_SIZE];
         struct tn_io_posix posix;
@@ -61,8 +56,5 @@ static const struct test tests[] = {
 
 int main(int argc, char **argv)
 {
-    bed_engine_make(&engine);
-    int code = run_tests(argc, argv, tests, COUNT(tests));
-    bed_engine_free(&engine);
-    return code;
+    return bed_run_tests(argc, argv, tests, COUNT(tests), &engine, 1);
 }
