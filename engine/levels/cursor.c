@@ -125,7 +125,7 @@ static tn_rc make_runs(struct tn_cursor *c, struct tn_level_file *const *files, 
 static tn_rc share_arena(struct tn_cursor *c, struct tn_err *err)
 {
     struct tn_arena *arena = &c->worker->arena;
-    size_t merge_size = (c->run_count + 1) * (sizeof(struct tn_merge_source) + 64) + 1024;
+    size_t merge_size = tn_merge_size(c->run_count) + 1024;
     size_t left = tn_arena_free(arena);
     size_t part = left > merge_size ? ((left - merge_size) / c->run_count) & ~(size_t)63 : 0;
     if (part < RUN_ARENA_MIN) {
@@ -152,7 +152,8 @@ static tn_rc start_merge(struct tn_cursor *c, const struct tn_run_position *posi
         }
     }
     if (rc == TN_OK) {
-        rc = tn_merge_init(&c->merge, c->spec.order, iters, c->run_count, &c->worker->arena, err);
+        rc = tn_merge_init(&c->merge, c->spec.order, TN_MERGE_GROUPS, iters, c->run_count,
+                           &c->worker->arena, err);
     }
     tn_fold_init(&c->fold, &c->merge, c->spec.ignore_delete, c->spec.drop_deletes);
     return rc;

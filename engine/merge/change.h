@@ -25,7 +25,8 @@ struct tn_change {
     struct tn_change_sink *sink;
 };
 
-/* Tells what became of one key. `was`, `is`: NULL for no row. Rows go to the sink as they are, with
- * the kind set and the sequence number of `is` (a -D of a row that is gone: that of `was`). */
+/* Tells what became of one key. `was`, `is`: NULL for no row. Rows go to the sink with the kind set
+ * and their own sequence number. Equal is as Java's == has it: NULLs are equal, NaN is not, and
+ * 0.0 is -0.0. */
 TN_MUST_USE tn_rc tn_change_tell(const struct tn_change *change, const struct tn_kv *was,
                                  const struct tn_kv *is, struct tn_err *err);

@@ -1,5 +1,8 @@
 #include "merge/merge.h"
 
+#include <stdalign.h>
+#include <stddef.h>
+
 #include "base/check.h"
 
 int tn_kv_compare_sequence_fields(const struct tn_order *order, struct tn_row a, struct tn_row b)
@@ -40,9 +43,18 @@ bool tn_kv_newer(const struct tn_order *order, const struct tn_kv *a, const stru
     return a->level < b->level;
 }
 
-static int compare_heads(const struct tn_merge *merge, uint32_t a, uint32_t b)
+static int compare_keys(const struct tn_merge *merge, uint32_t a, uint32_t b)
 {
     return tn_kv_compare(merge->order, &merge->sources[a].kv, &merge->sources[b].kv);
+}
+
+static int compare_heads(const struct tn_merge *merge, uint32_t a, uint32_t b)
+{
+    int c = compare_keys(merge, a, b);
+    if (c != 0 || merge->mode == TN_MERGE_GROUPS) {
+        return c;
+    }
+    return tn_kv_newer(merge->order, &merge->sources[b].kv, &merge->sources[a].kv) ? -1 : 1;
 }
 
 static void sift_down(struct tn_merge *merge, uint32_t at)
@@ -81,24 +93,33 @@ static tn_rc advance(struct tn_merge *merge, uint32_t source, bool *ended, struc
     return rc == TN_ABSENT ? TN_OK : rc;
 }
 
+/* The place of an ended source is taken by the heap's last. */
+static inline tn_rc advance_at(struct tn_merge *merge, uint32_t at, struct tn_err *err)
+{
+    bool ended;
+    tn_rc rc = advance(merge, merge->heap[at], &ended, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    if (ended) {
+        merge->heap_count--;
+        merge->heap[at] = merge->heap[merge->heap_count];
+    }
+    if (at < merge->heap_count) {
+        sift_down(merge, at);
+    }
+    return TN_OK;
+}
+
 /* Moves the group's sources on, from the last place in the heap to the first, so that below each
  * one the heap is whole; an ended source's place is taken by the heap's last, which is either
  * outside the group or moved on already. */
 static tn_rc advance_group(struct tn_merge *merge, struct tn_err *err)
 {
     for (uint32_t i = merge->group_count; i > 0; i--) {
-        uint32_t at = merge->places[i - 1];
-        bool ended;
-        tn_rc rc = advance(merge, merge->heap[at], &ended, err);
+        tn_rc rc = advance_at(merge, merge->places[i - 1], err);
         if (rc != TN_OK) {
             return rc;
-        }
-        if (ended) {
-            merge->heap_count--;
-            merge->heap[at] = merge->heap[merge->heap_count];
-        }
-        if (at < merge->heap_count) {
-            sift_down(merge, at);
         }
     }
     return TN_OK;
@@ -114,11 +135,17 @@ static void find_group(struct tn_merge *merge)
         merge->group[i] = &merge->sources[merge->heap[at]].kv;
         for (uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < merge->heap_count;
              child++) {
-            if (compare_heads(merge, merge->heap[child], merge->heap[0]) == 0) {
+            if (compare_keys(merge, merge->heap[child], merge->heap[0]) == 0) {
                 merge->places[merge->group_count++] = child;
             }
         }
     }
+}
+
+size_t tn_merge_size(uint32_t count)
+{
+    size_t source = sizeof(struct tn_merge_source) + sizeof(void *) + 2 * sizeof(uint32_t);
+    return ((size_t)count + 1) * source + 2 * alignof(max_align_t);
 }
 
 static tn_rc take_memory(struct tn_merge *merge, uint32_t count, struct tn_arena *arena,
@@ -142,11 +169,11 @@ static tn_rc take_memory(struct tn_merge *merge, uint32_t count, struct tn_arena
     return TN_OK;
 }
 
-tn_rc tn_merge_init(struct tn_merge *merge, const struct tn_order *order,
+tn_rc tn_merge_init(struct tn_merge *merge, const struct tn_order *order, enum tn_merge_mode mode,
                     struct tn_iter *const *iters, uint32_t count, struct tn_arena *arena,
                     struct tn_err *err)
 {
-    *merge = (struct tn_merge){.order = order};
+    *merge = (struct tn_merge){.order = order, .mode = mode};
     tn_rc rc = take_memory(merge, count, arena, err);
     for (uint32_t i = 0; rc == TN_OK && i < count; i++) {
         merge->sources[i].iter = iters[i];
@@ -183,4 +210,22 @@ tn_rc tn_merge_next(struct tn_merge *merge, const struct tn_kv *const **group, u
     *group = merge->group;
     *count = merge->group_count;
     return TN_OK;
+}
+
+tn_rc tn_merge_step(struct tn_merge *merge, struct tn_err *err)
+{
+    TN_CHECK(merge->mode == TN_MERGE_VERSIONS && merge->heap_count > 0);
+    return advance_at(merge, 0, err);
+}
+
+int32_t tn_merge_level(struct tn_merge *merge)
+{
+    int32_t level = INT32_MAX;
+    find_group(merge);
+    for (uint32_t i = 0; i < merge->group_count; i++) {
+        int32_t own = merge->group[i]->level;
+        level = own > 0 && own < level ? own : level;
+    }
+    merge->group_count = 0; /* nothing is to be moved on */
+    return level;
 }

@@ -26,11 +26,12 @@ static uint32_t log2_of(uint32_t value)
 }
 
 void tn_memtable_init(struct tn_memtable *memtable, struct tn_pool *pool,
-                      const struct tn_order *order)
+                      const struct tn_order *order, enum tn_memtable_keeps keeps)
 {
     *memtable = (struct tn_memtable){
         .pool = pool,
         .order = order,
+        .keeps = keeps,
         .index_shift = log2_of(pool->block_size / (uint32_t)sizeof(struct tn_memtable_entry)),
         .hash_shift = log2_of(pool->block_size / (uint32_t)sizeof(uint32_t)),
         .min_sequence = INT64_MAX,
@@ -214,8 +215,8 @@ static tn_rc full(struct tn_err *err)
 static tn_rc put_new(struct tn_memtable *m, uint64_t prefix, uint32_t hash, struct tn_row row,
                      enum tn_row_kind kind, int64_t sequence, struct tn_err *err)
 {
-    bool keyed = m->order->keys.count > 0;
-    if (!index_has_room(m) || (keyed && !hash_has_room(m))) {
+    bool hashed = m->order->keys.count > 0 && m->keeps == TN_MEMTABLE_NEWEST;
+    if (!index_has_room(m) || (hashed && !hash_has_room(m))) {
         return full(err);
     }
     struct entry_row *head = take_row(m, row.size);
@@ -224,7 +225,7 @@ static tn_rc put_new(struct tn_memtable *m, uint64_t prefix, uint32_t hash, stru
     }
     store_row(head, row, kind, sequence);
     *entry_at(m, m->count) = (struct tn_memtable_entry){prefix, where_of(m, head), hash};
-    if (keyed) {
+    if (hashed) {
         hash_insert(m, m->count);
     }
     m->count++;
@@ -264,6 +265,9 @@ tn_rc tn_memtable_put(struct tn_memtable *memtable, struct tn_row row, enum tn_r
     tn_rc rc;
     if (order->keys.count == 0) {
         rc = put_new(memtable, 0, 0, row, kind, sequence, err);
+    } else if (memtable->keeps == TN_MEMTABLE_ALL) {
+        uint64_t prefix = tn_row_prefix(order->layout, order->keys, row);
+        rc = put_new(memtable, prefix, 0, row, kind, sequence, err);
     } else {
         uint64_t prefix = tn_row_prefix(order->layout, order->keys, row);
         uint64_t wide = tn_row_hash(order->layout, order->keys, row);
@@ -309,7 +313,7 @@ void tn_memtable_drop(struct tn_memtable *memtable)
         memcpy(&memtable->row_pages, page, sizeof memtable->row_pages);
         tn_pool_give(memtable->pool, page);
     }
-    tn_memtable_init(memtable, memtable->pool, memtable->order);
+    tn_memtable_init(memtable, memtable->pool, memtable->order, memtable->keeps);
 }
 
 /* ---- sort ----
@@ -332,6 +336,14 @@ struct part {
     uint32_t shift; /* of the byte that it was dealt out by */
 };
 
+/* Of two versions of one key. */
+static bool older(const struct tn_memtable *m, const struct tn_memtable_entry *a,
+                  const struct tn_memtable_entry *b)
+{
+    int c = tn_kv_compare_sequence_fields(m->order, row_of(m, a), row_of(m, b));
+    return c != 0 ? c < 0 : row_head(m, a)->sequence < row_head(m, b)->sequence;
+}
+
 static bool before(const struct tn_memtable *m, const struct tn_memtable_entry *a,
                    const struct tn_memtable_entry *b)
 {
@@ -339,8 +351,11 @@ static bool before(const struct tn_memtable *m, const struct tn_memtable_entry *
         return a->prefix < b->prefix;
     }
     const struct tn_order *order = m->order;
-    return !order->prefix_decides &&
-           tn_row_compare(order->layout, order->keys, row_of(m, a), row_of(m, b)) < 0;
+    int c = 0;
+    if (!order->prefix_decides) {
+        c = tn_row_compare(order->layout, order->keys, row_of(m, a), row_of(m, b));
+    }
+    return c != 0 ? c < 0 : m->keeps == TN_MEMTABLE_ALL && older(m, a, b);
 }
 
 static void insertion_sort(struct tn_memtable *m, uint32_t low, uint32_t high)

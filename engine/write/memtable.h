@@ -4,12 +4,14 @@
  *     hash pages    4 bytes a slot: the row's number in the index    (given back when frozen)
  *     row pages     sequence number, kind, packed row
  *
- * A keyed memtable holds a key once: a newer version takes the older one's place (in place where it
- * fits, and a place never shrinks), so hot keys cost no more pages. Without keys (append tables)
- * rows stay in arrival order. One memtable is written by one thread, then frozen; a frozen one is
- * only read. Pages belong to it until tn_memtable_drop.
+ * TN_MEMTABLE_NEWEST holds a key once: a newer version takes the older one's place (in place where
+ * it fits, and a place never shrinks), so hot keys cost no more pages. TN_MEMTABLE_ALL holds every
+ * version, for engines that need them all and for changelogs; there are no hash pages, and sorted
+ * it yields a key's versions oldest first: by sequence fields, then sequence number. Without keys
+ * (append tables) rows stay in arrival order, whatever it keeps. One memtable is written by one
+ * thread, then frozen; a frozen one is only read. Pages belong to it until tn_memtable_drop.
  *
- * Costs about 60 ns for a new key, 30 ns for one that is there.
+ * Costs about 60 ns for a new key, 30 ns for one that is there, 20 ns where every version is kept.
  */
 #pragma once
 
@@ -17,6 +19,8 @@
 #include "merge/merge.h"
 
 enum { TN_MEMTABLE_PAGES_MAX = 64 }; /* index and hash pages; 64 KiB pages: 262,144 rows */
+
+enum tn_memtable_keeps { TN_MEMTABLE_NEWEST, TN_MEMTABLE_ALL };
 
 struct tn_memtable_entry {
     uint64_t prefix;
@@ -27,6 +31,7 @@ struct tn_memtable_entry {
 struct tn_memtable {
     struct tn_pool *pool;
     const struct tn_order *order;
+    enum tn_memtable_keeps keeps;
     struct tn_memtable_entry *index_pages[TN_MEMTABLE_PAGES_MAX];
     uint32_t *hash_pages[TN_MEMTABLE_PAGES_MAX];
     unsigned char *row_pages; /* the newest; each begins with a pointer to the one before */
@@ -45,7 +50,7 @@ struct tn_memtable {
 };
 
 void tn_memtable_init(struct tn_memtable *memtable, struct tn_pool *pool,
-                      const struct tn_order *order);
+                      const struct tn_order *order, enum tn_memtable_keeps keeps);
 
 /* Adds a row, which is copied. AGAIN when the pool (or this memtable) is full: nothing was changed.
  * INVALID when the row can never fit: more than an eighth of the pool. */
@@ -55,7 +60,8 @@ TN_MUST_USE tn_rc tn_memtable_put(struct tn_memtable *memtable, struct tn_row ro
 /* Gives the hash pages back. From now on nobody writes. */
 void tn_memtable_freeze(struct tn_memtable *memtable);
 
-/* Sorts a frozen memtable; heavy, so a task does it. About 60 ns a row, whatever their order. */
+/* Sorts a frozen memtable; heavy, so a task does it. About 60 ns a row, whatever their order; 200
+ * ns where each key has hundreds of versions. */
 void tn_memtable_sort(struct tn_memtable *memtable);
 
 /* Gives all pages back. */

@@ -192,10 +192,10 @@ static void run_merge(struct bed *bed, uint32_t settle_every)
 {
     struct tn_merge merge;
     size_t mark = tn_arena_mark(&bed->arena);
-    tn_rc rc =
-        tn_merge_init(&merge, &bed->order, bed->iters, bed->source_count, &bed->arena, &bed->err);
+    tn_rc rc = tn_merge_init(&merge, &bed->order, TN_MERGE_GROUPS, bed->iters, bed->source_count,
+                             &bed->arena, &bed->err);
     CHECK_OK(rc, bed->err);
-    CHECK(tn_arena_mark(&bed->arena) - mark <= 100 * (bed->source_count + 1) + 64);
+    CHECK(tn_arena_mark(&bed->arena) - mark <= tn_merge_size(bed->source_count));
     uint32_t at = 0;
     for (uint32_t groups = 1;; groups++) {
         const struct tn_kv *const *group;
@@ -223,8 +223,8 @@ static void run_merge(struct bed *bed, uint32_t settle_every)
                 list->at -= holds;
             }
             tn_arena_reset(&bed->arena, mark);
-            rc = tn_merge_init(&merge, &bed->order, bed->iters, bed->source_count, &bed->arena,
-                               &bed->err);
+            rc = tn_merge_init(&merge, &bed->order, TN_MERGE_GROUPS, bed->iters, bed->source_count,
+                               &bed->arena, &bed->err);
             CHECK_OK(rc, bed->err);
         }
     }
@@ -275,7 +275,8 @@ static void a_source_that_goes_back_is_corrupt(void)
         bed.iters[s] = &bed.lists[s].iter;
     }
     struct tn_merge merge;
-    tn_rc rc = tn_merge_init(&merge, &bed.order, bed.iters, 2, &bed.arena, &bed.err);
+    tn_rc rc =
+        tn_merge_init(&merge, &bed.order, TN_MERGE_GROUPS, bed.iters, 2, &bed.arena, &bed.err);
     CHECK_OK(rc, bed.err);
     const struct tn_kv *const *group;
     uint32_t count;
@@ -301,8 +302,8 @@ static void an_error_of_a_source_is_passed_on(void)
             struct tn_merge merge;
             const struct tn_kv *const *group;
             uint32_t count;
-            tn_rc rc = tn_merge_init(&merge, &bed.order, bed.iters, bed.source_count, &bed.arena,
-                                     &bed.err);
+            tn_rc rc = tn_merge_init(&merge, &bed.order, TN_MERGE_GROUPS, bed.iters,
+                                     bed.source_count, &bed.arena, &bed.err);
             while (rc == TN_OK) {
                 rc = tn_merge_next(&merge, &group, &count, &bed.err);
             }
@@ -324,9 +325,96 @@ static void a_merge_without_memory_is_refused(void)
         fill_random(&bed, &seed);
     } while (bed.source_count < 2);
     struct tn_merge merge;
-    tn_rc rc = tn_merge_init(&merge, &bed.order, bed.iters, bed.source_count, &small, &bed.err);
+    tn_rc rc = tn_merge_init(&merge, &bed.order, TN_MERGE_GROUPS, bed.iters, bed.source_count,
+                             &small, &bed.err);
     CHECK(rc == TN_AGAIN);
     bed_end(&bed);
+}
+
+/* ---- version by version ---- */
+
+static int compare_full(const void *a, const void *b)
+{
+    int c = compare(a, b);
+    return c != 0 ? c : tn_kv_newer(&sorted->order, b, a) ? -1 : 1;
+}
+
+/* Sources of level 0 hold a key any number of times, deeper ones once; sequence numbers repeat
+ * nowhere. */
+static void fill_repeated(struct bed *bed, uint64_t *seed)
+{
+    bed->source_count = random_below(seed, SOURCES_MAX + 1);
+    bed->all = tn_arena_take(&bed->arena, SOURCES_MAX * ROWS_MAX * sizeof *bed->all);
+    bed->all_count = 0;
+    CHECK(bed->all);
+    uint32_t step = 1 + random_below(seed, 5);
+    for (uint32_t s = 0; s < bed->source_count; s++) {
+        uint32_t count = random_below(seed, ROWS_MAX / 4);
+        uint32_t from = bed->all_count;
+        int32_t level = s < 4 ? (int32_t)s : 0;
+        int64_t id = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            id += (level > 0) + random_below(seed, step);
+            bed->all[bed->all_count] = make_row(bed, id, (int64_t)random_below(seed, 4) - 1,
+                                                (int64_t)random_below(seed, 3) - 1,
+                                                (int64_t)(bed->all_count * 7919 % 4801),
+                                                (enum tn_row_kind)random_below(seed, 4), level);
+            bed->all_count++;
+        }
+        sorted = bed;
+        qsort(bed->all + from, count, sizeof *bed->all, compare_full);
+        struct tn_kv *own = tn_arena_take(&bed->arena, count * sizeof *own + 1);
+        CHECK(own);
+        memcpy(own, bed->all + from, count * sizeof *own);
+        bed->lists[s] = (struct list){
+            .iter = {&list_vtable}, .rows = own, .count = count, .fail_at = UINT32_MAX};
+        bed->iters[s] = &bed->lists[s].iter;
+    }
+    sorted = bed;
+    qsort(bed->all, bed->all_count, sizeof *bed->all, compare_full);
+}
+
+static int32_t model_level(const struct bed *bed, uint32_t at)
+{
+    int32_t level = INT32_MAX;
+    for (uint32_t i = at; i < at + versions_at(bed, at); i++) {
+        int32_t own = bed->all[i].level;
+        level = own > 0 && own < level ? own : level;
+    }
+    return level;
+}
+
+/* All versions in full order, and at the first of each key the smallest level above 0. */
+static void versions_come_oldest_first(void)
+{
+    uint32_t deep = 0;
+    for (uint64_t round = 0; round < 200; round++) {
+        uint64_t seed = round + 4000;
+        static struct bed bed;
+        bed_begin(&bed, random_below(&seed, 2) == 1, random_below(&seed, 2) == 1);
+        bed.order.sequence_descending = random_below(&seed, 2) == 1;
+        fill_repeated(&bed, &seed);
+        struct tn_merge merge;
+        tn_rc rc = tn_merge_init(&merge, &bed.order, TN_MERGE_VERSIONS, bed.iters, bed.source_count,
+                                 &bed.arena, &bed.err);
+        CHECK_OK(rc, bed.err);
+        uint32_t next_key = 0;
+        for (uint32_t at = 0; at < bed.all_count; at++) {
+            if (at == next_key) {
+                int32_t level = tn_merge_level(&merge);
+                CHECK(level == model_level(&bed, at));
+                deep += level != INT32_MAX;
+                next_key += versions_at(&bed, at);
+            }
+            const struct tn_kv *head = tn_merge_head(&merge);
+            CHECK(head && same(head, &bed.all[at]));
+            rc = tn_merge_step(&merge, &bed.err);
+            CHECK_OK(rc, bed.err);
+        }
+        CHECK(!tn_merge_head(&merge));
+        bed_end(&bed);
+    }
+    CHECK(deep > 1000);
 }
 
 /* ---- which version is the newest ---- */
@@ -412,8 +500,8 @@ static void a_fold_yields_the_newest_version_of_each_key(void)
         bool drop_deletes = random_below(&seed, 2) == 1;
         struct tn_merge merge;
         struct tn_fold fold;
-        tn_rc rc =
-            tn_merge_init(&merge, &bed.order, bed.iters, bed.source_count, &bed.arena, &bed.err);
+        tn_rc rc = tn_merge_init(&merge, &bed.order, TN_MERGE_GROUPS, bed.iters, bed.source_count,
+                                 &bed.arena, &bed.err);
         CHECK_OK(rc, bed.err);
         tn_fold_init(&fold, &merge, ignore_delete, drop_deletes);
         for (uint32_t at = 0; at < bed.all_count;) {
@@ -450,7 +538,8 @@ static void a_lone_retract_passes_the_fold(void)
     bed.iters[0] = &bed.lists[0].iter;
     struct tn_merge merge;
     struct tn_fold fold;
-    tn_rc rc = tn_merge_init(&merge, &bed.order, bed.iters, 1, &bed.arena, &bed.err);
+    tn_rc rc =
+        tn_merge_init(&merge, &bed.order, TN_MERGE_GROUPS, bed.iters, 1, &bed.arena, &bed.err);
     CHECK_OK(rc, bed.err);
     tn_fold_init(&fold, &merge, true, false);
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -463,13 +552,10 @@ static void a_lone_retract_passes_the_fold(void)
 }
 
 static const struct test tests[] = {
-    TEST(groups_are_complete_and_in_order),
-    TEST(a_settled_merge_goes_on_with_the_unread_rows),
-    TEST(a_source_that_goes_back_is_corrupt),
-    TEST(an_error_of_a_source_is_passed_on),
-    TEST(a_merge_without_memory_is_refused),
-    TEST(the_newest_version_wins_by_the_rules),
-    TEST(a_fold_yields_the_newest_version_of_each_key),
+    TEST(groups_are_complete_and_in_order),     TEST(a_settled_merge_goes_on_with_the_unread_rows),
+    TEST(versions_come_oldest_first),           TEST(a_source_that_goes_back_is_corrupt),
+    TEST(an_error_of_a_source_is_passed_on),    TEST(a_merge_without_memory_is_refused),
+    TEST(the_newest_version_wins_by_the_rules), TEST(a_fold_yields_the_newest_version_of_each_key),
     TEST(a_lone_retract_passes_the_fold),
 };
 

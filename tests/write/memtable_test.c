@@ -68,7 +68,7 @@ static void bed_begin(bool by_name, bool with_sequence, uint32_t page_size, uint
     bed.pool_memory = malloc(size);
     tn_pool_init(&bed.pool, bed.pool_memory, size, page_size);
     CHECK(bed.pool.block_count >= pages);
-    tn_memtable_init(&bed.memtable, &bed.pool, &bed.order);
+    tn_memtable_init(&bed.memtable, &bed.pool, &bed.order, TN_MEMTABLE_NEWEST);
 }
 
 static void model_forget(void)
@@ -306,6 +306,87 @@ static void rows_without_keys_stay_in_order_of_arrival(void)
     bed_end();
 }
 
+/* ---- every version ---- */
+
+enum { VERSIONS_MAX = 3000 };
+
+struct version {
+    uint32_t key;
+    int64_t sequence;
+    enum tn_row_kind kind;
+    struct tn_row row; /* malloc's */
+};
+
+static struct version versions[VERSIONS_MAX];
+
+/* The order said once more: key, sequence field (NULL first, whatever the direction), number. */
+static int compare_versions(const void *a, const void *b)
+{
+    const struct version *x = a;
+    const struct version *y = b;
+    int c = tn_row_compare(&bed.layout, bed.order.keys, x->row, y->row);
+    if (c == 0 && bed.order.sequence_fields.count > 0) {
+        bool x_null = tn_row_null(x->row, FIRST);
+        bool y_null = tn_row_null(y->row, FIRST);
+        if (x_null || y_null) {
+            c = (int)y_null - (int)x_null;
+        } else {
+            c = tn_row_compare(&bed.layout, bed.order.sequence_fields, x->row, y->row);
+            c = bed.order.sequence_descending ? -c : c;
+        }
+    }
+    return c != 0 ? c : x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
+}
+
+static void check_versions(uint32_t count)
+{
+    qsort(versions, count, sizeof *versions, compare_versions);
+    tn_memtable_freeze(&bed.memtable);
+    tn_memtable_sort(&bed.memtable);
+    struct tn_memtable_iter iter;
+    tn_memtable_iter_init(&iter, &bed.memtable);
+    struct tn_kv kv;
+    for (uint32_t i = 0; i < count; i++) {
+        tn_rc rc = tn_iter_next(&iter.iter, &kv, &bed.err);
+        CHECK_OK(rc, bed.err);
+        CHECK(kv.sequence == versions[i].sequence && kv.kind == versions[i].kind);
+        CHECK(kv.prefix == tn_row_prefix(&bed.layout, bed.order.keys, kv.row));
+        CHECK(kv.row.size == versions[i].row.size);
+        CHECK(memcmp(kv.row.data, versions[i].row.data, kv.row.size) == 0);
+        free((void *)versions[i].row.data);
+    }
+    CHECK(tn_iter_next(&iter.iter, &kv, &bed.err) == TN_ABSENT);
+}
+
+/* Random puts of few and many keys; each version comes out once, a key's oldest first. */
+static void every_version_is_kept_and_comes_oldest_first(void)
+{
+    for (uint64_t round = 0; round < 60; round++) {
+        uint64_t seed = round + 500;
+        bed_begin(random_below(&seed, 2) == 1, random_below(&seed, 2) == 1, 4096, 200);
+        bed.order.sequence_descending = random_below(&seed, 2) == 1;
+        tn_memtable_init(&bed.memtable, &bed.pool, &bed.order, TN_MEMTABLE_ALL);
+        uint32_t keys = 1 + random_below(&seed, random_below(&seed, 2) == 1 ? 600 : 5);
+        uint32_t puts = random_below(&seed, VERSIONS_MAX);
+        for (uint32_t i = 0; i < puts; i++) {
+            struct version *v = &versions[i];
+            v->key = random_below(&seed, keys);
+            v->sequence = i;
+            v->kind = (enum tn_row_kind)random_below(&seed, 4);
+            struct tn_row row =
+                make_row(v->key, (int64_t)random_below(&seed, 5) - 1, random_below(&seed, 40));
+            void *copy = malloc(row.size);
+            memcpy(copy, row.data, row.size);
+            v->row = (struct tn_row){copy, row.size};
+            tn_rc rc = tn_memtable_put(&bed.memtable, row, v->kind, i, &bed.err);
+            CHECK_OK(rc, bed.err);
+        }
+        CHECK(bed.memtable.count == puts && bed.memtable.hash_page_count == 0);
+        check_versions(puts);
+        bed_end();
+    }
+}
+
 /* ---- sorting ---- */
 
 enum { SORTED = 100000 };
@@ -425,6 +506,7 @@ static const struct test tests[] = {
     TEST(a_hot_key_that_grows_and_shrinks_takes_no_more_pages),
     TEST(a_row_that_can_never_fit_is_invalid),
     TEST(rows_without_keys_stay_in_order_of_arrival),
+    TEST(every_version_is_kept_and_comes_oldest_first),
     TEST(no_order_of_arrival_makes_the_sort_slow),
 };
 
