@@ -6,6 +6,8 @@
 #include "schema/options.h"
 #include "schema/types.h"
 
+enum { NAMES_MAX = 128 }; /* flags that are looked at for the one that was meant */
+
 struct parse {
     const struct tn_flag *const *tables;
     const uint32_t *counts;
@@ -30,10 +32,10 @@ static const struct tn_flag *find(const struct parse *p, struct tn_bytes name, c
 
 static tn_rc unknown(const struct parse *p, const char *word, struct tn_err *err)
 {
-    const char *names[TN_LIST_MAX];
+    const char *names[NAMES_MAX];
     uint32_t count = 0;
     for (uint32_t t = 0; t < p->table_count; t++) {
-        for (uint32_t i = 0; i < p->counts[t] && count < TN_LIST_MAX; i++) {
+        for (uint32_t i = 0; i < p->counts[t] && count < NAMES_MAX; i++) {
             names[count++] = p->tables[t][i].name;
         }
     }
@@ -71,8 +73,8 @@ static tn_rc store(const struct tn_flag *flag, const char *text, struct tn_err *
         return TN_OK;
     case TN_FLAG_LIST: {
         struct tn_text_list *list = flag->target;
-        if (list->count == TN_LIST_MAX) {
-            return tn_err_set(err, TN_INVALID, 0, "--%s: more than %d", flag->name, TN_LIST_MAX);
+        if (list->count == list->capacity) {
+            return tn_err_set(err, TN_INVALID, 0, "--%s: more than %u", flag->name, list->capacity);
         }
         list->items[list->count++] = text;
         return TN_OK;
@@ -131,8 +133,8 @@ tn_rc tn_args_parse(int argc, char *const *argv, const struct tn_flag *const *ta
             if (rc != TN_OK) {
                 return rc;
             }
-        } else if (rest->count == TN_LIST_MAX) {
-            return tn_err_set(err, TN_INVALID, 0, "more than %d arguments", TN_LIST_MAX);
+        } else if (rest->count == rest->capacity) {
+            return tn_err_set(err, TN_INVALID, 0, "more than %u arguments", rest->capacity);
         } else {
             rest->items[rest->count++] = word;
         }

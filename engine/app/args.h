@@ -15,12 +15,19 @@
 #include "base/bytes.h"
 #include "base/err.h"
 
-enum { TN_LIST_MAX = 128 };
-
 struct tn_text_list {
-    const char *items[TN_LIST_MAX];
+    const char **items;
+    uint32_t capacity;
     uint32_t count;
 };
+
+/* An empty list of at most `n` texts, for what is static at file scope. */
+#define TN_TEXT_LIST(n)                                 \
+    {                                                   \
+        .items = (const char *[n]){NULL}, .capacity = n \
+    }
+
+enum { TN_LIST_MAX = 128 }; /* of most lists: more is a mistake */
 
 enum tn_flag_kind {
     TN_FLAG_SET,  /* bool */

@@ -13,7 +13,7 @@ static struct {
     const char *primary_key;
     const char *partition_by;
     const char *comment;
-} o;
+} o = {.fields = TN_TEXT_LIST(TN_SCHEMA_FIELDS_MAX), .options = TN_TEXT_LIST(TN_LIST_MAX)};
 
 static const struct tn_flag flags[] = {
     {"schema", 0, TN_FLAG_TEXT, &o.schema_file, "FILE",

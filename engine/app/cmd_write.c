@@ -22,7 +22,7 @@ static struct {
     struct tn_text_list times;
     int64_t commit_id;
     bool stats;
-} o = {.commit_id = -1};
+} o = {.times = TN_TEXT_LIST(TN_SCHEMA_FIELDS_MAX), .commit_id = -1};
 
 static const struct tn_flag flags[] = {
     {"input", 0, TN_FLAG_TEXT, &o.input, "FORM", "json (default), changes, debezium-json or csv"},

@@ -112,7 +112,8 @@ int main(int argc, char **argv)
     }
     const struct tn_flag *tables[] = {command->flags, tn_common_flags};
     const uint32_t counts[] = {command->flag_count, tn_common_flag_count};
-    static struct tn_text_list words;
+    static const char *items[TN_LIST_MAX];
+    struct tn_text_list words = {.items = items, .capacity = TN_LIST_MAX};
     struct tn_err err = {0};
     tn_rc rc = tn_args_parse(argc - 2, argv + 2, tables, counts, 2, &words, &err);
     if (rc != TN_OK) {

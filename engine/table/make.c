@@ -60,6 +60,16 @@ static tn_rc check(struct tn_env *env, struct tn_schema *schema, struct tn_optio
     return rc == TN_OK ? tn_options_read(schema, TN_OPTIONS_CREATE, env->arena, options, err) : rc;
 }
 
+/* What could not be read again is not made: JSON needs a heap some times its size. */
+static tn_rc read_back(struct tn_arena *arena, struct tn_bytes text, struct tn_err *err)
+{
+    struct tn_schema back;
+    size_t mark = tn_arena_mark(arena);
+    tn_rc rc = tn_schema_decode(text, arena, &back, err);
+    tn_arena_reset(arena, mark);
+    return rc == TN_OK ? rc : tn_err_in(err, "the schema");
+}
+
 tn_rc tn_make_table(struct tn_env *env, const char *table, struct tn_schema *schema,
                     struct tn_options *options, struct tn_err *err)
 {
@@ -83,5 +93,6 @@ tn_rc tn_make_table(struct tn_env *env, const char *table, struct tn_schema *sch
     if (text.overflow) {
         return tn_err_set(err, TN_AGAIN, 0, "the schema needs more than %zu KB", size / 1024);
     }
-    return publish_schema(env, root, tn_buf_bytes(&text), err);
+    rc = read_back(arena, tn_buf_bytes(&text), err);
+    return rc == TN_OK ? publish_schema(env, root, tn_buf_bytes(&text), err) : rc;
 }

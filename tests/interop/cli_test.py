@@ -70,6 +70,16 @@ def clean(tarn, table=TABLE):
 
 # ---- the edges of what fits ----
 
+def test_a_table_is_as_wide_as_the_memory_for_its_schema(tarn):
+    create(tarn, ["c%d INT" % i for i in range(300)], "--primary-key", "c0", "--option", "bucket=1")
+    row = {"c%d" % i: i for i in range(300)}
+    write(tarn, [row])
+    same(rows_of(tarn.run("cat", TABLE), "cat"), [row], "rows")
+    flags = [x for i in range(1200) for x in ("--field", "c%d INT" % i)]
+    refused(tarn.run("create", "plant.wide", *flags, "--option", "bucket=-1"), 2, "the schema: ", "create")
+    same(rows_of(tarn.run("ls"), "ls")[0]["table"], TABLE, "no other table")
+
+
 def test_closed_standard_streams_never_become_a_tables_file(tarn):
     sensors(tarn)
     rows = Path(tarn.warehouse) / "rows.json"
