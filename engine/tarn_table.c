@@ -274,10 +274,9 @@ tarn_rc tarn_row_set_bytes(tarn_table *table, int32_t column, const void *value,
     if (!type) {
         return tn_api_tell(TN_INVALID, &err, error);
     }
-    bool exact = type->kind == TN_TYPE_BINARY;
-    if (!exact && type->kind != TN_TYPE_VARBINARY) {
+    if (type->kind != TN_TYPE_BINARY && type->kind != TN_TYPE_VARBINARY) {
         rc = wrong_value(table, column, "bytes", &err);
-    } else if (size > (size_t)type->length || (exact && size != (size_t)type->length)) {
+    } else if (size > (size_t)type->length) {
         rc = wrong_value(table, column, "so many bytes", &err);
     } else {
         table->values[column] = (struct tn_value){.as.bytes = {value, size}};

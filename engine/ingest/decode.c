@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "ingest/decode_private.h"
+#include "schema/default.h"
 
 static const char *const input_names[] = {
     [TN_INPUT_JSON] = "json",
@@ -207,37 +208,17 @@ void tn_decode_key_init(struct tn_decode_key *key, const char *name)
     key->head = plain ? tn_load_u64(head) : 1;
 }
 
-/* Paimon casts a default from a string; to binary types that is the text's own bytes, not hex. */
-static tn_rc read_default(struct tn_decoder *decoder, uint32_t column, struct tn_arena *arena,
-                          struct tn_err *err)
+/* First, since a default may be longer than its text. */
+static tn_rc read_defaults(struct tn_decoder *decoder, struct tn_arena *arena, struct tn_err *err)
 {
-    const struct tn_field *field = &decoder->spec.schema->fields[column];
-    struct tn_value *value = &decoder->defaults[column];
-    *value = (struct tn_value){.null = true};
-    if (!field->default_value) {
-        return TN_OK;
-    }
-    struct tn_bytes text = tn_bytes_of(field->default_value);
-    if (tn_type_binary(field->type.kind)) {
-        bool fits = field->type.kind == TN_TYPE_BINARY ? text.size == (size_t)field->type.length
-                                                       : text.size <= (size_t)field->type.length;
-        if (!fits) {
-            return tn_err_set(err, TN_INVALID, 0, "column '%.60s': default of %zu bytes",
-                              field->name, text.size);
-        }
-        *value = (struct tn_value){.as.bytes = text};
-        return TN_OK;
-    }
     void *memory;
-    tn_rc rc = tn_arena_need(arena, text.size + 1, "a default value", &memory, err);
-    if (rc) {
-        return rc;
+    tn_rc rc = tn_arena_need(arena, decoder->column_count * sizeof decoder->defaults[0],
+                             "a decoder", &memory, err);
+    decoder->defaults = memory;
+    for (uint32_t i = 0; rc == TN_OK && i < decoder->column_count; i++) {
+        rc = tn_default_read(&decoder->spec.schema->fields[i], arena, &decoder->defaults[i], err);
     }
-    struct tn_buf scratch;
-    tn_buf_init(&scratch, memory, text.size + 1);
-    *value = (struct tn_value){0};
-    rc = tn_value_parse(&field->type, TN_EPOCH_NONE, text, &scratch, value, err);
-    return rc ? tn_err_in(err, "column '%.60s': default value", field->name) : TN_OK;
+    return rc;
 }
 
 static void add_to_table(struct tn_decoder *decoder, uint32_t column)
@@ -251,7 +232,7 @@ static void add_to_table(struct tn_decoder *decoder, uint32_t column)
     decoder->table[at] = (uint16_t)(column + 1);
 }
 
-static tn_rc init_columns(struct tn_decoder *decoder, struct tn_arena *arena, struct tn_err *err)
+static void init_columns(struct tn_decoder *decoder)
 {
     const struct tn_schema *schema = decoder->spec.schema;
     for (uint32_t i = 0; i < decoder->column_count; i++) {
@@ -262,15 +243,10 @@ static tn_rc init_columns(struct tn_decoder *decoder, struct tn_arena *arena, st
         decoder->keys[i].next = (i + 1) % decoder->column_count;
         decoder->names[i] = field->name;
         add_to_table(decoder, i);
-        tn_rc rc = read_default(decoder, i, arena, err);
-        if (rc) {
-            return rc;
-        }
     }
     for (uint32_t i = 0; i < schema->primary_keys.count; i++) {
         decoder->columns[schema->primary_keys.index[i]].required = true;
     }
-    return TN_OK;
 }
 
 /* Two rows' own parts with all their defaults, and the bytes of one record: a text stands in one of
@@ -279,8 +255,9 @@ static tn_rc row_data_size(struct tn_decoder *decoder, struct tn_err *err)
 {
     uint64_t size = decoder->spec.layout->fixed_size;
     for (uint32_t i = 0; i < decoder->column_count; i++) {
-        const char *text = decoder->spec.schema->fields[i].default_value;
-        size += text ? strlen(text) : 0;
+        const struct tn_value *value = &decoder->defaults[i];
+        bool bytes = decoder->spec.layout->columns[i].slot == TN_SLOT_BYTES && !value->null;
+        size += bytes ? value->as.bytes.size : 0;
     }
     size = size * TN_DECODE_ROWS_MAX + decoder->spec.record_size_max;
     if (size > UINT32_MAX / 2) {
@@ -315,7 +292,6 @@ static tn_rc take_memory(struct tn_decoder *decoder, struct tn_arena *arena, str
         {&decoder->columns, count * sizeof decoder->columns[0]},
         {&decoder->keys, ((size_t)count + 1) * sizeof decoder->keys[0]},
         {&decoder->names, count * sizeof decoder->names[0]},
-        {&decoder->defaults, count * sizeof decoder->defaults[0]},
         {&decoder->table, ((size_t)decoder->table_mask + 1) * sizeof decoder->table[0]},
         {&decoder->rows[0].values, count * sizeof(struct tn_value)},
         {&decoder->rows[1].values, count * sizeof(struct tn_value)},
@@ -348,7 +324,10 @@ tn_rc tn_decoder_open(struct tn_decoder **decoder, const struct tn_decode_spec *
     }
     struct tn_decoder *d = memory;
     *d = (struct tn_decoder){.spec = *spec, .column_count = spec->schema->field_count, .line = 1};
-    rc = row_data_size(d, err);
+    rc = read_defaults(d, arena, err);
+    if (!rc) {
+        rc = row_data_size(d, err);
+    }
     if (!rc) {
         rc = take_memory(d, arena, err);
     }
@@ -358,12 +337,10 @@ tn_rc tn_decoder_open(struct tn_decoder **decoder, const struct tn_decode_spec *
                            &memory, err);
         d->csv_columns = memory;
     }
-    if (!rc) {
-        rc = init_columns(d, arena, err);
-    }
     if (rc) {
         return rc;
     }
+    init_columns(d);
     tn_decode_parts_init(d);
     *decoder = d;
     return TN_OK;

@@ -3,9 +3,11 @@
 #include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <strings.h>
 
 #include "format/json.h"
 #include "schema/decoder.h"
+#include "schema/default.h"
 
 enum { VERSION_NOW = 3 };
 
@@ -447,6 +449,25 @@ static tn_rc check_key_types(const struct tn_schema *schema, struct tn_columns c
     return TN_OK;
 }
 
+/* In Java a BINARY names its folder by the address of an object, and the new name of a time with a
+ * zone depends on the writer's own. */
+static tn_rc check_partition_names(const struct tn_schema *schema, struct tn_err *err)
+{
+    const char *legacy = tn_schema_option(schema, "partition.legacy-name");
+    bool zone_counts = legacy && strcasecmp(legacy, "false") == 0;
+    for (uint32_t i = 0; i < schema->partition_keys.count; i++) {
+        const struct tn_field *field = &schema->fields[schema->partition_keys.index[i]];
+        char text[TN_TYPE_TEXT_SIZE];
+        if (tn_type_binary(field->type.kind) ||
+            (zone_counts && field->type.kind == TN_TYPE_TIMESTAMP_LTZ)) {
+            return tn_err_set(err, TN_UNSUPPORTED, 0,
+                              "field '%s': %s as a partition key names no folder that can be known",
+                              field->name, tn_type_format(&field->type, text));
+        }
+    }
+    return TN_OK;
+}
+
 static tn_rc check_bucket_key(const struct tn_schema *schema, struct tn_err *err)
 {
     const char *text = tn_schema_option(schema, "bucket-key");
@@ -471,7 +492,6 @@ static tn_rc check_default(const struct tn_schema *schema, uint32_t index, struc
 {
     const struct tn_field *field = &schema->fields[index];
     struct tn_value value;
-    struct tn_buf buf;
     if (field->default_value == NULL) {
         return TN_OK;
     }
@@ -480,17 +500,9 @@ static tn_rc check_default(const struct tn_schema *schema, uint32_t index, struc
                           field->name);
     }
     size_t mark = tn_arena_mark(scratch);
-    size_t size = strlen(field->default_value) + 1;
-    void *block = tn_arena_take_raw(scratch, size);
-    if (block == NULL) {
-        return tn_err_set(err, TN_AGAIN, 0, "field '%s': the default needs %zu bytes", field->name,
-                          size);
-    }
-    tn_buf_init(&buf, block, size);
-    tn_rc rc = tn_value_parse(&field->type, TN_EPOCH_NONE, tn_bytes_of(field->default_value), &buf,
-                              &value, err);
+    tn_rc rc = tn_default_read(field, scratch, &value, err);
     tn_arena_reset(scratch, mark);
-    return rc == TN_OK ? TN_OK : tn_err_in(err, "field '%s': default value", field->name);
+    return rc;
 }
 
 tn_rc tn_schema_check_create(const struct tn_schema *schema, struct tn_arena *scratch,
@@ -503,5 +515,6 @@ tn_rc tn_schema_check_create(const struct tn_schema *schema, struct tn_arena *sc
     }
     rc = rc != TN_OK ? rc : check_key_types(schema, schema->primary_keys, "primary key", err);
     rc = rc != TN_OK ? rc : check_key_types(schema, schema->partition_keys, "partition key", err);
+    rc = rc != TN_OK ? rc : check_partition_names(schema, err);
     return rc != TN_OK ? rc : check_bucket_key(schema, err);
 }

@@ -135,7 +135,7 @@ static void what_is_wrong_is_said_in_words(void)
     CHECK(tarn_row_set_i64(table, 2, 1, &error) == TARN_INVALID);
     CHECK(tarn_row_set_i64(table, -1, 1, &error) == TARN_INVALID);
     CHECK(tarn_row_set_text(table, 3, "sixsix", 6, &error) == TARN_INVALID);
-    CHECK(tarn_row_set_bytes(table, 5, "ab", 2, &error) == TARN_INVALID);
+    CHECK(tarn_row_set_bytes(table, 5, "abcd", 4, &error) == TARN_INVALID);
     CHECK(tarn_put(table, &error) == TARN_INVALID); /* no key */
     CHECK(strstr(error.text, "'k'"));
     CHECK(tarn_put_json(table, TARN_INSERT, line, strlen(line), &error) == TARN_INVALID);

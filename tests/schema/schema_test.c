@@ -464,6 +464,14 @@ static void what_is_not_created_is_refused_by_column(void)
         {"{\"name\":\"a\",\"type\":\"INT\"},{\"name\":\"k\",\"type\":\"DOUBLE\"}",
          ",\"options\":{\"bucket-key\":\"a,k\"}", TN_UNSUPPORTED,
          "field 'k': DOUBLE can't be a bucket key: NaN and -0.0 have no sure place"},
+        {"{\"name\":\"p\",\"type\":\"BINARY(2)\"}", ",\"partitionKeys\":[\"p\"]", TN_UNSUPPORTED,
+         "field 'p': BINARY(2) as a partition key names no folder that can be known"},
+        {"{\"name\":\"p\",\"type\":\"TIMESTAMP_LTZ(3)\"}", ",\"partitionKeys\":[\"p\"]", TN_OK, ""},
+        {"{\"name\":\"p\",\"type\":\"TIMESTAMP_LTZ(3)\"}",
+         ",\"partitionKeys\":[\"p\"],\"options\":{\"partition.legacy-name\":\"false\"}",
+         TN_UNSUPPORTED,
+         "field 'p': TIMESTAMP(3) WITH LOCAL TIME ZONE as a partition key names no folder that can "
+         "be known"},
         {"{\"name\":\"k\",\"type\":\"INT\",\"defaultValue\":\"7\"}", ",\"primaryKeys\":[\"k\"]",
          TN_INVALID, "field 'k': a primary key has no default"},
     };

@@ -120,7 +120,8 @@ static const struct reading readings[] = {
     {T(VARBINARY, 0, 0, 3), 0, "0g", "!is no hex"},
     {T(VARBINARY, 0, 0, 3), 0, "000", "!odd number"},
     {T(BINARY, 0, 0, 2), 0, "abcd", "\"abcd\""},
-    {T(BINARY, 0, 0, 2), 0, "ab", "!does not fit BINARY(2)"},
+    {T(BINARY, 0, 0, 2), 0, "ab", "\"ab\""},
+    {T(BINARY, 0, 0, 2), 0, "abcdef", "!does not fit BINARY(2)"},
 
     {T(DATE, 0, 0, 0), 0, "2022-01-08", "\"2022-01-08\""},
     {T(DATE, 0, 0, 0), 0, "2024-02-29", "\"2024-02-29\""},
