@@ -2,7 +2,7 @@
  *
  * Paimon's own rules: `snapshot.num-retained.min/max`, `snapshot.time-retained`,
  * `snapshot.expire.limit`, consumers, tags. Nothing is removed that a kept snapshot, a tag or a
- * branch reaches. Source: behaviour spec, 7.1.
+ * branch reaches. Source: Paimon, ExpireSnapshotsImpl, SnapshotDeletion.
  *
  *     look -> EARLIEST, barrier -> data files -> manifests, lists -> snapshot files, oldest first
  *

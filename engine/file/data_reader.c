@@ -23,7 +23,7 @@ struct tn_data_blocks {
 
 static struct tn_data_reader *reader_of(struct tn_iter *iter)
 {
-    return (struct tn_data_reader *)iter;
+    return (struct tn_data_reader *)(void *)iter;
 }
 
 static tn_rc corrupt(const struct tn_data_reader *reader, uint64_t offset, const char *what,

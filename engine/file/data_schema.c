@@ -34,7 +34,8 @@ static const char *timestamp_type(const struct tn_type *type)
                   : "{\"type\":\"long\",\"logicalType\":\"local-timestamp-micros\"}";
 }
 
-/* NULL for types that avro files hold in no form that is written. Source: format spec, 9.2. */
+/* NULL for types that avro files hold in no form that is written. Source: Paimon,
+ * AvroSchemaConverter. */
 static const char *plain_type(const struct tn_type *type)
 {
     switch (type->kind) {

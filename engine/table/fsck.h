@@ -14,7 +14,7 @@
  * Memory: 16 bytes × 1.3 to 2.7 for each live file of any snapshot and as much again once it was
  * read, 56 for each manifest, about 100 and the keys for each live file above level 0; and blocks
  * of one manifest and one data file at a time. Each manifest is read once or twice, whatever the
- * number of snapshots, and each data file once a level. Source: format spec; Paimon 1.3.
+ * number of snapshots, and each data file once a level.
  */
 #pragma once
 

@@ -9,7 +9,7 @@
  *                              positions must be found
  *
  * Positions stand in the snapshots' properties. Recovery walks back from the newest snapshot, of
- * any user and kind, to the first whose `tarn.writer` is ours. Source: design, 7.
+ * any user and kind, to the first whose `tarn.writer` is ours.
  */
 #pragma once
 

@@ -293,7 +293,7 @@ static void remove_compacted(const struct tn_table *t, const struct tn_round *ro
 
 static tn_rc commit_execute(struct tn_task *task, void *context, struct tn_err *err)
 {
-    struct tn_commit_task *commit = (struct tn_commit_task *)task;
+    struct tn_commit_task *commit = (struct tn_commit_task *)(void *)task;
     struct tn_worker *worker = context;
     if (tn_round_empty(commit->round) && !commit->round->positions_moved) {
         commit->skipped = true;
@@ -368,7 +368,7 @@ static void report(struct tn_table *t, const struct tn_commit_task *commit)
 
 static void commit_complete(struct tn_task *task, tn_rc rc)
 {
-    struct tn_commit_task *commit = (struct tn_commit_task *)task;
+    struct tn_commit_task *commit = (struct tn_commit_task *)(void *)task;
     struct tn_table *t = commit->table;
     struct tn_round *round = commit->round;
     commit->under_way = false;

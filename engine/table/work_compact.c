@@ -226,7 +226,7 @@ bool tn_work_pick(struct tn_table *table, struct tn_bucket *bucket)
 
 static tn_rc slice_execute(struct tn_task *task, void *context, struct tn_err *err)
 {
-    struct tn_slice_task *slice = (struct tn_slice_task *)task;
+    struct tn_slice_task *slice = (struct tn_slice_task *)(void *)task;
     if (slice->compaction.finished) {
         return TN_OK;
     }
@@ -235,7 +235,7 @@ static tn_rc slice_execute(struct tn_task *task, void *context, struct tn_err *e
 
 static void slice_complete(struct tn_task *task, tn_rc rc)
 {
-    struct tn_slice_task *slice = (struct tn_slice_task *)task;
+    struct tn_slice_task *slice = (struct tn_slice_task *)(void *)task;
     slice->under_way = false;
     slice->table->counts.slices++;
     if (rc == TN_OK) {

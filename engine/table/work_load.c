@@ -22,7 +22,7 @@ static bool worth_compacting(struct gather *g, const struct tn_entry *entry)
 }
 
 /* All of a partition's files are looked at: a file with another number of buckets would make rows
- * of one key lie in two places (behaviour spec, 8.3). */
+ * of one key lie in two places. */
 static tn_rc gather_file(void *user, const struct tn_entry *entry, struct tn_err *err)
 {
     struct gather *g = user;
