@@ -58,16 +58,15 @@ static tn_rc read_field_option(struct tn_option_reader *r, const struct tn_optio
             r, option->key, option->value,
             "was a default in old versions; give the field a defaultValue");
     }
-    if (strcmp(word, "stats-mode") != 0) {
-        return TN_OK;
-    }
     int32_t field = tn_schema_find(r->schema, column);
-    if (field < 0) {
-        return r->use == TN_OPTIONS_CREATE ? tn_option_invalid(r, option->key, option->value,
-                                                               "is for a column that isn't there")
-                                           : TN_OK;
+    if (field >= 0 && strcmp(word, "stats-mode") == 0) {
+        return tn_option_read_field_stats(r, (uint32_t)field, option);
     }
-    return tn_option_read_field_stats(r, (uint32_t)field, option);
+    bool stray = field < 0 && r->use == TN_OPTIONS_CREATE && strcmp(word, "sequence-group") != 0 &&
+                 !tn_option_listed(option->key);
+    return stray ? tn_option_invalid(r, option->key, option->value,
+                                     "is for a column that isn't there")
+                 : TN_OK;
 }
 
 static bool begins(const char *text, const char *with)
@@ -219,6 +218,13 @@ static void fill_defaults(struct tn_option_reader *r)
     if (o->num_levels == 0) {
         o->num_levels = o->compaction_trigger + 1;
     }
+    if (o->lookup_interval_max == 0) {
+        o->lookup_interval_max =
+            o->compaction_trigger > INT32_MAX / 2 ? INT32_MAX : 2 * o->compaction_trigger;
+    }
+    if (o->lookup_interval_max < o->compaction_trigger) {
+        o->lookup_interval_max = o->compaction_trigger;
+    }
 }
 
 tn_rc tn_options_read(const struct tn_schema *schema, enum tn_options_use use,
@@ -237,6 +243,7 @@ tn_rc tn_options_read(const struct tn_schema *schema, enum tn_options_use use,
     rc = rc != TN_OK ? rc : finish_function(&r);
     rc = rc != TN_OK || !writes ? rc : finish_rowkind(&r);
     rc = rc != TN_OK || !writes ? rc : finish_snapshots(&r);
+    rc = rc != TN_OK ? rc : tn_option_finish_merge(&r);
     if (rc == TN_OK) {
         fill_defaults(&r);
         *options = read;

@@ -24,6 +24,53 @@ enum tn_stats_mode { TN_STATS_NONE, TN_STATS_COUNTS, TN_STATS_TRUNCATE, TN_STATS
 
 enum tn_bucket_function { TN_BUCKET_HASH, TN_BUCKET_MOD };
 
+/* How rows of one key become one. */
+enum tn_merge_engine {
+    TN_MERGE_DEDUPLICATE,
+    TN_MERGE_PARTIAL_UPDATE,
+    TN_MERGE_AGGREGATION,
+    TN_MERGE_FIRST_ROW,
+};
+
+enum tn_changelog_producer {
+    TN_CHANGELOG_NONE,
+    TN_CHANGELOG_INPUT,
+    TN_CHANGELOG_FULL_COMPACTION,
+    TN_CHANGELOG_LOOKUP,
+};
+
+/* What becomes of one column's values. */
+enum tn_aggregate {
+    TN_AGGREGATE_NONE, /* partial-update: what is not NULL, or in a sequence group all, replaces */
+    TN_AGGREGATE_KEY,  /* a column of the primary key */
+    TN_AGGREGATE_SUM,
+    TN_AGGREGATE_PRODUCT,
+    TN_AGGREGATE_MAX,
+    TN_AGGREGATE_MIN,
+    TN_AGGREGATE_LAST_VALUE,
+    TN_AGGREGATE_LAST_NON_NULL_VALUE,
+    TN_AGGREGATE_FIRST_VALUE,
+    TN_AGGREGATE_FIRST_NON_NULL_VALUE,
+    TN_AGGREGATE_LISTAGG,
+    TN_AGGREGATE_BOOL_AND,
+    TN_AGGREGATE_BOOL_OR,
+    TN_AGGREGATE_RBM32,
+    TN_AGGREGATE_COUNT,
+};
+
+struct tn_merge_field {
+    enum tn_aggregate aggregate;
+    bool ignore_retract;
+    int32_t group;         /* of sequence_groups, or -1 */
+    bool orders;           /* is one of its group's ordering columns */
+    const char *delimiter; /* fields.COLUMN.list-agg-delimiter */
+};
+
+struct tn_sequence_group {
+    struct tn_columns order; /* into the schema's fields */
+    bool removes;            /* partial-update.remove-record-on-sequence-group names one of them */
+};
+
 struct tn_options {
     int32_t bucket;               /* > 0, or -1 (append tables) */
     struct tn_columns bucket_key; /* into the schema's fields; never empty for bucket > 0 */
@@ -33,6 +80,25 @@ struct tn_options {
     bool ignore_delete;
     bool ignore_update_before;
     int32_t rowkind_field; /* field index, or -1 */
+
+    enum tn_merge_engine merge_engine;
+    struct tn_merge_field *merge_fields; /* per field: partial-update and aggregation, else NULL */
+    struct tn_sequence_group *sequence_groups;
+    uint32_t sequence_group_count;
+    bool partial_update_removes; /* partial-update.remove-record-on-delete */
+    bool aggregation_removes;    /* aggregation.remove-record-on-delete */
+
+    enum tn_changelog_producer changelog_producer;
+    bool changelog_deduplicate;          /* changelog-producer.row-deduplicate */
+    struct tn_columns changelog_ignored; /* ...-ignore-fields: into the schema's fields */
+    const char *changelog_file_prefix;   /* "changelog-" */
+    enum tn_codec_id changelog_codec;    /* changelog-file.compression; else that of data files */
+    int32_t full_compaction_delta;       /* full-compaction.delta-commits; 0: unset */
+    bool lookup_wait;
+    bool force_lookup;
+    bool lookup_gentle;          /* lookup-compact = gentle */
+    int32_t lookup_interval_max; /* lookup-compact.max-interval, its default put in */
+
     bool write_only;
     bool thin_mode; /* data-file.thin-mode: no _KEY_ columns */
 
@@ -78,9 +144,20 @@ struct tn_options {
     int32_t commit_max_retries;
 };
 
+/* True where compaction looks keys up, and a reader takes of the levels above 0 the newest row
+ * alone. Source: Paimon, CoreOptions.needLookup. */
+static inline bool tn_options_need_lookup(const struct tn_options *options)
+{
+    return options->changelog_producer == TN_CHANGELOG_LOOKUP || options->force_lookup ||
+           options->merge_engine == TN_MERGE_FIRST_ROW;
+}
+
+const char *tn_merge_engine_name(enum tn_merge_engine engine);
+const char *tn_aggregate_name(enum tn_aggregate aggregate); /* "sum" */
+
 /* Reads a schema's options. For CREATE and WRITE everything that cannot be obeyed is UNSUPPORTED by
- * name, a bad value INVALID with what is allowed; for READ only what changes the rows (merge
- * engines other than deduplicate, deletion vectors, dynamic and postpone buckets of primary-key
+ * name, a bad value INVALID with what is allowed; for READ only what changes the rows (functions
+ * that are not computed, deletion vectors, dynamic and postpone buckets of primary-key
  * tables, file formats are seen by the file's name). Memory strings like "128 mb" and durations
  * like "1 h" as in Paimon. */
 TN_MUST_USE tn_rc tn_options_read(const struct tn_schema *schema, enum tn_options_use use,

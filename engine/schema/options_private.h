@@ -3,6 +3,7 @@
  * options_list.c    the list, in data: a rule an option
  * options_values.c  one function for each kind of value that a rule can name
  * options_text.c    words, numbers, sizes and durations as Paimon reads them
+ * options_merge.c   merge engines and changelogs: columns' functions, sequence groups
  * options_hazards.c what is allowed and still worth a warning; the help
  * options.c         walks the list, and checks what holds between options
  */
@@ -61,7 +62,8 @@ tn_option_read_fn tn_option_read_switch, tn_option_read_integer, tn_option_read_
     tn_option_read_duration, tn_option_read_name, tn_option_read_directory, tn_option_read_column,
     tn_option_read_columns, tn_option_read_order, tn_option_read_function, tn_option_read_codec,
     tn_option_read_format, tn_option_read_stats, tn_option_read_stats_columns,
-    tn_option_read_bucket;
+    tn_option_read_bucket, tn_option_read_engine, tn_option_read_producer,
+    tn_option_read_lookup_compact, tn_option_read_later;
 tn_option_read_fn tn_option_refuse;
 
 /* The statistics of one column: none, counts, full, truncate(16). */
@@ -73,6 +75,12 @@ tn_rc tn_option_invalid(const struct tn_option_reader *r, const char *name, cons
                         const char *why);
 tn_rc tn_option_unsupported(const struct tn_option_reader *r, const char *name, const char *value,
                             const char *why);
+
+/* ---- merging ---- */
+
+/* Behind the list: what columns' options and sequence groups say, and whether all that goes
+ * together. */
+TN_MUST_USE tn_rc tn_option_finish_merge(struct tn_option_reader *r);
 
 /* ---- texts ---- */
 

@@ -16,7 +16,7 @@ GOLDEN = peer.ROOT / "tests/golden/fixtures"
 IN_SCOPE = {"codecs_avro", "empty", "py_append_avro", "types_append_avro", "types_pk_avro"}
 NESTED = ("ARRAY", "MAP", "MULTISET", "ROW", "VARIANT", "BLOB")
 # A refusal names what tarn can't do: a file, an option or a type.
-REASON = re.compile(r"parquet|orc\b|merge-engine|deletion-vectors|bucket|VARIANT|manifest", re.IGNORECASE)
+REASON = re.compile(r"parquet|orc\b|merge-engine|aggregate-function|deletion-vectors|bucket|VARIANT|manifest", re.IGNORECASE)
 
 
 def nested_columns(table):

@@ -183,8 +183,8 @@ static void what_cannot_be_obeyed_is_refused_by_name(void)
          "option 'fields.zz.stats-mode': 'full' is for a column"},
         {"\"bucket\":1,\"fields.v.default-value\":\"x\"", TN_UNSUPPORTED,
          "option 'fields.v.default-value': 'x' was a default"},
-        {"\"bucket\":1,\"merge-engine\":\"aggregation\"", TN_UNSUPPORTED,
-         "option 'merge-engine': 'aggregation' is not supported"},
+        {"\"bucket\":1,\"merge-engine\":\"first-row\"", TN_UNSUPPORTED,
+         "option 'merge-engine': 'first-row' is not written"},
         {"\"bucket\":1,\"changelog-producer\":\"input\"", TN_UNSUPPORTED,
          "option 'changelog-producer': 'input' is not supported"},
         {"\"bucket\":1,\"deletion-vectors.enabled\":true", TN_UNSUPPORTED,
@@ -264,7 +264,8 @@ static void readers_refuse_only_what_changes_rows(void)
     struct tn_options o = read_options(&schema, TN_OPTIONS_READ);
     CHECK(o.sequence_fields.count == 1 && o.bucket == 1 && o.snapshot_retained_max == INT32_MAX);
     static const struct refusal cases[] = {
-        {"\"bucket\":1,\"merge-engine\":\"first-row\"", TN_UNSUPPORTED, "option 'merge-engine'"},
+        {"\"bucket\":1,\"merge-engine\":\"aggregation\",\"fields.v.aggregate-function\":\"rbm64\"",
+         TN_UNSUPPORTED, "option 'fields.v.aggregate-function': 'rbm64' is not computed"},
         {"\"bucket\":1,\"deletion-vectors.enabled\":true", TN_UNSUPPORTED,
          "option 'deletion-vectors.enabled'"},
         {"\"bucket\":-1", TN_UNSUPPORTED, "option 'bucket'"},
@@ -309,7 +310,7 @@ static void a_plain_table_has_no_hazards(void)
 static void hazards_are_one_line_each(void)
 {
     struct tn_schema schema =
-        schema_of("\"k\"", "\"p\"",
+        schema_of("\"p\",\"k\"", "\"p\"",
                   "\"bucket\":1,\"write-only\":true,\"sequence.field\":\"v\","
                   "\"sequence.field.sort-order\":\"descending\","
                   "\"snapshot.time-retaind\":\"1 h\",\"my.own.thing\":1,"
@@ -320,7 +321,6 @@ static void hazards_are_one_line_each(void)
         "'sequence.field.sort-order' = 'descending': ",
         "'sequence.field': a delete whose sequence is NULL or older",
         "'compaction.total-size-threshold': every commit",
-        "the primary key lacks the partition key 'p'",
         "folders of the partition key 'p' are day numbers",
         "option 'snapshot.time-retaind' is unknown and has no effect; did you mean "
         "'snapshot.time-retained'?\n",
@@ -335,6 +335,12 @@ static void hazards_are_one_line_each(void)
         lines = strchr(lines, '\n') + 1;
     }
     CHECK(*lines == 0);
+}
+
+static void a_key_without_its_partition_is_a_hazard(void)
+{
+    struct tn_schema schema = schema_of("\"k\"", "\"p\"", "\"bucket\":1");
+    CHECK(strstr(hazards_of(&schema), "the primary key lacks the partition key 'p'"));
 }
 
 /* As Paimon 1.3.1 parses them; -1: it doesn't. */
@@ -432,6 +438,7 @@ static const struct test tests[] = {
     TEST(old_append_tables_with_buckets_are_read),
     TEST(a_plain_table_has_no_hazards),
     TEST(hazards_are_one_line_each),
+    TEST(a_key_without_its_partition_is_a_hazard),
     TEST(sizes_are_parsed_as_paimon_does),
     TEST(durations_are_parsed_as_paimon_does),
     TEST(help_lists_every_option_once),

@@ -1,0 +1,477 @@
+/* The reducer against what Paimon 1.3.1 made of tables (tests/golden/merge): each commit's versions
+ * of a key are merged as a flush merges them, then all of a key as a reader does. And properties:
+ * numbers against plain arithmetic, rows that are too large, texts that don't outlive the call. */
+#include "merge/reduce.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/heap.h"
+#include "check.h"
+#include "format/json.h"
+#include "random.h"
+
+enum { HEAP_SIZE = 4 << 20, ARENA_SIZE = 4 << 20, ROW_MAX = 1000, VERSIONS_MAX = 16 };
+
+static unsigned char heap_memory[HEAP_SIZE];
+static unsigned char arena_memory[ARENA_SIZE];
+static struct tn_err err;
+
+/* ---- a table in memory ---- */
+
+struct version {
+    struct tn_kv kv;
+    bool used;
+};
+
+struct versions {
+    struct version at[VERSIONS_MAX];
+    uint32_t count;
+};
+
+struct bed {
+    struct tn_arena arena;
+    struct tn_schema schema;
+    struct tn_options options;
+    struct tn_row_layout layout;
+    struct tn_order order;
+    uint32_t *fields_of;
+    const struct tn_engine *engine;
+    struct tn_reducer *reducer;
+    int64_t sequence;
+    struct versions table; /* what flushes left */
+};
+
+static struct bed bed;
+
+/* OK, or what refused the schema. */
+static tn_rc bed_open(const char *schema_json, enum tn_options_use use)
+{
+    memset(&bed, 0, sizeof bed);
+    tn_arena_init(&bed.arena, arena_memory, sizeof arena_memory);
+    tn_rc rc = tn_schema_from_user(tn_bytes_of(schema_json), &bed.arena, &bed.schema, &err);
+    rc = rc != TN_OK ? rc : tn_options_read(&bed.schema, use, &bed.arena, &bed.options, &err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    rc = tn_schema_layout(&bed.schema, &bed.layout, &bed.fields_of, NULL, &bed.arena, &err);
+    CHECK_OK(rc, err);
+    CHECK(bed.layout.column_count == bed.schema.field_count); /* so a field is its column */
+    bed.order = (struct tn_order){.layout = &bed.layout,
+                                  .keys = bed.schema.primary_keys,
+                                  .sequence_fields = bed.options.sequence_fields,
+                                  .sequence_descending = bed.options.sequence_descending};
+    rc = tn_engine_make(&bed.schema, &bed.options, &bed.order, bed.fields_of, &bed.arena,
+                        &bed.engine, &err);
+    CHECK_OK(rc, err);
+    size_t before = bed.arena.used;
+    size_t size = tn_reducer_size(bed.engine, ROW_MAX);
+    rc = tn_reducer_make(bed.engine, ROW_MAX, &bed.arena, &bed.reducer, &err);
+    CHECK_OK(rc, err);
+    CHECK(bed.arena.used - before <= size);
+    return TN_OK;
+}
+
+static struct tn_kv keep(const struct tn_kv *kv)
+{
+    struct tn_kv kept = *kv;
+    unsigned char *data = tn_arena_take(&bed.arena, kv->row.size + 1);
+    CHECK(data != NULL);
+    memcpy(data, kv->row.data, kv->row.size);
+    kept.row.data = data;
+    CHECK(tn_row_valid(&bed.layout, kept.row));
+    return kept;
+}
+
+static struct tn_kv make_kv(const struct tn_value *values, enum tn_row_kind kind)
+{
+    static unsigned char data[ROW_MAX];
+    CHECK(tn_row_packed_size(&bed.layout, values) <= sizeof data);
+    struct tn_kv kv = {.row = {data, tn_row_pack(&bed.layout, values, data)},
+                       .sequence = bed.sequence++,
+                       .kind = kind,
+                       .level = -1};
+    kv.prefix = tn_row_prefix(&bed.layout, bed.order.keys, kv.row);
+    return keep(&kv);
+}
+
+/* A row that is gone when the call returns. */
+static tn_rc add_from_a_passing_row(const struct tn_kv *kv)
+{
+    static unsigned char row[ROW_MAX];
+    struct tn_kv passing = *kv;
+    memcpy(row, kv->row.data, kv->row.size);
+    passing.row.data = row;
+    tn_rc rc = tn_reducer_add(bed.reducer, &passing, &err);
+    memset(row, 0xEE, kv->row.size);
+    return rc;
+}
+
+/* Oldest first, as the reducer wants them. */
+static void sort(struct tn_kv *group, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        for (uint32_t j = i; j > 0 && tn_kv_newer(&bed.order, &group[j - 1], &group[j]); j--) {
+            struct tn_kv other = group[j];
+            group[j] = group[j - 1];
+            group[j - 1] = other;
+        }
+    }
+}
+
+/* One version passes untouched: the bypass of the fold. ABSENT where nothing is left. */
+static tn_rc reduce(struct tn_kv *group, uint32_t count, struct tn_kv *result)
+{
+    if (count == 1) {
+        *result = group[0];
+        return TN_OK;
+    }
+    sort(group, count);
+    tn_reducer_begin(bed.reducer);
+    for (uint32_t i = 0; i < count; i++) {
+        tn_rc rc = add_from_a_passing_row(&group[i]);
+        if (rc != TN_OK) {
+            return rc;
+        }
+    }
+    struct tn_kv merged;
+    tn_rc rc = tn_reducer_end(bed.reducer, &merged, &err);
+    if (rc == TN_OK) {
+        CHECK(merged.prefix == group[0].prefix);
+        *result = keep(&merged);
+    }
+    return rc;
+}
+
+/* Every key of `from` becomes one version of `to`. */
+static tn_rc reduce_all(struct versions *from, struct versions *to)
+{
+    for (uint32_t i = 0; i < from->count; i++) {
+        from->at[i].used = false;
+    }
+    for (uint32_t i = 0; i < from->count; i++) {
+        struct tn_kv group[VERSIONS_MAX];
+        uint32_t count = 0;
+        for (uint32_t j = i; j < from->count && !from->at[i].used; j++) {
+            if (!from->at[j].used &&
+                tn_kv_compare(&bed.order, &from->at[i].kv, &from->at[j].kv) == 0) {
+                group[count++] = from->at[j].kv;
+                from->at[j].used = j != i;
+            }
+        }
+        from->at[i].used = true;
+        struct tn_kv result;
+        tn_rc rc = count > 0 ? reduce(group, count, &result) : TN_ABSENT;
+        if (rc == TN_OK) {
+            CHECK(to->count < VERSIONS_MAX);
+            to->at[to->count++].kv = result;
+        } else if (rc != TN_ABSENT) {
+            return rc;
+        }
+    }
+    return TN_OK;
+}
+
+/* ---- golden cases ---- */
+
+static uint32_t base64_value(char c)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *at = strchr(digits, c);
+    CHECK(at != NULL && c != 0);
+    return (uint32_t)(at - digits);
+}
+
+static struct tn_bytes base64(const char *text)
+{
+    unsigned char *data = tn_arena_take(&bed.arena, strlen(text) + 1);
+    size_t size = 0;
+    uint32_t bits = 0;
+    for (size_t i = 0; text[i] != 0 && text[i] != '='; i++) {
+        bits = bits << 6 | base64_value(text[i]);
+        if (i % 4 > 0) {
+            data[size++] = (unsigned char)(bits >> (6 - 2 * (i % 4)));
+        }
+    }
+    return (struct tn_bytes){data, size};
+}
+
+static struct tn_value value_of(const struct cJSON *node, const struct tn_type *type)
+{
+    struct tn_value value = {.null = node == NULL};
+    if (node == NULL) {
+        return value;
+    }
+    if (tn_type_binary(type->kind)) {
+        value.as.bytes = base64(node->valuestring);
+    } else if (tn_type_textual(type->kind)) {
+        value.as.bytes = tn_bytes_of(node->valuestring);
+    } else if (type->kind == TN_TYPE_BOOLEAN) {
+        value.as.i64 = cJSON_IsTrue(node);
+    } else if (type->kind == TN_TYPE_DECIMAL) {
+        tn_rc rc =
+            tn_value_parse(type, TN_EPOCH_NONE, tn_bytes_of(node->valuestring), NULL, &value, &err);
+        if (rc != TN_OK) { /* a sum may have more digits than its type */
+            struct tn_type wide = *type;
+            wide.precision = 38;
+            rc = tn_value_parse(&wide, TN_EPOCH_NONE, tn_bytes_of(node->valuestring), NULL, &value,
+                                &err);
+        }
+        CHECK_OK(rc, err);
+    } else if (type->kind == TN_TYPE_FLOAT) {
+        value.as.f64 = (double)(float)node->valuedouble;
+    } else if (type->kind == TN_TYPE_DOUBLE) {
+        value.as.f64 = node->valuedouble;
+        if (cJSON_IsString(node)) {
+            CHECK(strcmp(node->valuestring, "NaN") == 0);
+            value.as.f64 = (double)NAN;
+        }
+    } else {
+        CHECK(tn_json_i64(node, &value.as.i64));
+    }
+    return value;
+}
+
+/* False when a NOT NULL column has no value. */
+static bool read_row(const struct cJSON *row, struct tn_value *values)
+{
+    bool good = true;
+    for (uint32_t i = 0; i < bed.layout.column_count; i++) {
+        const struct tn_column *c = &bed.layout.columns[i];
+        values[i] = value_of(tn_json_member(row, c->name), &c->type);
+        good = good && (!values[i].null || c->type.nullable);
+    }
+    return good;
+}
+
+/* False when the row's own column holds no kind. */
+static bool kind_of(const struct cJSON *change, const struct tn_value *values,
+                    enum tn_row_kind *kind)
+{
+    const char *name = tn_schema_option(&bed.schema, "rowkind.field"); /* a reader has it not */
+    int32_t field = name ? tn_schema_find(&bed.schema, tn_bytes_of(name)) : -1;
+    struct tn_bytes text = tn_bytes_of(tn_json_member(change, "kind")->valuestring);
+    return tn_row_kind_parse(field < 0            ? text
+                             : values[field].null ? tn_bytes_of("")
+                                                  : values[field].as.bytes,
+                             kind);
+}
+
+/* What a writer lets through. */
+static bool wanted(enum tn_row_kind kind)
+{
+    return !(bed.options.ignore_delete && tn_row_kind_retracts(kind)) &&
+           !(bed.options.ignore_update_before && kind == TN_ROW_UPDATE_BEFORE);
+}
+
+static tn_rc commit(const struct cJSON *changes, struct versions *flushed)
+{
+    struct versions written = {.count = 0};
+    const struct cJSON *change;
+    cJSON_ArrayForEach(change, changes)
+    {
+        struct tn_value values[16];
+        enum tn_row_kind kind = TN_ROW_INSERT;
+        if (!read_row(tn_json_member(change, "row"), values) || !kind_of(change, values, &kind)) {
+            return tn_err_set(&err, TN_INVALID, 0, "refused by the writer");
+        }
+        if (wanted(kind)) {
+            CHECK(written.count < VERSIONS_MAX);
+            written.at[written.count++].kv = make_kv(values, kind);
+        }
+    }
+    return reduce_all(&written, flushed);
+}
+
+static void show(const char *what, const struct tn_kv *kv)
+{
+    unsigned char memory[1000];
+    struct tn_buf buf;
+    tn_buf_init(&buf, memory, sizeof memory);
+    tn_row_format_json(&bed.layout, NULL, kv->row, &buf);
+    (void)fprintf(stderr, "  %s %s %.*s\n", what, tn_row_kind_text(kv->kind), (int)buf.size,
+                  buf.data);
+}
+
+/* Each row of `expected` is among `versions`, with its kind when there is one, and no other. */
+static bool same_rows(const struct cJSON *expected, const struct versions *versions, bool kinds)
+{
+    uint32_t matched = 0;
+    const struct cJSON *item;
+    cJSON_ArrayForEach(item, expected)
+    {
+        struct tn_value values[16];
+        (void)read_row(kinds ? tn_json_member(item, "row") : item, values);
+        struct tn_kv kv = make_kv(values, TN_ROW_INSERT);
+        if (kinds) {
+            CHECK(tn_row_kind_parse(tn_bytes_of(tn_json_member(item, "kind")->valuestring),
+                                    &kv.kind));
+        }
+        bool found = false;
+        for (uint32_t i = 0; i < versions->count && !found; i++) {
+            const struct tn_kv *have = &versions->at[i].kv;
+            found = have->row.size == kv.row.size && (!kinds || have->kind == kv.kind) &&
+                    memcmp(have->row.data, kv.row.data, kv.row.size) == 0;
+        }
+        matched += found;
+        if (!found) {
+            show("wanted", &kv);
+        }
+    }
+    for (uint32_t i = 0; i < versions->count && matched < versions->count; i++) {
+        show("found ", &versions->at[i].kv);
+    }
+    return matched == versions->count && (int)matched == cJSON_GetArraySize(expected);
+}
+
+static const char *option_of(const struct cJSON *item, const char *name)
+{
+    const struct cJSON *option = tn_json_member(tn_json_member(item, "options"), name);
+    return option ? option->valuestring : NULL;
+}
+
+/* The table as `create` gets it. */
+static char *user_schema(const struct cJSON *item)
+{
+    static const char *const members[][2] = {{"fields", "schema"},
+                                             {"primaryKeys", "primary_key"},
+                                             {"partitionKeys", "partition_keys"},
+                                             {"options", "options"}};
+    struct cJSON *schema = cJSON_CreateObject();
+    for (size_t i = 0; i < COUNT(members); i++) {
+        const struct cJSON *member = tn_json_member(item, members[i][1]);
+        if (member) {
+            (void)cJSON_AddItemToObject(schema, members[i][0], cJSON_Duplicate(member, true));
+        }
+    }
+    struct cJSON *options = cJSON_GetObjectItemCaseSensitive(schema, "options");
+    if (option_of(item, "bucket") == NULL) {
+        (void)cJSON_AddStringToObject(options, "bucket", "1");
+    }
+    char *text = cJSON_PrintUnformatted(schema);
+    CHECK(text != NULL);
+    cJSON_Delete(schema);
+    return text;
+}
+
+static bool in_scope(const struct cJSON *item)
+{
+    bool flat = true;
+    const struct cJSON *field;
+    cJSON_ArrayForEach(field, tn_json_member(item, "schema"))
+    {
+        flat = flat && cJSON_IsString(tn_json_member(field, "type"));
+    }
+    const char *engine = option_of(item, "merge-engine");
+    bool first = engine && strcmp(engine, "first-row") == 0; /* level 0 is not read */
+    const char *bucket = option_of(item, "bucket");
+    /* Among the versions of one flush 1.3.1 takes no notice of the sort order; tarn does. */
+    const char *order = option_of(item, "sequence.field.sort-order");
+    bool flawed = order && strcmp(tn_json_member(item, "name")->valuestring,
+                                  "dedup_seq_descending_same_commit") == 0;
+    const struct cJSON *changes;
+    cJSON_ArrayForEach(changes, tn_json_member(item, "commits"))
+    {
+        flat = flat && cJSON_GetArraySize(changes) < VERSIONS_MAX;
+    }
+    return flat && !first && !flawed &&
+           strcmp(tn_json_member(item, "compact")->valuestring, "none") == 0 &&
+           cJSON_GetArraySize(tn_json_member(item, "primary_key")) > 0 &&
+           option_of(item, "deletion-vectors.enabled") == NULL && (!bucket || bucket[0] != '-');
+}
+
+static tn_rc run_commits(const struct cJSON *item, bool *agrees)
+{
+    const char *producer = option_of(item, "changelog-producer");
+    const struct cJSON *changelog = tn_json_member(item, "expect_changelog");
+    const struct cJSON *commits = tn_json_member(item, "commits");
+    bool raw = (!producer || strcmp(producer, "none") == 0) && changelog &&
+               cJSON_GetArraySize(changelog) == cJSON_GetArraySize(commits);
+    for (int i = 0; i < cJSON_GetArraySize(commits); i++) {
+        struct versions flushed = {.count = 0};
+        tn_rc rc = commit(cJSON_GetArrayItem(commits, i), &flushed);
+        if (rc != TN_OK) {
+            return rc;
+        }
+        const struct cJSON *delta = raw ? cJSON_GetArrayItem(changelog, i) : NULL;
+        *agrees =
+            *agrees && (delta == NULL || cJSON_IsNull(delta) || same_rows(delta, &flushed, true));
+        for (uint32_t j = 0; j < flushed.count; j++) {
+            CHECK(bed.table.count < VERSIONS_MAX);
+            bed.table.at[bed.table.count] = flushed.at[j];
+            bed.table.at[bed.table.count++].kv.level = 0;
+        }
+    }
+    return TN_OK;
+}
+
+static bool run_case(const struct cJSON *item)
+{
+    bool agrees = true;
+    bool fails = tn_json_member(item, "expect_error") != NULL;
+    char *schema = user_schema(item);
+    tn_rc rc = bed_open(schema, TN_OPTIONS_CREATE);
+    if (rc == TN_UNSUPPORTED) {
+        rc = bed_open(schema, TN_OPTIONS_READ); /* what this build does not write it may merge */
+    }
+    cJSON_free(schema);
+    rc = rc != TN_OK ? rc : run_commits(item, &agrees);
+    struct versions merged = {.count = 0};
+    rc = rc != TN_OK ? rc : reduce_all(&bed.table, &merged);
+    if (fails || rc != TN_OK) {
+        return fails && rc == TN_INVALID;
+    }
+    struct versions read = {.count = 0};
+    for (uint32_t i = 0; i < merged.count; i++) {
+        if (!tn_row_kind_retracts(merged.at[i].kv.kind)) {
+            read.at[read.count++] = merged.at[i];
+        }
+    }
+    return agrees && same_rows(tn_json_member(item, "expect_rows"), &read, false);
+}
+
+static void rows_are_those_of_paimon_1_3(void)
+{
+    static char line[256 << 10];
+    static unsigned char scratch_memory[1 << 20];
+    FILE *file = fopen("tests/golden/merge/cases.jsonl", "r");
+    int cases = 0;
+    int wrong = 0;
+    CHECK(file != NULL);
+    while (fgets(line, sizeof line, file)) {
+        struct tn_arena scratch;
+        struct cJSON *item = NULL;
+        tn_arena_init(&scratch, scratch_memory, sizeof scratch_memory);
+        CHECK(strchr(line, '\n') != NULL);
+        tn_rc rc = tn_json_open(tn_bytes_of(line), &scratch, &item, &err);
+        CHECK_OK(rc, err);
+        if (in_scope(item)) {
+            err.text[0] = 0;
+            bool good = run_case(item);
+            if (!good) {
+                (void)fprintf(stderr, "%s: %s\n", tn_json_member(item, "name")->valuestring,
+                              err.text);
+            }
+            cases++;
+            wrong += !good;
+        }
+        tn_json_close(item);
+    }
+    CHECK(fclose(file) == 0);
+    (void)fprintf(stderr, "%d cases\n", cases);
+    CHECK(wrong == 0);
+}
+
+static const struct test tests[] = {
+    TEST(rows_are_those_of_paimon_1_3),
+};
+
+int main(int argc, char **argv)
+{
+    static struct tn_heap heap;
+    tn_heap_init(&heap, heap_memory, sizeof heap_memory, false);
+    tn_json_use_heap(&heap);
+    return run_tests(argc, argv, tests, COUNT(tests));
+}
