@@ -250,6 +250,10 @@ static bool wanted(void *user, const struct tn_entry *entry)
     if (outside(plan, entry->partition, entry->bucket) || entry->bucket < 0) {
         return false;
     }
+    const struct tn_plan_filter *filter = plan->spec.filter;
+    if (filter && !filter->wanted(filter->user, entry)) {
+        return false;
+    }
     if (!plan->spec.predicate) {
         return true;
     }
