@@ -27,7 +27,8 @@ static void check_order(const struct tn_data_writer *writer, const struct tn_kv 
     TN_CHECK(kv->prefix >= writer->last_prefix);
     if (kv->prefix == writer->last_prefix) {
         struct tn_row last = {writer->last_row, writer->last_row_size};
-        TN_CHECK(tn_row_compare(writer->spec.layout, writer->spec.keys, last, kv->row) < 0);
+        int c = tn_row_compare(writer->spec.layout, writer->spec.keys, last, kv->row);
+        TN_CHECK(c < 0 || (c == 0 && writer->spec.repeated));
     }
 }
 

@@ -6,7 +6,8 @@
  *              abort                       the file is removed
  *
  * A block ends when its raw bytes reach block_size; a row larger than that has a block of its own.
- * The order of rows (strictly ascending keys) is checked on every add. Source: format spec, 8.
+ * The order of rows (ascending keys, each once unless `repeated`) is checked on every add. Source:
+ * format spec, 8.
  */
 #pragma once
 
@@ -30,6 +31,7 @@ struct tn_data_writer_spec {
     const char *name; /* bare file name, likewise */
     int32_t level;
     int32_t source;      /* 0 APPEND, 1 COMPACT */
+    bool repeated;       /* a key may come more than once: changelogs */
     uint32_t block_size; /* raw bytes a block aims at */
 };
 

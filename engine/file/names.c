@@ -479,17 +479,32 @@ tn_rc tn_name_bucket(struct tn_arena *arena, const char *root, const struct tn_s
     return TN_OK;
 }
 
-tn_rc tn_name_data_file(struct tn_arena *arena, const struct tn_options *options, const char *uuid,
-                        uint32_t counter, const char **name, struct tn_err *err)
+static tn_rc name_file(struct tn_arena *arena, const char *prefix, const char *uuid,
+                       uint32_t counter, const char *suffix, const char **name, struct tn_err *err)
 {
-    const char *suffix = options->suffix_compression ? compression_suffix(options->codec) : "";
-    const char *made = tn_arena_format(arena, "%s%s-%" PRIu32 "%s.avro", options->data_file_prefix,
-                                       uuid, counter, suffix);
+    const char *made =
+        tn_arena_format(arena, "%s%s-%" PRIu32 "%s.avro", prefix, uuid, counter, suffix);
     if (!made) {
         return arena_full(err, "file name");
     }
     *name = made;
     return TN_OK;
+}
+
+tn_rc tn_name_data_file(struct tn_arena *arena, const struct tn_options *options, const char *uuid,
+                        uint32_t counter, const char **name, struct tn_err *err)
+{
+    const char *suffix = options->suffix_compression ? compression_suffix(options->codec) : "";
+    return name_file(arena, options->data_file_prefix, uuid, counter, suffix, name, err);
+}
+
+tn_rc tn_name_changelog_file(struct tn_arena *arena, const struct tn_options *options,
+                             const char *uuid, uint32_t counter, const char **name,
+                             struct tn_err *err)
+{
+    const char *suffix =
+        options->suffix_compression ? compression_suffix(options->changelog_codec) : "";
+    return name_file(arena, options->changelog_file_prefix, uuid, counter, suffix, name, err);
 }
 
 tn_rc tn_name_check_format(const char *name, struct tn_err *err)

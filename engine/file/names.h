@@ -49,6 +49,11 @@ TN_MUST_USE tn_rc tn_name_data_file(struct tn_arena *arena, const struct tn_opti
                                     const char *uuid, uint32_t counter, const char **name,
                                     struct tn_err *err);
 
+/* The same of a changelog file: "changelog-<uuid>-<counter>.avro". */
+TN_MUST_USE tn_rc tn_name_changelog_file(struct tn_arena *arena, const struct tn_options *options,
+                                         const char *uuid, uint32_t counter, const char **name,
+                                         struct tn_err *err);
+
 /* The format by the name's extension: OK for avro, UNSUPPORTED "parquet files can't be read yet:
  * NAME" else. */
 TN_MUST_USE tn_rc tn_name_check_format(const char *name, struct tn_err *err);

@@ -212,7 +212,10 @@ static tn_rc rewrite_step(struct slice *s, const struct tn_compact_step *step, b
                                   .schemas = c->spec.schemas,
                                   .keys = &s->keys,
                                   .dir = c->spec.dir,
-                                  .ignore_delete = c->spec.options->ignore_delete};
+                                  .fold = {.engine = c->spec.engine,
+                                           .mode = c->spec.fold,
+                                           .ignore_delete = c->spec.options->ignore_delete,
+                                           .row_size_max = c->spec.row_size_max}};
     tn_rc rc = tn_cursor_open(&s->cursor, &spec, c->files + step->first, step->count,
                               c->step_started ? c->positions : NULL, s->worker, err);
     if (rc != TN_OK) {

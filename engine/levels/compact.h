@@ -25,6 +25,8 @@ struct tn_compact_spec {
     const struct tn_schema *schema;   /* the newest: outputs are written with it */
     const struct tn_options *options;
     const struct tn_key_types *keys;
+    const struct tn_engine *engine; /* NULL: deduplicate */
+    enum tn_fold_mode fold;
     const char *dir;   /* the bucket's folder; lives until finish or abort */
     const char *uuid;  /* of output names */
     uint32_t *counter; /* the next output's number; shared with the bucket's flushes */

@@ -2,7 +2,11 @@
 
 #include "base/check.h"
 
-enum { RUN_ARENA_MIN = 96 * 1024 }; /* two blocks of 32 KB and a row: less is not worth a try */
+enum {
+    RUN_ARENA_MIN = 96 * 1024, /* two blocks of 32 KB and a row: less is not worth a try */
+    ROW_SHARE = 40,            /* a folded row is at most 1/40 of what is free: 137 KB of the host
+                                  board's, and four times that are taken: a guess */
+};
 
 void tn_files_sort(const struct tn_key_types *keys, struct tn_level_file **files, uint32_t count)
 {
@@ -125,7 +129,7 @@ static tn_rc make_runs(struct tn_cursor *c, struct tn_level_file *const *files, 
 static tn_rc share_arena(struct tn_cursor *c, struct tn_err *err)
 {
     struct tn_arena *arena = &c->worker->arena;
-    size_t merge_size = tn_merge_size(c->run_count) + 1024;
+    size_t merge_size = tn_merge_size(c->run_count) + tn_fold_size(&c->spec.fold) + 1024;
     size_t left = tn_arena_free(arena);
     size_t part = left > merge_size ? ((left - merge_size) / c->run_count) & ~(size_t)63 : 0;
     if (part < RUN_ARENA_MIN) {
@@ -152,10 +156,12 @@ static tn_rc start_merge(struct tn_cursor *c, const struct tn_run_position *posi
         }
     }
     if (rc == TN_OK) {
-        rc = tn_merge_init(&c->merge, c->spec.order, TN_MERGE_GROUPS, iters, c->run_count,
-                           &c->worker->arena, err);
+        rc = tn_merge_init(&c->merge, c->spec.order, tn_fold_merges(&c->spec.fold), iters,
+                           c->run_count, &c->worker->arena, err);
     }
-    tn_fold_init(&c->fold, &c->merge, c->spec.ignore_delete, c->spec.drop_deletes);
+    if (rc == TN_OK) {
+        rc = tn_fold_init(&c->fold, &c->merge, &c->spec.fold, &c->worker->arena, err);
+    }
     return rc;
 }
 
@@ -167,6 +173,9 @@ tn_rc tn_cursor_open(struct tn_cursor *cursor, const struct tn_cursor_spec *spec
     TN_CHECK(count > 0);
     *cursor =
         (struct tn_cursor){.spec = *spec, .worker = worker, .mark = tn_arena_mark(&worker->arena)};
+    if (spec->fold.row_size_max == 0) {
+        cursor->spec.fold.row_size_max = (uint32_t)(tn_arena_free(&worker->arena) / ROW_SHARE);
+    }
     tn_rc rc = make_runs(cursor, files, count, err);
     if (rc == TN_OK) {
         rc = start_merge(cursor, positions, err);

@@ -1,5 +1,7 @@
 /* cursor: some files of one bucket as one cursor: cut into the fewest runs, merged, folded.
  *
+ *     files -> runs -> merge -> fold -> rows
+ *
  * What compaction, scan and export read through. Each run has its own part of the worker's arena;
  * where the runs are too many for it, AGAIN says how much they would need. The positions of the
  * runs can be kept, and a cursor over the same files can go on from them.
@@ -31,9 +33,8 @@ struct tn_cursor_spec {
     const struct tn_read_spec *read;
     const struct tn_schemas *schemas; /* with every version that the files name */
     const struct tn_key_types *keys;
-    const char *dir; /* of the bucket */
-    bool ignore_delete;
-    bool drop_deletes;
+    const char *dir;          /* of the bucket */
+    struct tn_fold_spec fold; /* row_size_max 0: what a part of the memory holds */
 };
 
 struct tn_cursor {

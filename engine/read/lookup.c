@@ -4,6 +4,14 @@
 #include "file/data_reader.h"
 #include "file/names.h"
 
+/* A version that was found, as a cursor of one row. */
+struct version {
+    struct tn_iter iter; /* first */
+    struct tn_kv kv;
+    bool given;
+    struct version *next;
+};
+
 struct search {
     const struct tn_scan_spec *spec; /* with the key as its predicate */
     const struct tn_value *key;      /* trimmed: the order of a file's key */
@@ -12,10 +20,13 @@ struct search {
     struct tn_lookup *found;
     unsigned char *row; /* the best version's bytes */
     uint32_t row_room;
+    bool newest_wins;         /* of all versions; else they are kept, and merged in the end */
+    struct version *versions; /* kept */
+    uint32_t kept;
     struct tn_data_reader reader;
 };
 
-/* ---- versions ---- */
+/* ---- versions: the newest ---- */
 
 /* What tn_fold does with a group, one version after the other. */
 static bool beats(const struct search *s, const struct tn_kv *kv)
@@ -30,7 +41,7 @@ static bool beats(const struct search *s, const struct tn_kv *kv)
 }
 
 /* The file's buffers go when it is closed, so the best row is copied. */
-static tn_rc keep(struct search *s, const struct tn_kv *kv, struct tn_err *err)
+static tn_rc replace(struct search *s, const struct tn_kv *kv, struct tn_err *err)
 {
     if (kv->row.size > s->row_room) {
         void *memory;
@@ -47,6 +58,81 @@ static tn_rc keep(struct search *s, const struct tn_kv *kv, struct tn_err *err)
     return TN_OK;
 }
 
+/* ---- versions: all of them ---- */
+
+static tn_rc version_next(struct tn_iter *iter, struct tn_kv *kv, struct tn_err *err)
+{
+    (void)err;
+    struct version *version = (struct version *)iter;
+    if (version->given) {
+        return TN_ABSENT;
+    }
+    version->given = true;
+    *kv = version->kv;
+    return TN_OK;
+}
+
+static void version_close(struct tn_iter *iter)
+{
+    (void)iter;
+}
+
+static const struct tn_iter_vtable version_vtable = {version_next, NULL, version_close, NULL};
+
+static tn_rc keep(struct search *s, const struct tn_kv *kv, struct tn_err *err)
+{
+    void *memory;
+    tn_rc rc =
+        tn_arena_need(s->arena, sizeof(struct version) + kv->row.size, "a row", &memory, err);
+    if (rc == TN_OK) {
+        struct version *version = memory;
+        unsigned char *row = (unsigned char *)(version + 1);
+        memcpy(row, kv->row.data, kv->row.size);
+        *version = (struct version){.iter = {&version_vtable}, .kv = *kv, .next = s->versions};
+        version->kv.row.data = row;
+        s->versions = version;
+        s->kept++;
+        s->row_room = kv->row.size > s->row_room ? kv->row.size : s->row_room;
+    }
+    return rc;
+}
+
+/* Bytes that a merged row may have: its parts, and what grows (listagg) within reason. */
+static uint32_t merged_max(const struct search *s)
+{
+    enum { ROW_SHARE = 40 };
+    size_t part = tn_arena_free(s->arena) / ROW_SHARE;
+    return s->row_room > part ? s->row_room : (uint32_t)part;
+}
+
+/* The row lies in the arena, so it stays when the fold is gone. */
+static tn_rc merge_versions(struct search *s, struct tn_err *err)
+{
+    struct tn_fold_spec spec = s->found->projection.fold;
+    spec.row_size_max = merged_max(s);
+    void *memory;
+    tn_rc rc =
+        tn_arena_need(s->arena, (s->kept + 1) * sizeof(struct tn_iter *), "versions", &memory, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    struct tn_iter **iters = memory;
+    uint32_t count = 0;
+    for (struct version *version = s->versions; version; version = version->next) {
+        iters[count++] = &version->iter;
+    }
+    struct tn_merge merge;
+    struct tn_fold fold;
+    rc = tn_merge_init(&merge, &s->found->projection.order, tn_fold_merges(&spec), iters, count,
+                       s->arena, err);
+    if (rc == TN_OK) {
+        rc = tn_fold_init(&fold, &merge, &spec, s->arena, err);
+    }
+    return rc == TN_OK ? tn_iter_next(&fold.iter, &s->found->kv, err) : rc;
+}
+
+/* ---- rows ---- */
+
 static tn_rc consider(struct search *s, const struct tn_kv *kv, struct tn_err *err)
 {
     const struct tn_projection *p = &s->found->projection;
@@ -54,7 +140,12 @@ static tn_rc consider(struct search *s, const struct tn_kv *kv, struct tn_err *e
         !tn_predicate_match(s->spec->predicate, &p->layout, p->column_of, kv->row)) {
         return TN_OK; /* the key would stand here, or it is another partition's */
     }
-    tn_rc rc = beats(s, kv) ? keep(s, kv, err) : TN_OK;
+    tn_rc rc = TN_OK;
+    if (!s->newest_wins) {
+        rc = keep(s, kv, err);
+    } else if (beats(s, kv)) {
+        rc = replace(s, kv, err);
+    }
     s->found->version_count++;
     return rc;
 }
@@ -117,7 +208,8 @@ static void sort_newest_first(struct tn_level_file **files, uint32_t count)
 static bool decided(const struct search *s, const struct tn_level_file *next)
 {
     const struct tn_kv *best = &s->found->kv;
-    return s->found->version_count > 0 && s->found->projection.order.sequence_fields.count == 0 &&
+    return s->newest_wins && s->found->version_count > 0 &&
+           s->found->projection.order.sequence_fields.count == 0 &&
            !(s->spec->options->ignore_delete && tn_row_kind_retracts(best->kind)) &&
            best->sequence > next->max_sequence;
 }
@@ -198,17 +290,23 @@ tn_rc tn_lookup(const struct tn_scan_spec *spec, const struct tn_value *key, voi
     struct search s = {.spec = &own, .arena = arena, .worker = worker, .found = lookup};
     tn_rc rc = tn_predicate_equals(schema, schema->primary_keys, key, arena, &predicate, err);
     own.predicate = predicate;
+    own.keep_deletes = false;
     if (rc == TN_OK) {
         rc = trim_key(&s, key, err);
     }
     if (rc == TN_OK) {
         rc = tn_projection_init(&lookup->projection, &own, arena, err);
     }
+    s.newest_wins =
+        !lookup->projection.fold.engine && lookup->projection.fold.mode == TN_FOLD_PLAIN;
     if (rc == TN_OK && own.snapshot) {
         rc = look_everywhere(&s, window, window_size, err);
     }
-    if (rc == TN_OK && (lookup->version_count == 0 || tn_row_kind_retracts(lookup->kv.kind))) {
-        rc = TN_ABSENT;
+    if (rc == TN_OK && lookup->version_count == 0) {
+        return TN_ABSENT;
     }
-    return rc;
+    if (rc == TN_OK && !s.newest_wins) {
+        return merge_versions(&s, err);
+    }
+    return rc == TN_OK && tn_row_kind_retracts(lookup->kv.kind) ? TN_ABSENT : rc;
 }

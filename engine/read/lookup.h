@@ -1,11 +1,12 @@
 /* lookup: one key's row, without reading what can't hold it.
  *
  *     key -> predicate -> plan: one bucket, files whose key range holds the key
- *                           -> in each, newest first: seek -> its version -> the newest wins
+ *                           -> in each, newest first: seek -> its version -> the newest wins,
+ *                              or all are merged as a scan does
  *
  * Manifests are passed over by partition, entries by partition, bucket and key range, so memory is
- * that of the files that may hold the key. Where sequence numbers decide, files that are too old to
- * win are not opened. Which version wins is what a scan says (merge/merge.h, merge/fold.h).
+ * that of the files that may hold the key. Where sequence numbers alone decide, files that are too
+ * old to win are not opened. Which version wins is what a scan says (merge/merge.h, merge/fold.h).
  */
 #pragma once
 
@@ -14,7 +15,7 @@
 struct tn_lookup {
     struct tn_projection projection;
     struct tn_kv kv;        /* the row, in the arena that tn_lookup was given */
-    uint32_t version_count; /* that were compared */
+    uint32_t version_count; /* that were compared, or merged */
     uint32_t file_count;    /* that were opened */
 };
 

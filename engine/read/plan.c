@@ -247,11 +247,8 @@ static bool bucket_ruled_out(const struct tn_plan *plan, const struct tn_entry *
 static bool wanted(void *user, const struct tn_entry *entry)
 {
     struct tn_plan *plan = user;
-    if (outside(plan, entry->partition, entry->bucket) || entry->bucket < 0) {
-        return false;
-    }
-    const struct tn_plan_filter *filter = plan->spec.filter;
-    if (filter && !filter->wanted(filter->user, entry)) {
+    if (outside(plan, entry->partition, entry->bucket) || entry->bucket < 0 ||
+        (entry->file.level == 0 && plan->spec.options->merge_engine == TN_MERGE_FIRST_ROW)) {
         return false;
     }
     if (!plan->spec.predicate) {

@@ -5,7 +5,8 @@
  * buckets, smallest (partition bytes, bucket number) first, into a window; when the window is full,
  * its largest bucket is given up and left for a later pass. Most tables need one pass. Buckets and
  * files that the predicate rules out by partition, bucket or key are never gathered; other columns'
- * statistics prune only where no version of a key can be elsewhere. Source: Paimon,
+ * statistics prune only where no version of a key can be elsewhere. Of engine first-row level 0 is
+ * not read: which of its rows are first ones shows when it is compacted. Source: Paimon,
  * KeyValueFileStoreScan, AppendOnlyFileStoreScan.
  */
 #pragma once
@@ -15,13 +16,6 @@
 #include "read/predicate.h"
 #include "schema/options.h"
 
-/* Which files count, besides those that the predicate leaves. Must decide alike for the ADD and the
- * DELETE of one file. */
-struct tn_plan_filter {
-    bool (*wanted)(const void *user, const struct tn_entry *entry);
-    const void *user;
-};
-
 struct tn_plan_spec {
     const char *root;
     const struct tn_snapshot *snapshot;
@@ -29,7 +23,6 @@ struct tn_plan_spec {
     const struct tn_options *options;     /* of the newest schema */
     const struct tn_predicate *predicate; /* or NULL */
     const struct tn_key_types *keys;
-    const struct tn_plan_filter *filter; /* or NULL: all files */
 };
 
 struct tn_plan_bucket {

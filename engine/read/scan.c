@@ -120,6 +120,69 @@ static tn_rc map_predicate(struct builder *b, const struct tn_predicate *predica
     return rc;
 }
 
+/* The options by which rows are merged: those of the schema that is read, where that is an older
+ * one, since they name its columns. */
+static tn_rc merge_options(const struct tn_scan_spec *spec, struct tn_arena *arena,
+                           const struct tn_options **options, struct tn_err *err)
+{
+    const struct tn_schema *newest;
+    *options = spec->options;
+    tn_rc rc = tn_schemas_newest(spec->schemas, &newest, err);
+    if (rc != TN_OK || spec->schema->id == newest->id ||
+        spec->options->merge_engine == TN_MERGE_DEDUPLICATE) {
+        return rc;
+    }
+    void *memory;
+    rc = tn_arena_need(arena, sizeof(struct tn_options), "options", &memory, err);
+    if (rc == TN_OK) {
+        rc = tn_options_read(spec->schema, TN_OPTIONS_READ, arena, memory, err);
+        *options = memory;
+    }
+    return rc;
+}
+
+/* What decides over a member of a sequence group, or over the whole row, is read with it. Source:
+ * Paimon, PartialUpdateMergeFunction.Factory.adjustProjection (which forgets groups that remove
+ * rows). */
+static void map_groups(struct builder *b, const struct tn_options *options)
+{
+    for (uint32_t g = 0; g < options->sequence_group_count; g++) {
+        const struct tn_sequence_group *group = &options->sequence_groups[g];
+        bool needed = group->removes;
+        for (uint32_t f = 0; f < b->schema->field_count; f++) {
+            needed =
+                needed || (b->p->column_of[f] >= 0 && options->merge_fields[f].group == (int32_t)g);
+        }
+        for (uint32_t i = 0; needed && i < group->order.count; i++) {
+            (void)need_field(b, group->order.index[i]);
+        }
+    }
+}
+
+static tn_rc make_fold(struct builder *b, const struct tn_scan_spec *spec,
+                       const struct tn_options *options, struct tn_arena *arena, struct tn_err *err)
+{
+    struct tn_fold_spec *fold = &b->p->fold;
+    fold->mode = tn_fold_reading(spec->options);
+    fold->ignore_delete = spec->options->ignore_delete;
+    fold->drop_deletes = !spec->keep_deletes;
+    if (options->merge_engine == TN_MERGE_DEDUPLICATE || b->schema->primary_keys.count == 0) {
+        return TN_OK;
+    }
+    void *memory;
+    tn_rc rc = tn_arena_need(arena, (b->count + 1) * sizeof(uint32_t), "columns", &memory, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    uint32_t *fields_of = memory;
+    for (uint32_t f = 0; f < b->schema->field_count; f++) {
+        if (b->p->column_of[f] >= 0) {
+            fields_of[b->p->column_of[f]] = f;
+        }
+    }
+    return tn_engine_make(b->schema, options, &b->p->order, fields_of, arena, &fold->engine, err);
+}
+
 static tn_rc take_builder(struct builder *b, struct tn_arena *arena, struct tn_err *err)
 {
     uint32_t n = b->schema->field_count;
@@ -144,7 +207,11 @@ tn_rc tn_projection_init(struct tn_projection *projection, const struct tn_scan_
 {
     *projection = (struct tn_projection){0};
     struct builder b = {.schema = spec->schema, .p = projection};
-    tn_rc rc = take_builder(&b, arena, err);
+    const struct tn_options *options;
+    tn_rc rc = merge_options(spec, arena, &options, err);
+    if (rc == TN_OK) {
+        rc = take_builder(&b, arena, err);
+    }
     if (rc == TN_OK) {
         rc = map_shown(&b, spec, arena, err);
     }
@@ -158,6 +225,7 @@ tn_rc tn_projection_init(struct tn_projection *projection, const struct tn_scan_
         rc = map_predicate(&b, spec->predicate, arena, err);
     }
     if (rc == TN_OK) {
+        map_groups(&b, options);
         rc = tn_row_layout_init(&projection->layout, b.names, b.types, b.count, arena, err);
     }
     if (rc != TN_OK) {
@@ -170,7 +238,8 @@ tn_rc tn_projection_init(struct tn_projection *projection, const struct tn_scan_
         tn_row_prefix_decides(&projection->layout, projection->order.keys);
     projection->read =
         (struct tn_read_spec){&projection->layout, projection->field_ids, projection->order.keys};
-    return tn_key_types_init(&projection->key_types, spec->schema, arena, err);
+    rc = tn_key_types_init(&projection->key_types, spec->schema, arena, err);
+    return rc == TN_OK ? make_fold(&b, spec, options, arena, err) : rc;
 }
 
 /* ---- scan ---- */
@@ -194,8 +263,7 @@ tn_rc tn_scan_open(struct tn_scan *scan, const struct tn_scan_spec *spec, void *
                                 .schema = spec->schema,
                                 .options = spec->options,
                                 .predicate = spec->predicate,
-                                .keys = &scan->projection.key_types,
-                                .filter = spec->filter};
+                                .keys = &scan->projection.key_types};
     tn_scratch_init(&scan->scratch, &scan->cursor_spec, spec->schemas, &scan->plan.heap, arena,
                     worker);
     return tn_plan_open(&scan->plan, &plan, window, window_size, arena, worker, err);
@@ -297,8 +365,7 @@ static tn_rc open_merged(struct tn_scan *scan, struct tn_err *err)
                                                 .schemas = scan->spec.schemas,
                                                 .keys = &scan->projection.key_types,
                                                 .dir = scan->dir,
-                                                .ignore_delete = scan->spec.options->ignore_delete,
-                                                .drop_deletes = !scan->spec.keep_deletes};
+                                                .fold = scan->projection.fold};
     uint32_t count = tn_files_section(&scan->projection.key_types, bucket->files,
                                       bucket->file_count, scan->file_at);
     tn_rc rc = reduce_section(scan, &count, err);

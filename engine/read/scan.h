@@ -24,7 +24,6 @@ struct tn_scan_spec {
     uint32_t field_count;
     const struct tn_predicate *predicate; /* or NULL */
     bool keep_deletes;                    /* also rows whose newest version is a retract */
-    const struct tn_plan_filter *filter;  /* or NULL: all files */
 };
 
 /* What a layout for reading needs beside the columns that were asked for; shared with lookup. */
@@ -36,6 +35,7 @@ struct tn_projection {
     struct tn_order order;
     struct tn_read_spec read;
     struct tn_key_types key_types;
+    struct tn_fold_spec fold; /* what the table's engine and options make of it */
 };
 
 /* UNSUPPORTED when a nested column is asked for by name; all columns means all that are not nested

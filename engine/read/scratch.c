@@ -72,6 +72,24 @@ static uint32_t mergeable(const struct tn_key_types *keys, struct tn_level_file 
     return take;
 }
 
+/* Puts the files that may be merged in front, in their order; returns how many they are. */
+static uint32_t choose(const struct tn_scratch *s, struct tn_level_file **files, uint32_t count)
+{
+    if (s->cursor->fold.mode != TN_FOLD_LOOKUP) {
+        return count;
+    }
+    uint32_t chosen = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct tn_level_file *file = files[i];
+        if (file->level == 0) {
+            memmove(files + chosen + 1, files + chosen,
+                    (i - chosen) * sizeof(struct tn_level_file *));
+            files[chosen++] = file;
+        }
+    }
+    return chosen;
+}
+
 static tn_rc copy_rows(struct tn_cursor *cursor, struct tn_data_writer *writer, struct tn_err *err)
 {
     for (;;) {
@@ -120,7 +138,10 @@ static tn_rc merge_files(struct tn_scratch *s, struct tn_level_file *const *file
     tn_arena_init(&state, (unsigned char *)memory + size, state_size);
     struct tn_cursor cursor;
     struct tn_cursor_spec spec = *s->cursor;
-    spec.drop_deletes = false;
+    spec.fold.drop_deletes = false;
+    if (tn_fold_merges(&spec.fold) == TN_MERGE_VERSIONS) {
+        spec.fold.mode = TN_FOLD_NONE;
+    }
     rc = tn_cursor_open(&cursor, &spec, files, count, NULL, s->worker, err);
     if (rc != TN_OK) {
         return rc;
@@ -132,6 +153,7 @@ static tn_rc merge_files(struct tn_scratch *s, struct tn_level_file *const *file
                                       .keys = s->cursor->order->keys,
                                       .dir = DIR,
                                       .name = name,
+                                      .repeated = spec.fold.mode == TN_FOLD_NONE,
                                       .block_size = BLOCK_SIZE};
     rc = tn_data_writer_begin(&writer, &out, &writing, ROW_SIZE_MAX, &state, err);
     if (rc == TN_OK) {
@@ -167,9 +189,9 @@ static tn_rc replace(struct tn_scratch *s, struct tn_level_file **files, uint32_
 }
 
 static tn_rc reduce_once(struct tn_scratch *s, struct tn_level_file **files, uint32_t *count,
-                         struct tn_err *err)
+                         uint32_t chosen, struct tn_err *err)
 {
-    uint32_t take = mergeable(s->cursor->keys, files, *count);
+    uint32_t take = mergeable(s->cursor->keys, files, chosen);
     const char *name = tn_arena_format(s->arena, "scratch-%s-%u.avro", s->uuid, s->counter++);
     if (!name) {
         return tn_err_set(err, TN_AGAIN, 0, "no memory for another scratch file");
@@ -190,15 +212,19 @@ tn_rc tn_scratch_reduce(struct tn_scratch *scratch, struct tn_level_file **files
                         struct tn_err *err)
 {
     tn_rc rc = TN_OK;
-    while (rc == TN_OK &&
-           tn_files_runs(scratch->cursor->keys, files, *count, NULL) > TN_SCRATCH_RUNS_MAX) {
-        if (!scratch->schema) {
+    const struct tn_key_types *keys = scratch->cursor->keys;
+    while (rc == TN_OK && tn_files_runs(keys, files, *count, NULL) > TN_SCRATCH_RUNS_MAX) {
+        uint32_t chosen = choose(scratch, files, *count);
+        if (chosen > 1 && !scratch->schema) {
             rc = make_schema(scratch, err);
         }
-        if (rc == TN_OK) {
-            rc = reduce_once(scratch, files, count, err);
+        if (rc == TN_OK && chosen > 1) {
+            rc = reduce_once(scratch, files, count, chosen, err);
         }
-        tn_files_sort(scratch->cursor->keys, files, *count);
+        tn_files_sort(keys, files, *count);
+        if (chosen <= 1) {
+            break;
+        }
     }
     return rc;
 }

@@ -2,11 +2,13 @@
  * there is.
  *
  * A section of more runs than can be merged at once is reduced first: some of its files are merged
- * into one scratch file that holds only the columns the scan needs, every version of a key still
- * with its sequence number and kind, and deletes kept; the scratch file then stands for them. Any
- * files may be put together, since which version of a key is the newest does not depend on the file
- * it is in. Scratch files lie in `.tarn/scratch/`, are not synced, count as bytes written, and are
- * removed by tn_scratch_close.
+ * into one scratch file that holds only the columns the scan needs, with sequence numbers, kinds
+ * and deletes; the scratch file then stands for them. Of a key it holds the newest version where
+ * nothing else counts, else every version unfolded. Any files may be put together, since the order
+ * of a key's versions does not depend on the file they are in; but where the level of a version
+ * counts (TN_FOLD_LOOKUP) only files of level 0 are, whose level a scratch file has. Scratch files
+ * lie in `.tarn/scratch/`, are not synced, count as bytes written, and are removed by
+ * tn_scratch_close.
  */
 #pragma once
 
@@ -37,8 +39,9 @@ void tn_scratch_init(struct tn_scratch *scratch, const struct tn_cursor_spec *cu
                      struct tn_schemas *schemas, struct tn_heap *heap, struct tn_arena *arena,
                      struct tn_worker *worker);
 
-/* Reduces files[0..*count) (in key order) until they are at most TN_SCRATCH_RUNS_MAX runs. Entries
- * that were merged are dropped from the heap; `files` stays in key order. */
+/* Reduces files[0..*count) (in key order) until they are at most TN_SCRATCH_RUNS_MAX runs, or more
+ * where the deeper levels alone have more. Entries that were merged are dropped from the heap;
+ * `files` stays in key order. */
 TN_MUST_USE tn_rc tn_scratch_reduce(struct tn_scratch *scratch, struct tn_level_file **files,
                                     uint32_t *count, struct tn_err *err);
 void tn_scratch_close(struct tn_scratch *scratch);

@@ -76,6 +76,8 @@ struct tn_table {
     struct tn_options options;
     struct tn_row_layout layout;
     struct tn_order order;
+    const struct tn_engine *engine; /* NULL: no keys */
+    enum tn_memtable_keeps keeps;
     struct tn_read_spec read;
     struct tn_key_types key_types;
     struct tn_route_spec route;

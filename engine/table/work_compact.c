@@ -52,6 +52,8 @@ static tn_rc plan_compaction(struct tn_table *t, struct tn_bucket *bucket, struc
                                    .schema = t->schema,
                                    .options = &t->options,
                                    .keys = &t->key_types,
+                                   .engine = t->engine,
+                                   .fold = tn_fold_reading(&t->options),
                                    .dir = bucket->dir,
                                    .uuid = bucket->uuid,
                                    .counter = &bucket->counter,

@@ -7,34 +7,47 @@ struct flush {
     struct tn_worker *worker;
     struct tn_worker writing; /* with the writer's part of the arena */
     struct tn_arena state;
+    struct tn_options changelog_options; /* the table's, with the changelog's codec */
+    bool changelog;                      /* what is written now */
+    uint32_t row_size_max;
     struct tn_data_writer writer;
     bool open;
     struct tn_flush_file *first;
     struct tn_flush_file **end;
 };
 
+static tn_rc name_file(struct flush *f, const char **name, struct tn_err *err)
+{
+    const struct tn_flush_spec *spec = f->spec;
+    uint32_t number = (*spec->counter)++;
+    return f->changelog
+               ? tn_name_changelog_file(&f->worker->arena, spec->options, spec->uuid, number, name,
+                                        err)
+               : tn_name_data_file(&f->worker->arena, spec->options, spec->uuid, number, name, err);
+}
+
 static tn_rc open_file(struct flush *f, struct tn_err *err)
 {
     const struct tn_flush_spec *spec = f->spec;
     const char *name;
-    tn_rc rc = tn_name_data_file(&f->worker->arena, spec->options, spec->uuid, (*spec->counter)++,
-                                 &name, err);
+    tn_rc rc = name_file(f, &name, err);
     if (rc != TN_OK) {
         return rc;
     }
     struct tn_data_writer_spec writer = {.schema = spec->schema,
-                                         .options = spec->options,
+                                         .options =
+                                             f->changelog ? &f->changelog_options : spec->options,
                                          .layout = spec->order->layout,
                                          .keys = spec->order->keys,
                                          .dir = spec->dir,
                                          .name = name,
                                          .level = 0,
                                          .source = 0,
+                                         .repeated = f->changelog,
                                          .block_size = spec->block_size};
     tn_arena_reset(&f->state, 0);
     tn_arena_reset(&f->writing.arena, 0);
-    rc = tn_data_writer_begin(&f->writer, &writer, &f->writing, spec->memtable->row_size_max,
-                              &f->state, err);
+    rc = tn_data_writer_begin(&f->writer, &writer, &f->writing, f->row_size_max, &f->state, err);
     f->open = rc == TN_OK;
     return rc;
 }
@@ -45,6 +58,7 @@ static tn_rc close_file(struct flush *f, struct tn_err *err)
     if (!file) {
         return tn_err_set(err, TN_AGAIN, 0, "no memory for another file of a flush");
     }
+    file->changelog = f->changelog;
     tn_rc rc = tn_data_writer_finish(&f->writer, &f->worker->arena, &file->meta, err);
     if (rc == TN_OK) {
         f->open = false;
@@ -54,13 +68,11 @@ static tn_rc close_file(struct flush *f, struct tn_err *err)
     return rc;
 }
 
-static tn_rc write_rows(struct flush *f, struct tn_err *err)
+static tn_rc write_rows(struct flush *f, struct tn_iter *rows, struct tn_err *err)
 {
-    struct tn_memtable_iter rows;
-    tn_memtable_iter_init(&rows, f->spec->memtable);
     for (;;) {
         struct tn_kv kv;
-        tn_rc rc = tn_iter_next(&rows.iter, &kv, err);
+        tn_rc rc = tn_iter_next(rows, &kv, err);
         if (rc == TN_ABSENT) {
             return f->open ? close_file(f, err) : TN_OK;
         }
@@ -78,6 +90,46 @@ static tn_rc write_rows(struct flush *f, struct tn_err *err)
             return rc;
         }
     }
+}
+
+static tn_rc write_changelog(struct flush *f, struct tn_err *err)
+{
+    struct tn_memtable_iter rows;
+    tn_memtable_iter_init(&rows, f->spec->memtable);
+    f->changelog = true;
+    tn_rc rc = write_rows(f, &rows.iter, err);
+    f->changelog = rc != TN_OK;
+    return rc;
+}
+
+static tn_rc write_folded(struct flush *f, struct tn_err *err)
+{
+    struct tn_memtable_iter rows;
+    tn_memtable_iter_init(&rows, f->spec->memtable);
+    struct tn_iter *source = &rows.iter;
+    struct tn_fold_spec spec = {.engine = f->spec->engine,
+                                .repeated = true,
+                                .ignore_delete = f->spec->options->ignore_delete,
+                                .row_size_max = f->row_size_max};
+    struct tn_merge merge;
+    struct tn_fold fold;
+    tn_rc rc = tn_merge_init(&merge, f->spec->order, tn_fold_merges(&spec), &source, 1,
+                             &f->worker->arena, err);
+    if (rc == TN_OK) {
+        rc = tn_fold_init(&fold, &merge, &spec, &f->worker->arena, err);
+    }
+    return rc == TN_OK ? write_rows(f, &fold.iter, err) : rc;
+}
+
+/* Without keys there is nothing to fold, whatever is kept. */
+static tn_rc write_data(struct flush *f, struct tn_err *err)
+{
+    if (f->spec->memtable->keeps == TN_MEMTABLE_ALL && f->spec->order->keys.count > 0) {
+        return write_folded(f, err);
+    }
+    struct tn_memtable_iter rows;
+    tn_memtable_iter_init(&rows, f->spec->memtable);
+    return write_rows(f, &rows.iter, err);
 }
 
 static void remove_files(struct flush *f)
@@ -100,8 +152,14 @@ tn_rc tn_flush(const struct tn_flush_spec *spec, struct tn_worker *worker,
 {
     struct flush f = {.spec = spec, .worker = worker, .writing = *worker};
     f.end = &f.first;
+    f.changelog_options = *spec->options;
+    f.changelog_options.codec = spec->options->changelog_codec;
     tn_memtable_sort(spec->memtable);
     uint32_t row_size_max = spec->memtable->row_size_max;
+    if (spec->memtable->keeps == TN_MEMTABLE_ALL && spec->row_size_max > row_size_max) {
+        row_size_max = spec->row_size_max;
+    }
+    f.row_size_max = row_size_max;
     size_t size =
         tn_data_writer_size(spec->order->layout, spec->options, spec->block_size, row_size_max);
     size = (size + 15) & ~(size_t)15;
@@ -113,7 +171,10 @@ tn_rc tn_flush(const struct tn_flush_spec *spec, struct tn_worker *worker,
     }
     tn_arena_init(&f.writing.arena, memory, size);
     tn_arena_init(&f.state, (unsigned char *)memory + size, state);
-    rc = write_rows(&f, err);
+    rc = spec->changelog ? write_changelog(&f, err) : TN_OK;
+    if (rc == TN_OK) {
+        rc = write_data(&f, err);
+    }
     if (rc != TN_OK) {
         remove_files(&f);
         return tn_err_in(err, "flush %s", spec->dir);

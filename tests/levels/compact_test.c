@@ -159,7 +159,7 @@ static void check_rows(void)
                                       .schemas = &bed.schemas,
                                       .keys = &bed.keys,
                                       .dir = BED_DIR,
-                                      .drop_deletes = spec.drop_deletes};
+                                      .fold = {.drop_deletes = spec.drop_deletes}};
         tn_rc rc =
             tn_cursor_open(&cursor, &read, outcome.files, outcome.count, NULL, &s->worker, &s->err);
         CHECK_OK(rc, s->err);

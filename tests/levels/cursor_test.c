@@ -124,21 +124,21 @@ static void sections_and_runs_are_the_smallest(void)
 
 static struct tn_cursor_spec cursor_spec(bool ignore_delete, bool drop_deletes)
 {
-    return (struct tn_cursor_spec){.order = &bed.order,
-                                   .read = &bed.t.read,
-                                   .schemas = &bed.schemas,
-                                   .keys = &bed.keys,
-                                   .dir = BED_DIR,
-                                   .ignore_delete = ignore_delete,
-                                   .drop_deletes = drop_deletes};
+    return (struct tn_cursor_spec){
+        .order = &bed.order,
+        .read = &bed.t.read,
+        .schemas = &bed.schemas,
+        .keys = &bed.keys,
+        .dir = BED_DIR,
+        .fold = {.ignore_delete = ignore_delete, .drop_deletes = drop_deletes}};
 }
 
 /* The next base row that the cursor must yield, from `key` on. */
 static const struct tn_kv *next_of_model(uint32_t *key, const struct tn_cursor_spec *spec)
 {
     while (*key < bed.t.row_count) {
-        const struct tn_kv *kv = bed_newest(&bed, (*key)++, spec->ignore_delete);
-        if (kv && !(spec->drop_deletes && tn_row_kind_retracts(kv->kind))) {
+        const struct tn_kv *kv = bed_newest(&bed, (*key)++, spec->fold.ignore_delete);
+        if (kv && !(spec->fold.drop_deletes && tn_row_kind_retracts(kv->kind))) {
             return kv;
         }
     }

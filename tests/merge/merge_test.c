@@ -503,7 +503,9 @@ static void a_fold_yields_the_newest_version_of_each_key(void)
         tn_rc rc = tn_merge_init(&merge, &bed.order, TN_MERGE_GROUPS, bed.iters, bed.source_count,
                                  &bed.arena, &bed.err);
         CHECK_OK(rc, bed.err);
-        tn_fold_init(&fold, &merge, ignore_delete, drop_deletes);
+        struct tn_fold_spec spec = {.ignore_delete = ignore_delete, .drop_deletes = drop_deletes};
+        rc = tn_fold_init(&fold, &merge, &spec, &bed.arena, &bed.err);
+        CHECK_OK(rc, bed.err);
         for (uint32_t at = 0; at < bed.all_count;) {
             uint32_t count = versions_at(&bed, at);
             const struct tn_kv *want = model_newest(&bed, at, count, ignore_delete);
@@ -541,7 +543,9 @@ static void a_lone_retract_passes_the_fold(void)
     tn_rc rc =
         tn_merge_init(&merge, &bed.order, TN_MERGE_GROUPS, bed.iters, 1, &bed.arena, &bed.err);
     CHECK_OK(rc, bed.err);
-    tn_fold_init(&fold, &merge, true, false);
+    struct tn_fold_spec spec = {.ignore_delete = true};
+    rc = tn_fold_init(&fold, &merge, &spec, &bed.arena, &bed.err);
+    CHECK_OK(rc, bed.err);
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct tn_kv kv;
         rc = tn_iter_next(&fold.iter, &kv, &bed.err);
