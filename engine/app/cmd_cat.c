@@ -1,18 +1,17 @@
 /* tarn cat: the merged rows of a snapshot. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "app/cmd.h"
+#include "app/increment.h"
 #include "app/reader.h"
 #include "app/rows.h"
-#include "commit/live.h"
-#include "file/names.h"
 
 static struct {
     const char *columns;
     const char *where;
     const char *incremental;
+    const char *incremental_mode;
     int64_t limit;
     bool last;
     bool kind;
@@ -32,7 +31,10 @@ static const struct tn_flag flags[] = {
      "the last N rows instead of the first (10 without --limit)"},
     {"kind", 0, TN_FLAG_SET, &o.kind, NULL, "with each row's kind"},
     {"incremental", 0, TN_FLAG_TEXT, &o.incremental, "A,B",
-     "rows that snapshots A+1..B added, as they came"},
+     "what changed behind snapshot A, up to B; or from tag A to tag B"},
+    {"incremental-mode", 0, TN_FLAG_TEXT, &o.incremental_mode, "MODE",
+     "delta: rows as they came; changelog: as the changelog tells; diff: rows that are new or "
+     "other (with --kind also those that are gone); by default what the table has, diff for tags"},
 };
 
 struct printer {
@@ -129,101 +131,24 @@ static tn_rc print_scan(struct tn_reader *reader, const struct tn_scan_spec *spe
     return rc == TN_OK || rc == TN_ABSENT ? tn_row_printer_close(&printer->rows, err) : rc;
 }
 
-/* ---- --incremental: the rows of the files that APPEND snapshots added ---- */
-
-struct increment {
-    struct tn_reader *reader;
-    const struct tn_scan_spec *spec;
-    struct tn_projection projection;
-    struct printer printer;
-};
-
-static tn_rc print_file(struct increment *inc, const struct tn_entry *entry, struct tn_err *err)
-{
-    struct tn_reader *reader = inc->reader;
-    struct tn_worker *worker = &reader->app->workers[TN_LANE_LONG];
-    const struct tn_schema *schema;
-    const char *dir;
-    size_t mark = tn_arena_mark(&worker->arena);
-    tn_rc rc = tn_name_check_format(entry->file.file_name, err);
-    if (rc == TN_OK) {
-        rc = tn_schemas_load(&reader->schemas, entry->file.schema_id, &schema, err);
-    }
-    if (rc == TN_OK) {
-        rc = tn_name_bucket(&worker->arena, reader->root, reader->schema, &reader->options,
-                            entry->partition, entry->bucket, &dir, err);
-    }
-    if (rc != TN_OK) {
-        return rc;
-    }
-    const char *path = tn_arena_format(&worker->arena, "%s%s", dir, entry->file.file_name);
-    static struct tn_data_reader data;
-    rc = tn_data_reader_open(&data, path, entry->file.file_size, entry->file.level, schema,
-                             &inc->projection.read, worker, err);
-    if (rc != TN_OK) {
-        return rc;
-    }
-    struct tn_kv kv;
-    while (rc == TN_OK && inc->printer.left != 0) {
-        rc = tn_iter_next(&data.iter, &kv, err);
-        if (rc == TN_OK && (!inc->spec->predicate ||
-                            tn_predicate_match(inc->spec->predicate, &inc->projection.layout,
-                                               inc->projection.column_of, kv.row))) {
-            rc = print_row(&inc->printer, &kv, err);
-        }
-    }
-    tn_iter_close(&data.iter);
-    tn_arena_reset(&worker->arena, mark);
-    return rc == TN_ABSENT ? TN_OK : rc;
-}
-
-static tn_rc print_added(void *user, const struct tn_entry *entry, struct tn_err *err)
-{
-    return entry->kind == TN_ENTRY_ADD ? print_file(user, entry, err) : TN_OK;
-}
-
-static tn_rc print_delta(struct increment *inc, int64_t id, struct tn_err *err)
-{
-    struct tn_reader *reader = inc->reader;
-    struct tn_arena *arena = &reader->app->table;
-    size_t mark = tn_arena_mark(arena);
-    struct tn_snapshot snapshot;
-    tn_rc rc = tn_snapshot_read(&reader->app->posix.io, reader->root, id, arena, &snapshot, err);
-    if (rc == TN_ABSENT) {
-        rc = tn_err_set(err, TN_INVALID, 0, "snapshot %" PRId64 " is not there (any more)", id);
-    }
-    if (rc == TN_OK && strcmp(snapshot.commit_kind, "APPEND") == 0) {
-        struct tn_live_filter all = {0};
-        rc = tn_list_each(reader->root, snapshot.delta_manifest_list,
-                          snapshot.delta_manifest_list_size.present
-                              ? snapshot.delta_manifest_list_size.value
-                              : -1,
-                          &all, &reader->app->workers[TN_LANE_SHORT], print_added, inc, err);
-    }
-    (void)mark; /* schemas that were loaded meanwhile live in this arena */
-    return rc;
-}
-
 static tn_rc print_incremental(struct tn_reader *reader, const struct tn_scan_spec *spec,
                                struct tn_err *err)
 {
-    static struct increment inc;
-    char *end;
-    long long from = strtoll(o.incremental, &end, 10);
-    long long to = *end == ',' ? strtoll(end + 1, &end, 10) : -1;
-    if (*end != 0 || from < 0 || to < from) {
-        return tn_err_set(err, TN_INVALID, 0, "--incremental %s: want A,B with A <= B",
-                          o.incremental);
+    static struct tn_increment increment;
+    static struct printer printer;
+    struct tn_kv kv;
+    tn_rc rc =
+        tn_increment_open(&increment, reader, spec, o.incremental, o.incremental_mode, o.kind, err);
+    if (rc != TN_OK) {
+        return rc;
     }
-    inc = (struct increment){.reader = reader, .spec = spec};
-    tn_rc rc = tn_projection_init(&inc.projection, spec, &reader->app->table, err);
-    if (rc == TN_OK) {
-        rc = open_printer(&inc.printer, reader->app, &inc.projection, spec, err);
+    rc = open_printer(&printer, reader->app, increment.projection, spec, err);
+    while (rc == TN_OK && printer.left != 0) {
+        rc = tn_increment_next(&increment, &kv, err);
+        rc = rc == TN_OK ? print_row(&printer, &kv, err) : rc;
     }
-    for (int64_t id = from + 1; rc == TN_OK && id <= to; id++) {
-        rc = print_delta(&inc, id, err);
-    }
-    return rc == TN_OK ? tn_row_printer_close(&inc.printer.rows, err) : rc;
+    tn_increment_close(&increment);
+    return rc == TN_OK || rc == TN_ABSENT ? tn_row_printer_close(&printer.rows, err) : rc;
 }
 
 static tn_rc print_nothing(struct tn_reader *reader, const struct tn_scan_spec *spec,
@@ -245,19 +170,8 @@ static tn_rc cat(struct tn_app *app, const char *table, struct tn_reader *reader
     if (rc != TN_OK) {
         return rc;
     }
-    struct tn_predicate *predicate = NULL;
-    struct tn_scan_spec spec = {.root = reader->root,
-                                .snapshot = &reader->snapshot,
-                                .schema = reader->schema,
-                                .options = &reader->options,
-                                .schemas = &reader->schemas};
-    if (o.columns) {
-        rc = tn_reader_fields(reader, o.columns, &spec.fields, &spec.field_count, err);
-    }
-    if (rc == TN_OK && o.where) {
-        rc = tn_predicate_parse(o.where, reader->schema, &app->table, &predicate, err);
-        spec.predicate = predicate;
-    }
+    struct tn_scan_spec spec;
+    rc = tn_reader_scan_spec(reader, o.columns, o.where, &spec, err);
     if (rc != TN_OK) {
         return rc;
     }
@@ -305,6 +219,10 @@ static int run(const struct tn_text_list *words)
             (void)fputs("tarn: --last and --incremental don't go together\n", stderr);
             return 2;
         }
+    }
+    if (o.incremental_mode && !o.incremental) {
+        (void)fputs("tarn: --incremental-mode needs --incremental A,B\n", stderr);
+        return 2;
     }
     static struct tn_app app;
     struct tn_err err = {0};

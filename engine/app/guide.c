@@ -89,6 +89,46 @@ static const char compaction_text[] =
     "on\n"
     "the disk until the last snapshot that names them expires.\n";
 
+static const char changelog_text[] =
+    "What changed\n"
+    "\n"
+    "  tarn tail D.T                        the changes of all snapshots that are kept, in order\n"
+    "  tarn tail D.T --from 7 --to 9        of these three; also earliest, latest\n"
+    "  tarn tail D.T --from full --follow   the rows there are, then what comes, until a signal\n"
+    "\n"
+    "A line is {\"kind\":\"+U\",\"row\":{...}}: +I a new row, -U and +U a row before and after "
+    "its\n"
+    "change, -D a deleted one. `tarn write --input changes` takes them back.\n"
+    "\n"
+    "What a table tells is decided by its option changelog-producer:\n"
+    "\n"
+    "  none             the rows that each commit brought, as they were stored: the last version "
+    "of\n"
+    "                   a key, no row before it. Enough to keep a copy of a deduplicated table.\n"
+    "  input            each row that came in, of its own kind\n"
+    "  lookup           what truly changed, told when level 0 is compacted\n"
+    "  full-compaction  the same, between one full compaction and the next\n"
+    "\n"
+    "tarn reads all four; it writes tables with none. Compactions without a changelog, overwrites\n"
+    "and dropped partitions tell nothing. Within a snapshot the changes of one key are in order;\n"
+    "those of different buckets are not.\n"
+    "\n"
+    "A snapshot that has expired can't be told any more: \"snapshot 3 has expired; the earliest is "
+    "5\".\n"
+    "A consumer prevents that:\n"
+    "\n"
+    "  tarn tail D.T --consumer lake --follow     goes on where `lake` stopped; what it has not "
+    "seen\n"
+    "                                             stays, for official Paimon's expiry, too\n"
+    "  tarn show D.T consumers                    who holds what\n"
+    "  tarn tail D.T --consumer lake --forget     ends it; what it held may expire\n"
+    "\n"
+    "A consumer moves on when a snapshot's rows are written and flushed: after a crash the last\n"
+    "snapshot may come again. While --from full reads its first rows, `lake.full` holds them.\n"
+    "\n"
+    "  tarn cat D.T --incremental 3,7       what changed behind snapshot 3 up to 7, at once; two\n"
+    "                                       tags are compared: the rows that are new or other\n";
+
 static const char upload_text[] =
     "Upload\n"
     "\n"
@@ -129,7 +169,8 @@ static const char troubles_text[] =
     "many small files (`tarn ls D.T`)\n"
     "    Commits are too frequent for the number of buckets and partitions, or nobody compacts.\n"
     "snapshots don't expire (`tarn show D.T snapshots`)\n"
-    "    A consumer holds them: `tarn show D.T consumers`; or a tag: `tarn show D.T tags`; or the\n"
+    "    A consumer holds them: `tarn show D.T consumers` (`tarn help changelog`); or a tag:\n"
+    "    `tarn show D.T tags`; or the\n"
     "    table is write-only. `tarn expire D.T --dry-run` says what would go.\n"
     "an old value comes back\n"
     "    sequence.field decides, not arrival: a late row with an older value loses.\n"
@@ -142,6 +183,7 @@ const struct tn_guide_topic tn_guide[] = {
     {"start", "a first table, and where things are", start_text},
     {"tables", "keys, buckets, partitions, types, snapshots", tables_text},
     {"compaction", "what it is for, and what to do about it", compaction_text},
+    {"changelog", "following what changes; consumers", changelog_text},
     {"upload", "a copy in another folder", upload_text},
     {"troubles", "what is wrong, and what helps", troubles_text},
 };

@@ -238,7 +238,7 @@ tn_rc tn_output_row(struct tn_output *output, const struct tn_cell *cells, struc
     return table_row(output, cells, err);
 }
 
-tn_rc tn_output_close(struct tn_output *output, struct tn_err *err)
+tn_rc tn_output_flush(struct tn_output *output, struct tn_err *err)
 {
     tn_rc rc = TN_OK;
     if (output->format == TN_FORMAT_TABLE) {
@@ -250,4 +250,9 @@ tn_rc tn_output_close(struct tn_output *output, struct tn_err *err)
         rc = tn_output_failed(err);
     }
     return rc;
+}
+
+tn_rc tn_output_close(struct tn_output *output, struct tn_err *err)
+{
+    return tn_output_flush(output, err);
 }

@@ -34,6 +34,8 @@ TN_MUST_USE tn_rc tn_output_row(struct tn_output *output, const struct tn_cell *
 /* A row that is JSON already, for TN_FORMAT_JSON. */
 TN_MUST_USE tn_rc tn_output_json(struct tn_output *output, struct tn_bytes json,
                                  struct tn_err *err);
+/* What came so far is out; a table's widths stay what they are. */
+TN_MUST_USE tn_rc tn_output_flush(struct tn_output *output, struct tn_err *err);
 TN_MUST_USE tn_rc tn_output_close(struct tn_output *output, struct tn_err *err);
 
 /* What the write to standard output that just failed died of. */

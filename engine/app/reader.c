@@ -259,3 +259,23 @@ tn_rc tn_reader_fields(const struct tn_reader *reader, const char *names, const 
     *fields = index;
     return TN_OK;
 }
+
+tn_rc tn_reader_scan_spec(struct tn_reader *reader, const char *columns, const char *where,
+                          struct tn_scan_spec *spec, struct tn_err *err)
+{
+    *spec = (struct tn_scan_spec){.root = reader->root,
+                                  .snapshot = &reader->snapshot,
+                                  .schema = reader->schema,
+                                  .options = &reader->options,
+                                  .schemas = &reader->schemas};
+    tn_rc rc = TN_OK;
+    if (columns) {
+        rc = tn_reader_fields(reader, columns, &spec->fields, &spec->field_count, err);
+    }
+    struct tn_predicate *predicate = NULL;
+    if (rc == TN_OK && where) {
+        rc = tn_predicate_parse(where, reader->schema, &reader->app->table, &predicate, err);
+    }
+    spec->predicate = predicate;
+    return rc;
+}

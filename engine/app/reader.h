@@ -50,6 +50,11 @@ TN_MUST_USE tn_rc tn_reader_time(const char *flag, const char *text, int64_t *ms
 TN_MUST_USE tn_rc tn_reader_plan(struct tn_reader *reader, struct tn_plan *plan,
                                  struct tn_key_types *keys, struct tn_err *err);
 
+/* What a scan of the reader's snapshot is made of. `columns` ("a,b") and `where` may be NULL. */
+TN_MUST_USE tn_rc tn_reader_scan_spec(struct tn_reader *reader, const char *columns,
+                                      const char *where, struct tn_scan_spec *spec,
+                                      struct tn_err *err);
+
 /* "a,b" as fields of the reader's schema. */
 TN_MUST_USE tn_rc tn_reader_fields(const struct tn_reader *reader, const char *names,
                                    const uint32_t **fields, uint32_t *count, struct tn_err *err);

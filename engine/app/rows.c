@@ -74,6 +74,11 @@ tn_rc tn_row_printer_put(struct tn_row_printer *printer, const struct tn_kv *kv,
                                                     : put_cells(printer, kv, err);
 }
 
+tn_rc tn_row_printer_flush(struct tn_row_printer *printer, struct tn_err *err)
+{
+    return tn_output_flush(&printer->output, err);
+}
+
 tn_rc tn_row_printer_close(struct tn_row_printer *printer, struct tn_err *err)
 {
     return tn_output_close(&printer->output, err);

@@ -19,4 +19,5 @@ TN_MUST_USE tn_rc tn_row_printer_open(struct tn_row_printer *printer,
                                       struct tn_arena *arena, struct tn_err *err);
 TN_MUST_USE tn_rc tn_row_printer_put(struct tn_row_printer *printer, const struct tn_kv *kv,
                                      struct tn_err *err);
+TN_MUST_USE tn_rc tn_row_printer_flush(struct tn_row_printer *printer, struct tn_err *err);
 TN_MUST_USE tn_rc tn_row_printer_close(struct tn_row_printer *printer, struct tn_err *err);

@@ -1,45 +1,22 @@
 #include "commit/expire_private.h"
 
+#include "commit/consumer.h"
 #include "file/names.h"
-#include "format/json.h"
-
-enum { CONSUMER_SIZE_MAX = 4096 };
-
-static tn_rc read_consumer(struct tn_expire_run *e, const char *path, struct tn_err *err)
-{
-    struct tn_arena *arena = &e->worker->arena;
-    struct tn_bytes text;
-    struct cJSON *root;
-    int64_t next;
-    tn_rc rc = tn_io_read_all(e->worker->io, path, CONSUMER_SIZE_MAX, arena, &text, err);
-    if (rc != TN_OK) {
-        return rc;
-    }
-    rc = tn_json_open(text, arena, &root, err);
-    if (rc != TN_OK) {
-        return tn_err_in(err, "%s", path);
-    }
-    bool found = tn_json_i64(tn_json_member(root, "nextSnapshot"), &next);
-    tn_json_close(root);
-    if (!found) {
-        return tn_err_set(err, TN_CORRUPT, 0, "%s: $.nextSnapshot: missing", path);
-    }
-    e->consumer_min = next < e->consumer_min ? next : e->consumer_min;
-    return TN_OK;
-}
 
 static tn_rc note_consumer(void *user, const char *name, bool is_dir, struct tn_err *err)
 {
+    static const char prefix[] = "consumer-";
     struct tn_expire_run *e = user;
-    struct tn_arena *arena = &e->worker->arena;
-    if (is_dir || !tn_name_begins(name, "consumer-")) {
+    int64_t next;
+    if (is_dir || !tn_name_begins(name, prefix)) {
         return TN_OK;
     }
-    size_t mark = tn_arena_mark(arena);
-    const char *path = tn_name_in(arena, e->spec->root, TN_DIR_CONSUMER, name);
-    tn_rc rc = path ? read_consumer(e, path, err) : tn_expire_no_room(err);
-    tn_arena_reset(arena, mark);
-    return rc;
+    tn_rc rc = tn_consumer_read(e->worker->io, e->spec->root, name + sizeof prefix - 1,
+                                &e->worker->arena, &next, err);
+    if (rc == TN_OK) {
+        e->consumer_min = next < e->consumer_min ? next : e->consumer_min;
+    }
+    return rc == TN_ABSENT ? TN_OK : rc; /* removed while this looked */
 }
 
 static int64_t smaller(int64_t a, int64_t b)

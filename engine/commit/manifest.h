@@ -11,6 +11,20 @@
 #include "file/worker.h"
 #include "schema/schema.h"
 
+/* How the manifests (and the lists) read last are decoded. Files of one writer all have the same
+ * schema, which takes longer to parse than the file to read. One a worker; NULL: none. */
+struct tn_plan_slot {
+    struct tn_arena arena;
+    struct tn_bytes schema; /* the text; empty: nothing is kept */
+    struct tn_meta_plan plan;
+    uint32_t readers; /* open ones that use it */
+};
+struct tn_plan_cache {
+    struct tn_plan_slot slots[2]; /* manifests, lists */
+};
+TN_MUST_USE tn_rc tn_plan_cache_make(struct tn_arena *arena, struct tn_plan_cache **cache,
+                                     struct tn_err *err);
+
 struct tn_manifest_reader {
     struct tn_worker *worker;
     const char *path; /* the caller's, until close */
@@ -20,6 +34,7 @@ struct tn_manifest_reader {
     uint64_t offset; /* of the next block */
     struct tn_avro_header header;
     struct tn_meta_plan plan;
+    struct tn_plan_slot *slot; /* whose plan it is, or NULL: its own */
     struct tn_buf packed;
     struct tn_buf raw;
     struct tn_avro_cursor cursor;

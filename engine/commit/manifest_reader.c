@@ -9,6 +9,7 @@ enum {
     BLOCK_HEAD_MAX = 20,      /* two varints */
     SYNC_SIZE = 16,
     RAW_SIZE_MIN = 4096,
+    PLAN_SIZE_MAX = 16 * 1024,      /* of a schema's text and its plan; Java's take half of it */
     RAW_SIZE_MAX_FIRST = 72 * 1024, /* Java's block: 64,000 bytes and the rest of a record */
 };
 
@@ -190,6 +191,64 @@ static tn_rc make_buffers(struct tn_manifest_reader *r, struct tn_err *err)
     return r->header.codec == TN_CODEC_ID_NULL ? TN_OK : make_raw(r, err);
 }
 
+/* ---- plans ---- */
+
+tn_rc tn_plan_cache_make(struct tn_arena *arena, struct tn_plan_cache **cache, struct tn_err *err)
+{
+    void *memory;
+    tn_rc rc =
+        tn_arena_need(arena, sizeof **cache + (size_t)2 * PLAN_SIZE_MAX, "plans", &memory, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    struct tn_plan_cache *made = memory;
+    unsigned char *at = (unsigned char *)(made + 1);
+    *made = (struct tn_plan_cache){0};
+    for (size_t i = 0; i < 2; i++) {
+        tn_arena_init(&made->slots[i].arena, at + i * PLAN_SIZE_MAX, PLAN_SIZE_MAX);
+    }
+    *cache = made;
+    return TN_OK;
+}
+
+static tn_rc parse_plan(const struct tn_manifest_reader *r, struct tn_bytes schema,
+                        struct tn_arena *arena, struct tn_meta_plan *plan, struct tn_err *err)
+{
+    return (r->list ? tn_manifest_list_plan : tn_entry_plan)(schema, arena, plan, err);
+}
+
+/* Puts the reader's plan into the slot, unless another reader needs what is there. */
+static bool fill_slot(struct tn_plan_slot *slot, const struct tn_manifest_reader *r)
+{
+    struct tn_err ignored = {0};
+    bool ok = slot->readers == 0;
+    if (ok) {
+        slot->schema = (struct tn_bytes){NULL, 0};
+        tn_arena_reset(&slot->arena, 0);
+        struct tn_bytes schema = tn_arena_copy(&slot->arena, r->header.schema, &ok);
+        ok = ok && parse_plan(r, schema, &slot->arena, &slot->plan, &ignored) == TN_OK;
+        slot->schema = ok ? schema : slot->schema;
+    }
+    return ok;
+}
+
+static tn_rc find_plan(struct tn_manifest_reader *r, struct tn_err *err)
+{
+    struct tn_plan_slot *slot = r->worker->plans ? &r->worker->plans->slots[r->list] : NULL;
+    struct tn_bytes schema = r->header.schema;
+    if (slot &&
+        ((slot->schema.size > 0 && tn_bytes_equal(slot->schema, schema)) || fill_slot(slot, r))) {
+        slot->readers++;
+        r->slot = slot;
+        r->plan = slot->plan;
+        return TN_OK;
+    }
+    tn_rc rc = parse_plan(r, schema, &r->worker->arena, &r->plan, err);
+    return rc == TN_OK ? rc : tn_err_in(err, "%s", r->path);
+}
+
+/* ---- opening ---- */
+
 static tn_rc prepare(struct tn_manifest_reader *r, int64_t size, struct tn_err *err)
 {
     if (size >= 0 && (uint64_t)size != r->file_size) {
@@ -198,11 +257,7 @@ static tn_rc prepare(struct tn_manifest_reader *r, int64_t size, struct tn_err *
     }
     tn_rc rc = read_header(r, err);
     if (rc == TN_OK) {
-        rc = (r->list ? tn_manifest_list_plan : tn_entry_plan)(r->header.schema, &r->worker->arena,
-                                                               &r->plan, err);
-        if (rc != TN_OK) {
-            return tn_err_in(err, "%s", r->path);
-        }
+        rc = find_plan(r, err);
     }
     return rc == TN_OK ? make_buffers(r, err) : rc;
 }
@@ -234,6 +289,10 @@ void tn_manifest_close(struct tn_manifest_reader *reader)
     if (reader->file >= 0) {
         reader->worker->io->vtable->close(reader->worker->io, reader->file);
         reader->file = -1;
+        if (reader->slot) {
+            reader->slot->readers--;
+            reader->slot = NULL;
+        }
         tn_arena_reset(&reader->worker->arena, reader->mark);
     }
 }

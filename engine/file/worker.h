@@ -10,9 +10,12 @@
 #include "io/clock.h"
 #include "io/io.h"
 
+struct tn_plan_cache; /* commit/manifest.h */
+
 struct tn_worker {
     struct tn_arena arena;
     struct tn_codec codec;
     struct tn_io *io;
     struct tn_clock *clock;
+    struct tn_plan_cache *plans; /* or NULL */
 };

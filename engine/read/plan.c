@@ -251,6 +251,10 @@ static bool wanted(void *user, const struct tn_entry *entry)
         (entry->file.level == 0 && plan->spec.options->merge_engine == TN_MERGE_FIRST_ROW)) {
         return false;
     }
+    const struct tn_plan_filter *filter = plan->spec.filter;
+    if (filter && !filter->wanted(filter->user, entry)) {
+        return false;
+    }
     if (!plan->spec.predicate) {
         return true;
     }

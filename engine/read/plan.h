@@ -16,6 +16,13 @@
 #include "read/predicate.h"
 #include "schema/options.h"
 
+/* Which files count, besides those that the predicate leaves. Must decide alike for the ADD and the
+ * DELETE of one file. */
+struct tn_plan_filter {
+    bool (*wanted)(const void *user, const struct tn_entry *entry);
+    const void *user;
+};
+
 struct tn_plan_spec {
     const char *root;
     const struct tn_snapshot *snapshot;
@@ -23,6 +30,7 @@ struct tn_plan_spec {
     const struct tn_options *options;     /* of the newest schema */
     const struct tn_predicate *predicate; /* or NULL */
     const struct tn_key_types *keys;
+    const struct tn_plan_filter *filter; /* or NULL: all files */
 };
 
 struct tn_plan_bucket {

@@ -263,7 +263,8 @@ tn_rc tn_scan_open(struct tn_scan *scan, const struct tn_scan_spec *spec, void *
                                 .schema = spec->schema,
                                 .options = spec->options,
                                 .predicate = spec->predicate,
-                                .keys = &scan->projection.key_types};
+                                .keys = &scan->projection.key_types,
+                                .filter = spec->filter};
     tn_scratch_init(&scan->scratch, &scan->cursor_spec, spec->schemas, &scan->plan.heap, arena,
                     worker);
     return tn_plan_open(&scan->plan, &plan, window, window_size, arena, worker, err);

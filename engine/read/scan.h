@@ -24,6 +24,7 @@ struct tn_scan_spec {
     uint32_t field_count;
     const struct tn_predicate *predicate; /* or NULL */
     bool keep_deletes;                    /* also rows whose newest version is a retract */
+    const struct tn_plan_filter *filter;  /* or NULL: all files */
 };
 
 /* What a layout for reading needs beside the columns that were asked for; shared with lookup. */

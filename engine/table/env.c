@@ -1,5 +1,6 @@
 #include "table/env.h"
 
+#include "commit/manifest.h"
 #include "format/avro.h"
 #include "format/json.h"
 
@@ -14,6 +15,9 @@ static tn_rc init_workers(const struct tn_env_spec *spec, struct tn_env *env, st
         *worker = (struct tn_worker){.io = spec->io, .clock = spec->clock};
         tn_budget_arena(spec->budget, PARTS[lane], &worker->arena);
         tn_rc rc = tn_codec_init(&worker->codec, 1, TN_BLOCK_SIZE, &worker->arena, err);
+        if (rc == TN_OK) {
+            rc = tn_plan_cache_make(&worker->arena, &worker->plans, err);
+        }
         if (rc != TN_OK) {
             return rc;
         }

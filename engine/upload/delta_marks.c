@@ -2,12 +2,10 @@
 
 #include <inttypes.h>
 
+#include "commit/consumer.h"
 #include "file/names.h"
 
-enum {
-    HINT_SIZE_MAX = 64,    /* as in commit/snapshot */
-    CONSUMER_SIZE_MAX = 64 /* of the text we write */
-};
+enum { HINT_SIZE_MAX = 64 }; /* as in commit/snapshot */
 
 /* ---- hints ---- */
 
@@ -82,46 +80,6 @@ tn_rc tn_delta_write_hints(struct tn_delta *d, struct tn_err *err)
 
 /* ---- the mirror as a consumer of the source ---- */
 
-static bool is_there(struct tn_io *io, const char *path, struct tn_bytes text,
-                     struct tn_arena *arena)
-{
-    struct tn_err ignored;
-    struct tn_bytes found;
-    return tn_io_read_all(io, path, CONSUMER_SIZE_MAX, arena, &found, &ignored) == TN_OK &&
-           tn_bytes_equal(found, text);
-}
-
-/* Synced before it gets its name: expiry stops at a consumer that it can't read. */
-static tn_rc replace_synced(struct tn_io *io, const char *draft, const char *path,
-                            struct tn_bytes text, struct tn_err *err)
-{
-    struct tn_err ignored;
-    (void)io->vtable->unlink(io, draft, &ignored);
-    tn_rc rc = tn_io_write_new(io, draft, text, err);
-    if (rc == TN_OK) {
-        rc = io->vtable->sync(io, &draft, 1, err);
-    }
-    return rc == TN_OK ? io->vtable->replace(io, draft, path, err) : rc;
-}
-
-static tn_rc write_consumer(struct tn_delta *d, const char *name, int64_t next, struct tn_err *err)
-{
-    struct tn_arena *arena = &d->worker->arena;
-    struct tn_io *io = d->worker->io;
-    const char *dir = tn_name_in(arena, d->root, TN_DIR_CONSUMER, "");
-    const char *path = tn_arena_format(arena, "%sconsumer-%s", dir ? dir : "", name);
-    const char *draft = tn_arena_format(arena, "%s.consumer-%s.tmp", dir ? dir : "", name);
-    const char *text = tn_arena_format(arena, "{\n  \"nextSnapshot\" : %" PRId64 "\n}", next);
-    if (!dir || !path || !draft || !text) {
-        return tn_delta_no_room(err);
-    }
-    if (is_there(io, path, tn_bytes_of(text), arena)) {
-        return TN_OK;
-    }
-    tn_rc rc = io->vtable->make_dir(io, dir, err);
-    return rc == TN_OK ? replace_synced(io, draft, path, tn_bytes_of(text), err) : rc;
-}
-
 /* The newest snapshot of the target stays at the source, and before the first sync all do. */
 tn_rc tn_delta_protect(struct tn_delta *d, struct tn_err *err)
 {
@@ -129,9 +87,6 @@ tn_rc tn_delta_protect(struct tn_delta *d, struct tn_err *err)
     if (!d->spec->consumer || d->spec->dry_run || d->source_last == 0) {
         return TN_OK;
     }
-    size_t mark = tn_arena_mark(arena);
     int64_t next = d->have > d->source_first ? d->have : d->source_first;
-    tn_rc rc = write_consumer(d, d->spec->consumer, next, err);
-    tn_arena_reset(arena, mark);
-    return rc == TN_OK ? rc : tn_err_in(err, "consumer %s", d->spec->consumer);
+    return tn_consumer_write(d->worker->io, d->root, d->spec->consumer, next, arena, err);
 }

@@ -77,6 +77,8 @@ static __attribute__((unused, noinline)) void bed_worker(struct bed *bed, struct
     tn_arena_init(&bed->worker.arena, bed->worker_memory, size);
     tn_rc rc = tn_codec_init(&bed->worker.codec, 1, 64 * 1024, &bed->worker.arena, &err);
     CHECK_OK(rc, err);
+    rc = tn_plan_cache_make(&bed->worker.arena, &bed->worker.plans, &err);
+    CHECK_OK(rc, err);
 }
 
 static __attribute__((unused, noinline)) void bed_init(struct bed *bed, uint64_t seed,

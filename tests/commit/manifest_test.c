@@ -265,6 +265,53 @@ static tn_rc read_bytes(struct bed *bed, struct tn_bytes bytes)
 
 /* Bits of a small manifest are turned over, and the file is cut: an error or other entries, never
  * worse; a file that ends inside a block is always an error. */
+static uint32_t count_entries(struct bed *bed, struct tn_manifest_reader *reader)
+{
+    struct tn_entry entry;
+    struct tn_err err;
+    uint32_t count = 0;
+    tn_rc rc;
+    while ((rc = tn_manifest_next_entry(reader, &bed->own, &entry, &err)) == TN_OK) {
+        count++;
+    }
+    CHECK(rc == TN_ABSENT);
+    return count;
+}
+
+/* A manifest that is open keeps its plan when one of another schema is opened, and the plan that is
+ * kept for the next one is the right one. */
+static void manifests_of_several_writers_are_open_at_once(void)
+{
+    static struct bed bed;
+    static struct tn_manifest_reader readers[4];
+    static const char *const names[] = {"java-manifest", "pypaimon-manifest", "java-manifest",
+                                        "pypaimon-manifest"};
+    struct tn_err err;
+    uint32_t counts[2];
+    bed_init(&bed, 1, false);
+    make_manifest_folder(&bed);
+    for (uint32_t i = 0; i < 2; i++) {
+        char path[64];
+        put_golden(&bed, names[i]);
+        (void)snprintf(path, sizeof path, ROOT "/manifest/%s", names[i]);
+        tn_rc rc = tn_manifest_open(&readers[i], path, -1, false, &bed.worker, &err);
+        CHECK_OK(rc, err);
+        counts[i] = count_entries(&bed, &readers[i]);
+        CHECK(counts[i] > 0);
+        tn_manifest_close(&readers[i]);
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        char *path = tn_arena_format(&bed.own, ROOT "/manifest/%s", names[i]);
+        tn_rc rc = tn_manifest_open(&readers[i], path, -1, false, &bed.worker, &err);
+        CHECK_OK(rc, err);
+    }
+    for (uint32_t i = 4; i-- > 0;) {
+        CHECK(count_entries(&bed, &readers[i]) == counts[i % 2]);
+        tn_manifest_close(&readers[i]);
+    }
+    bed_deinit(&bed);
+}
+
 static void damaged_manifests_are_refused(void)
 {
     enum { BODY_SIZE = 300 }; /* less than the one block has */
@@ -328,6 +375,7 @@ static const struct test tests[] = {
     TEST(entries_come_back_and_their_statistics_are_right),
     TEST(an_empty_list_is_as_long_as_java_s),
     TEST(manifests_of_real_writers_are_read),
+    TEST(manifests_of_several_writers_are_open_at_once),
     TEST(damaged_manifests_are_refused),
     TEST(a_full_arena_is_again),
     TEST(a_file_of_another_size_is_corrupt),

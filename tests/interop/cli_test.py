@@ -538,8 +538,8 @@ def test_one_process_at_a_time_writes_compacts_and_expires(tarn):
 def test_help_works_without_a_warehouse(tarn):
     bare = peer.Tarn(Path(tarn.warehouse) / "nowhere")
     overview = "\n".join(bare.run("help").ok("help"))
-    topics = ("start", "tables", "compaction", "upload", "troubles", "options")
-    for word in (*topics, "get", "compact", "expire", "ls", "show", "pools"):
+    topics = ("start", "tables", "compaction", "changelog", "upload", "troubles", "options")
+    for word in (*topics, "get", "tail", "compact", "expire", "ls", "show", "pools"):
         check(re.search(r"^  %s\b" % word, overview, re.MULTILINE), "help names %s" % word)
     for topic in topics:
         lines = bare.run("help", topic).ok("help %s" % topic)

@@ -13,7 +13,9 @@ from pathlib import Path
 import peer
 
 GOLDEN = peer.ROOT / "tests/golden/fixtures"
-IN_SCOPE = {"codecs_avro", "empty", "py_append_avro", "types_append_avro", "types_pk_avro"}
+IN_SCOPE = {"codecs_avro", "empty", "py_append_avro", "tail_append", "tail_decoupled", "tail_decoupled_none", "tail_full", "tail_input", "tail_lookup",
+            "tail_none", "types_append_avro", "types_pk_avro"}
+MUST_TAIL = IN_SCOPE | {"changelog_format"}  # its changelog is avro, its data is not
 NESTED = ("ARRAY", "MAP", "MULTISET", "ROW", "VARIANT", "BLOB")
 # A refusal names what tarn can't do: a file, an option or a type.
 REASON = re.compile(r"parquet|orc\b|merge-engine|aggregate-function|deletion-vectors|bucket|VARIANT|manifest", re.IGNORECASE)
@@ -54,6 +56,52 @@ def expected(line, columns, kinds):
     return '{"kind":%s,"row":%s}' % (value["kind"], peer.project(value["row"], columns))
 
 
+def key_of(table):
+    """The columns that the peer orders a snapshot's changes by; a row without a key is its own."""
+    schema = json.loads(max((table / "schema").glob("schema-*"), key=lambda p: int(p.name.split("-")[1])).read_text())
+    primary, partition = schema["primaryKeys"], schema["partitionKeys"]
+    return primary + [p for p in partition if p not in primary] if primary else []
+
+
+def by_key(lines, key):
+    """Ordered by key; what one key went through stays in its order."""
+    def text(line):
+        row = dict(peer.members(line))["row"]
+        return (peer.project(row, key) if key else row).encode()
+    return sorted(lines, key=text)
+
+
+def check_tail(fixture, tarn, table, nested):
+    """What changed, from each snapshot on. Returns why tarn can't say it, or None."""
+    path = fixture / "expected-changelog.jsonl"
+    if not path.exists():
+        return None
+    info = json.loads((fixture / "info.json").read_text())
+    lines, key = peer.text_lines(path.read_bytes()), key_of(table)
+    columns = flat_columns(lines, True, nested)
+    only = ["--columns", ",".join(columns)] if columns else []
+    first, last = info["changelogFrom"], max(info["snapshots"])
+    want = {n: [expected(x, columns, True) for x in lines if json.loads(x)["snapshot"] == n] for n in range(first, last + 1)}
+    got = {}
+    for n in range(first, last + 1):
+        result = tarn.run("tail", peer.TABLE, "--from", n, "--to", n, "--format", "json", *only)
+        if result.rc != 0:
+            return result.err.strip()
+        got[n] = result.lines
+        if not set(key) <= set(columns):
+            columns = []  # nothing to compare an order by
+        if by_key(got[n], key) != (want[n] if columns else by_key(want[n], key)):
+            raise peer.Failure("tail of snapshot %d: %s" % (n, peer.difference(want[n], got[n]) or "another order"))
+    for n in range(first, last + 1):
+        rest = tarn.run("tail", peer.TABLE, "--from", n, "--format", "json", *only).ok("tail --from %d" % n)
+        if rest != [x for m in range(n, last + 1) for x in got[m]]:
+            raise peer.Failure("tail --from %d is not what its snapshots are one by one" % n)
+    refused = tarn.run("tail", peer.TABLE, "--from", first - 1 or last + 2, *only)
+    if refused.rc != 2 or refused.lines or not re.search("expired; the earliest is %d$|beyond the latest" % first, refused.err.strip()):
+        raise peer.Failure("tail from a snapshot that isn't there: %d, %s" % (refused.rc, refused.err))
+    return None
+
+
 def check(fixture, warehouse):
     """(verdict, what was said). Raises Failure when tarn misreads, crashes or refuses without a reason."""
     tarn = peer.Tarn(warehouse)
@@ -73,6 +121,9 @@ def check(fixture, warehouse):
             raise peer.Failure("cat %s: refused: %s" % (" ".join(args), why))
         if result.rc != 2 or result.lines or len(why.splitlines()) != 1 or not REASON.search(why):
             raise peer.Failure("cat %s: exit code %d, %d rows, said: %s" % (" ".join(args), result.rc, len(result.lines), why))
+    no_tail = check_tail(fixture, tarn, warehouse / "db.db/t", nested)
+    if no_tail and (fixture.name in MUST_TAIL or not REASON.search(no_tail)):
+        raise peer.Failure("tail: refused: %s" % no_tail)
     if fixture.name in IN_SCOPE:
         result = tarn.run("fsck", peer.TABLE)
         if result.rc != 0:

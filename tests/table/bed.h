@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "commit/manifest.h"
 #include "file/names.h"
 #include "format/avro.h"
 #include "format/json.h"
@@ -88,6 +89,8 @@ static __attribute__((unused, noinline)) void bed_engine_make(struct bed_engine 
         tn_arena_init(&engine->workers[lane].arena, at, lane_sizes[lane]);
         tn_rc rc = tn_codec_init(&engine->workers[lane].codec, 1, BED_BLOCK_SIZE,
                                  &engine->workers[lane].arena, &err);
+        CHECK_OK(rc, err);
+        rc = tn_plan_cache_make(&engine->workers[lane].arena, &engine->workers[lane].plans, &err);
         CHECK_OK(rc, err);
         engine->marks[lane] = tn_arena_mark(&engine->workers[lane].arena);
         at += lane_sizes[lane];

@@ -1,0 +1,115 @@
+#include "commit/consumer.h"
+
+#include <inttypes.h>
+
+#include "file/names.h"
+#include "format/json.h"
+
+enum { CONSUMER_SIZE_MAX = 4096 };
+
+struct paths {
+    const char *dir;
+    const char *final;
+    const char *draft;
+};
+
+static tn_rc name_paths(const char *root, const char *id, struct tn_arena *arena,
+                        struct paths *paths, struct tn_err *err)
+{
+    paths->dir = tn_name_in(arena, root, TN_DIR_CONSUMER, "");
+    paths->final = tn_arena_format(arena, "%sconsumer-%s", paths->dir ? paths->dir : "", id);
+    paths->draft = tn_arena_format(arena, "%s.consumer-%s.tmp", paths->dir ? paths->dir : "", id);
+    return paths->dir && paths->final && paths->draft
+               ? TN_OK
+               : tn_err_set(err, TN_AGAIN, 0, "no memory for a consumer's name");
+}
+
+static tn_rc decode(struct tn_bytes text, const char *path, struct tn_arena *arena, int64_t *next,
+                    struct tn_err *err)
+{
+    struct cJSON *root = NULL;
+    tn_rc rc = tn_json_open(text, arena, &root, err);
+    if (rc != TN_OK) {
+        return tn_err_in(err, "%s", path);
+    }
+    if (!tn_json_i64(tn_json_member(root, "nextSnapshot"), next)) {
+        rc = tn_err_set(err, TN_CORRUPT, 0, "%s: $.nextSnapshot: missing", path);
+    }
+    tn_json_close(root);
+    return rc;
+}
+
+tn_rc tn_consumer_read(struct tn_io *io, const char *root, const char *id, struct tn_arena *scratch,
+                       int64_t *next, struct tn_err *err)
+{
+    size_t mark = tn_arena_mark(scratch);
+    struct paths paths;
+    struct tn_bytes text;
+    tn_rc rc = name_paths(root, id, scratch, &paths, err);
+    if (rc == TN_OK) {
+        rc = tn_io_read_all(io, paths.final, CONSUMER_SIZE_MAX, scratch, &text, err);
+    }
+    if (rc == TN_OK) {
+        rc = decode(text, paths.final, scratch, next, err);
+    }
+    tn_arena_reset(scratch, mark);
+    return rc;
+}
+
+static bool is_there(struct tn_io *io, const char *path, struct tn_bytes text,
+                     struct tn_arena *arena)
+{
+    struct tn_err ignored;
+    struct tn_bytes found;
+    return tn_io_read_all(io, path, CONSUMER_SIZE_MAX, arena, &found, &ignored) == TN_OK &&
+           tn_bytes_equal(found, text);
+}
+
+static tn_rc replace_synced(struct tn_io *io, const struct paths *paths, struct tn_bytes text,
+                            struct tn_err *err)
+{
+    struct tn_err ignored;
+    (void)io->vtable->unlink(io, paths->draft, &ignored); /* one that a power cut left */
+    tn_rc rc = tn_io_write_new(io, paths->draft, text, err);
+    if (rc == TN_OK) {
+        rc = io->vtable->sync(io, &paths->draft, 1, err);
+    }
+    if (rc == TN_OK) {
+        rc = io->vtable->replace(io, paths->draft, paths->final, err);
+    }
+    return rc == TN_OK ? io->vtable->sync(io, &paths->dir, 1, err) : rc;
+}
+
+tn_rc tn_consumer_write(struct tn_io *io, const char *root, const char *id, int64_t next,
+                        struct tn_arena *scratch, struct tn_err *err)
+{
+    size_t mark = tn_arena_mark(scratch);
+    struct paths paths;
+    char memory[64];
+    struct tn_buf text;
+    tn_buf_init(&text, memory, sizeof memory);
+    tn_buf_format(&text, "{\n  \"nextSnapshot\" : %" PRId64 "\n}", next);
+    tn_rc rc = name_paths(root, id, scratch, &paths, err);
+    if (rc == TN_OK && !is_there(io, paths.final, tn_buf_bytes(&text), scratch)) {
+        rc = io->vtable->make_dir(io, paths.dir, err);
+        rc = rc == TN_OK ? replace_synced(io, &paths, tn_buf_bytes(&text), err) : rc;
+    }
+    tn_arena_reset(scratch, mark);
+    return rc == TN_OK ? rc : tn_err_in(err, "consumer %s", id);
+}
+
+tn_rc tn_consumer_remove(struct tn_io *io, const char *root, const char *id,
+                         struct tn_arena *scratch, struct tn_err *err)
+{
+    size_t mark = tn_arena_mark(scratch);
+    struct paths paths;
+    tn_rc rc = name_paths(root, id, scratch, &paths, err);
+    if (rc == TN_OK) {
+        rc = io->vtable->unlink(io, paths.final, err);
+    }
+    if (rc == TN_OK) {
+        rc = io->vtable->sync(io, &paths.dir, 1, err);
+    }
+    tn_arena_reset(scratch, mark);
+    return rc;
+}
