@@ -28,7 +28,7 @@ WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wfo
            -Wnull-dereference -Wimplicit-fallthrough -Wdouble-promotion -Wredundant-decls \
            -Wframe-larger-than=2048 -Werror
 ALL_CFLAGS := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iengine -I$(OUT)/gen -MMD -MP $(WARN) \
-              $(BOARD_CFLAGS) $(CFLAGS)
+              $(BOARD_CFLAGS) $(TARGET_CFLAGS) $(CFLAGS)
 LIBS := -lzstd -llz4 -lavro -ljansson -lcjson -luv -lz -lbz2 -lm -lpthread
 QUIET := $(if $(V),,@)
 
@@ -75,13 +75,13 @@ peers: deps ## what tarn and the official Java Paimon make of each other's table
 	@sh scripts/test/list peers | sh scripts/test/all build/peers $(JOBS)
 
 cross: ## the C tests on 32-bit and 64-bit ARM, emulated (TARGET=armhf and TARGET=arm64 build for them)
-	@scripts/deps/debian build cross
+	@scripts/deps/debian build armhf arm64 emulator
 	@$(MAKE) --no-print-directory TARGET=armhf programs
 	@$(MAKE) --no-print-directory TARGET=arm64 programs
 	@sh scripts/test/list cross | sh scripts/test/all build/cross $(JOBS)
 
 tidy: ## layers, format, warnings, lint: what a change must pass before it is sent
-	@scripts/deps/debian build tidy
+	@scripts/deps/debian build tidy armhf
 	@$(MAKE) --no-print-directory gen
 	@sh scripts/test/list tidy | TEST_LINES=200 sh scripts/test/all build/tidy $(JOBS)
 

@@ -6,5 +6,6 @@ AR      := $(TRIPLE)-ar
 
 $(SYSTEM): toolchains/sysroot
 	@echo "unpacking the libraries of $(TARGET) into $(SYSROOT)"
+	$(QUIET)scripts/deps/debian $(TARGET)
 	$(QUIET)toolchains/sysroot $(TARGET) $(SYSROOT)
 	$(QUIET)touch $@

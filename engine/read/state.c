@@ -145,7 +145,7 @@ static tn_rc find_in_run(struct tn_key_state *s, struct tn_state_run *run, const
 static tn_rc find(struct tn_state *base, const struct tn_kv *key, struct tn_kv *found,
                   struct tn_err *err)
 {
-    struct tn_key_state *s = (struct tn_key_state *)base;
+    struct tn_key_state *s = (struct tn_key_state *)(void *)base;
     tn_rc rc = TN_ABSENT;
     s->asked++;
     for (uint32_t i = 0; rc == TN_ABSENT && i < s->run_count; i++) {
