@@ -63,6 +63,9 @@ static void summarize(const struct tn_fsck_result *r)
     if (r->unchecked > 0) {
         (void)fprintf(stderr, "%" PRIu32 " files not checked, ", r->unchecked);
     }
+    if (r->left_out > 0) {
+        (void)fprintf(stderr, "%" PRIu32 " went meanwhile, ", r->left_out);
+    }
     (void)fprintf(stderr,
                   "%" PRIu32 " snapshots, %" PRIu32 " tags, %" PRIu32 " long-lived changelogs, "
                   "%" PRIu32 " branches, %" PRIu64 " data files, %" PRIu64 " rows in files\n",

@@ -79,6 +79,18 @@ static tn_rc read_consumer(struct tn_fsck *f, const char *path, int64_t *next, s
     return found ? TN_OK : tn_err_set(err, TN_CORRUPT, 0, "$.nextSnapshot: missing");
 }
 
+/* The newest snapshot may be newer by now. */
+static tn_rc check_wait(struct tn_fsck *f, const char *path, int64_t next, struct tn_err *err)
+{
+    int64_t latest = 0;
+    tn_rc rc = tn_snapshot_latest(f->io, f->home, &f->worker->arena, &latest, err);
+    rc = tn_fsck_damage(f, f->home, NULL, rc, err);
+    return rc == TN_OK && next > latest + 1
+               ? tn_fsck_problem(f, err, path, "waits for %" PRId64 " beyond %" PRId64, next,
+                                 latest)
+               : rc;
+}
+
 static tn_rc check_consumer(void *user, const char *name, bool is_dir, struct tn_err *err)
 {
     struct tn_fsck *f = user;
@@ -95,8 +107,7 @@ static tn_rc check_consumer(void *user, const char *name, bool is_dir, struct tn
     if (rc != TN_OK) {
         rc = tn_fsck_damage(f, path, NULL, rc, err);
     } else if (f->latest > 0 && next > f->latest + 1) {
-        rc =
-            tn_fsck_problem(f, err, path, "waits for %" PRId64 " beyond %" PRId64, next, f->latest);
+        rc = check_wait(f, path, next, err);
     }
     tn_arena_reset(&f->worker->arena, mark);
     return rc;
@@ -104,16 +115,38 @@ static tn_rc check_consumer(void *user, const char *name, bool is_dir, struct tn
 
 /* ---- the table, then its branches ---- */
 
+static tn_rc check_parts(struct tn_fsck *f, struct tn_err *err)
+{
+    tn_rc rc = tn_fsck_snapshots(f, err);
+    rc = rc == TN_OK ? tn_fsck_list(f, f->home, TN_DIR_CONSUMER, check_consumer, err) : rc;
+    rc = rc == TN_OK ? tn_fsck_tags(f, err) : rc;
+    return rc == TN_OK ? tn_fsck_changelogs(f, err) : rc;
+}
+
+enum { TRIES_MAX = 3 }; /* while snapshots whose files were missed expire */
+
+/* What was missed and went by the end may be needed by a snapshot that stays: all is checked once
+ * more, but for the data files that were good. */
 static tn_rc check_home(struct tn_fsck *f, struct tn_err *err)
 {
     tn_rc rc = tn_fsck_newest(f, err);
     if (rc != TN_OK || !f->readable) {
         return rc;
     }
-    rc = tn_fsck_snapshots(f, err);
-    rc = rc == TN_OK ? tn_fsck_list(f, f->home, TN_DIR_CONSUMER, check_consumer, err) : rc;
-    rc = rc == TN_OK ? tn_fsck_tags(f, err) : rc;
-    return rc == TN_OK ? tn_fsck_changelogs(f, err) : rc;
+    const struct tn_fsck_result before = *f->result;
+    bool again = true;
+    for (int tries = 1; rc == TN_OK && again; tries++) {
+        f->result->snapshots = before.snapshots;
+        f->result->tags = before.tags;
+        f->result->changelogs = before.changelogs;
+        tn_fsck_drop_held(f);
+        rc = check_parts(f, err);
+        again = false;
+        if (rc == TN_OK && tries < TRIES_MAX) {
+            rc = tn_fsck_any_left(f, &again, err);
+        }
+    }
+    return rc == TN_OK ? tn_fsck_tell_held(f, err) : rc;
 }
 
 static tn_rc check_branch(void *user, const char *name, bool is_dir, struct tn_err *err)
@@ -171,6 +204,7 @@ tn_rc tn_fsck(const struct tn_fsck_spec *spec, struct tn_fsck_result *result, st
         *err = f->unchecked;
         rc = err->code;
     }
+    tn_fsck_drop_held(f);
     tn_fsck_runs_clear(f);
     tn_fsck_table_clear(&f->manifests);
     tn_fsck_table_clear(&f->seen);

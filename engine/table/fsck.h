@@ -11,6 +11,11 @@
  * said as a note, and never passes as clean. Snapshots below EARLIEST are being expired and may be
  * in pieces (commit/expire.h): they are passed over.
  *
+ * Beside a writer: the snapshots that there are at the start are checked. A missing file is a
+ * problem when its snapshot, tag or changelog is there when that is looked at again; one that went
+ * is left out, as a note. `orphans` wants a table that nobody writes: files that wait for their
+ * commit are named by nothing yet.
+ *
  * Memory: 16 bytes × 1.3 to 2.7 for each live file of any snapshot and as much again once it was
  * read, 56 for each manifest, about 100 and the keys for each live file above level 0; and blocks
  * of one manifest and one data file at a time. Each manifest is read once or twice, whatever the
@@ -42,6 +47,7 @@ struct tn_fsck_result {
     uint32_t problems;
     uint32_t notes;
     uint32_t unchecked; /* files that this build can't check */
+    uint32_t left_out;  /* snapshots and tags that went while they were checked */
     uint32_t snapshots;
     uint32_t tags;
     uint32_t changelogs; /* that outlive their snapshots */

@@ -452,7 +452,7 @@ static tn_rc check_extra(struct tn_fsck *f, const struct tn_entry *entry, const 
         }
         rc = f->io->vtable->stat(f->io, extra, &size, err);
         if (rc == TN_ABSENT) {
-            rc = tn_fsck_problem(f, err, path, "extra file is missing: %s", name);
+            rc = tn_fsck_missing(f, err, path, "extra file is missing: %s", name);
         }
     }
     return rc;
@@ -508,9 +508,10 @@ static tn_rc check_level(struct tn_fsck *f, const struct tn_file_meta *file, con
     return !f->keyed && keys ? tn_fsck_problem(f, err, path, "append file with keys") : TN_OK;
 }
 
-/* Whether a file was checked under just this record, whatever its level. */
-static tn_rc read_before(struct tn_fsck *f, const struct tn_entry *entry, bool changelog,
-                         bool *before, struct tn_err *err)
+/* A file is checked once under just this record, whatever its level. False: it is too large to be
+ * remembered. */
+static tn_rc record_hash(struct tn_fsck *f, const struct tn_entry *entry, bool changelog,
+                         struct tn_hash_128 *hash, bool *known, struct tn_err *err)
 {
     size_t mark = tn_arena_mark(&f->worker->arena);
     void *memory = tn_arena_take_raw(&f->worker->arena, ENTRY_SIZE_MAX);
@@ -525,16 +526,36 @@ static tn_rc read_before(struct tn_fsck *f, const struct tn_entry *entry, bool c
     same->file.level = 0;
     tn_entry_encode(same, &buf);
     tn_buf_byte(&buf, changelog);
-    tn_rc rc = TN_OK;
-    *before = false;
-    if (!buf.overflow) {
-        struct tn_hash_128 *slot;
-        bool is_new;
-        rc = tn_fsck_see(f, TN_FSCK_READ, tn_hash_128(tn_buf_bytes(&buf)), &slot, &is_new, err);
-        *before = !is_new;
+    *known = !buf.overflow;
+    if (*known) {
+        *hash = tn_hash_128(tn_buf_bytes(&buf));
     }
     tn_arena_reset(&f->worker->arena, mark);
-    return rc;
+    return TN_OK;
+}
+
+/* One that was missed is looked at again: the next snapshot may need it, too. */
+static tn_rc check_once(struct tn_fsck *f, const struct tn_entry *entry, bool changelog,
+                        const char *dir, const char *path, struct tn_err *err)
+{
+    struct tn_hash_128 hash = {0};
+    struct tn_hash_128 *slot;
+    bool known = false;
+    bool is_new;
+    uint32_t missed = f->missed;
+    tn_rc rc = record_hash(f, entry, changelog, &hash, &known, err);
+    if (rc != TN_OK || (known && tn_fsck_seen(f, TN_FSCK_READ, hash))) {
+        return rc;
+    }
+    if (entry->file.external_path) {
+        rc = tn_err_set(err, TN_UNSUPPORTED, 0, "it lies outside of the table");
+        rc = tn_fsck_damage(f, path, NULL, rc, err);
+    } else {
+        rc = check_whole(f, entry, changelog, dir, path, err);
+    }
+    return rc == TN_OK && known && f->missed == missed
+               ? tn_fsck_see(f, TN_FSCK_READ, hash, &slot, &is_new, err)
+               : rc;
 }
 
 tn_rc tn_fsck_file_path(struct tn_fsck *f, const struct tn_entry *entry, const char **dir,
@@ -568,22 +589,13 @@ static tn_rc check_entry(struct tn_fsck *f, const struct tn_entry *entry, bool c
 {
     const char *dir;
     const char *path;
-    bool before = false;
     tn_rc rc = tn_fsck_file_path(f, entry, &dir, &path, err);
     if (rc != TN_OK) {
         return tn_fsck_damage(f, manifest, entry->file.file_name, rc, err);
     }
     rc = tn_fsck_reach_entry(f, entry, dir, path, err);
     rc = rc == TN_OK ? check_level(f, &entry->file, path, err) : rc;
-    rc = rc == TN_OK ? read_before(f, entry, changelog, &before, err) : rc;
-    if (rc != TN_OK || before) {
-        return rc;
-    }
-    if (entry->file.external_path) {
-        rc = tn_err_set(err, TN_UNSUPPORTED, 0, "it lies outside of the table");
-        return tn_fsck_damage(f, path, NULL, rc, err);
-    }
-    return check_whole(f, entry, changelog, dir, path, err);
+    return rc == TN_OK ? check_once(f, entry, changelog, dir, path, err) : rc;
 }
 
 tn_rc tn_fsck_file(struct tn_fsck *f, const struct tn_entry *entry, bool changelog,

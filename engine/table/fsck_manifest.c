@@ -12,6 +12,7 @@ struct known {
     uint64_t rows;
     uint32_t list_number; /* the last list that named it */
     bool bad;
+    bool missed; /* it was not there: the next list that names it looks again */
 };
 
 /* What one manifest really holds. */
@@ -238,7 +239,10 @@ static tn_rc visit_files(struct tn_fsck_walk *w, const struct tn_entry *entry,
                                      entry->file.file_name);
     }
     if ((w->actions & TN_FSCK_FILES) && entry->kind == TN_ENTRY_ADD && is_live(w->f, identity)) {
-        return tn_fsck_file(w->f, entry, false, w->manifest, err);
+        w->f->forgives = (w->actions & TN_FSCK_AGAIN) != 0;
+        tn_rc rc = tn_fsck_file(w->f, entry, false, w->manifest, err);
+        w->f->forgives = false;
+        return rc;
     }
     return w->actions & TN_FSCK_REACH ? reach_entry(w->f, entry, err) : TN_OK;
 }
@@ -312,10 +316,12 @@ static tn_rc learn(struct tn_fsck_walk *w, const struct tn_manifest_meta *meta,
 {
     struct tn_fsck_tally tally;
     bool good = false;
+    uint32_t missed = w->f->missed;
     tn_rc rc = read_manifest(w, meta, &tally, is_new, &good, err);
     struct known *known = tn_fsck_table_find(&w->f->manifests, hash);
     if (is_new && known) {
         known->bad = !good;
+        known->missed = !good && (w->f->missed != missed || (w->actions & TN_FSCK_REACH));
         known->sum = tally.sum;
         known->count = (uint64_t)tally.added - (uint64_t)tally.deleted;
         known->rows = tally.rows;
@@ -338,6 +344,7 @@ static tn_rc visit_record(struct tn_fsck_walk *w, const struct tn_manifest_meta 
         rc = tn_fsck_problem(w->f, err, w->list, "manifest %s listed twice", meta->file_name);
     }
     known->list_number = w->number;
+    is_new = is_new || known->missed;
     bool read = is_new || (!known->bad && (w->actions & TN_FSCK_EVERY));
     if (rc == TN_OK && read) {
         rc = learn(w, meta, hash, is_new, err);

@@ -2,6 +2,7 @@
  *
  *     fsck.c           the order of things; schemas, tags, branches, consumers
  *     fsck_report.c    findings
+ *     fsck_missing.c   findings that expiry may explain
  *     fsck_table.c     hash tables that grow
  *     fsck_snapshot.c  one snapshot: lists and counts
  *     fsck_manifest.c  lists and manifests, and what is live
@@ -146,6 +147,14 @@ struct tn_fsck {
     uint32_t list_number;
     int64_t latest; /* 0: no snapshot */
 
+    const char *subject;          /* whose files are looked at; NULL: nobody's */
+    int64_t subject_id;           /* of a snapshot; 0: a tag or changelog */
+    bool forgives;                /* what is missing now was noticed before */
+    bool left_out;                /* the subject went meanwhile: what it misses is no finding */
+    uint32_t missed;              /* files so far, held back, told or forgiven */
+    struct tn_fsck_missing *held; /* findings that are told at the end, newest first */
+    uint32_t held_count;
+
     char text[1024];
     char clean[1024];
 };
@@ -160,6 +169,30 @@ TN_MUST_USE tn_rc tn_fsck_note(struct tn_fsck *f, struct tn_err *err, const char
  * OK; what must end the run is returned. `what`, if not NULL, stands before the text. */
 TN_MUST_USE tn_rc tn_fsck_damage(struct tn_fsck *f, const char *file, const char *what, tn_rc rc,
                                  struct tn_err *err);
+/* Gives the finding that is in f->text, once. */
+TN_MUST_USE tn_rc tn_fsck_told(struct tn_fsck *f, struct tn_err *err, const char *file);
+
+/* ---- beside a writer that expires ----
+ *
+ * A missing file counts if its snapshot, tag or changelog (the subject) still is there when that is
+ * looked at again: at once, and for what was there at once in the end. A subject that went is left
+ * out, and the next one is checked from scratch. */
+
+/* `path` lives until the next call; `id` is 0 for what is no snapshot. */
+void tn_fsck_subject(struct tn_fsck *f, const char *path, int64_t id);
+/* Some file is missing: held back, told, or forgiven as `f->left_out` says then. */
+TN_MUST_USE tn_rc tn_fsck_missing(struct tn_fsck *f, struct tn_err *err, const char *file,
+                                  const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Counts and notes that the subject is left out. */
+TN_MUST_USE tn_rc tn_fsck_note_left_out(struct tn_fsck *f, struct tn_err *err);
+/* Whether a snapshot is gone, or on its way. */
+TN_MUST_USE tn_rc tn_fsck_expired(struct tn_fsck *f, int64_t id, bool *gone, struct tn_err *err);
+/* Whether the subject of anything that is held has gone: then the check begins anew. */
+TN_MUST_USE tn_rc tn_fsck_any_left(struct tn_fsck *f, bool *any, struct tn_err *err);
+/* Tells what is held and still counts. */
+TN_MUST_USE tn_rc tn_fsck_tell_held(struct tn_fsck *f, struct tn_err *err);
+void tn_fsck_drop_held(struct tn_fsck *f);
+
 /* Says that the run ends here; returns `rc`. */
 tn_rc tn_fsck_stop(struct tn_fsck *f, tn_rc rc);
 tn_rc tn_fsck_no_path(struct tn_fsck *f, struct tn_err *err);
@@ -215,6 +248,7 @@ enum {
     TN_FSCK_REACH = 16,    /* names are noted, damage isn't */
     TN_FSCK_DIFFER = 32,   /* looks for an entry that disagrees with what is live */
     TN_FSCK_EVERY = 64,    /* manifests that are known already are read again */
+    TN_FSCK_AGAIN = 128,   /* files were looked at before: what is missing was noticed then */
 };
 
 struct tn_fsck_tally; /* fsck_manifest.c */

@@ -131,6 +131,11 @@ tn_rc tn_fsck_note(struct tn_fsck *f, struct tn_err *err, const char *file, cons
     return give(f, TN_FSCK_NOTE, file, err);
 }
 
+tn_rc tn_fsck_told(struct tn_fsck *f, struct tn_err *err, const char *file)
+{
+    return give(f, TN_FSCK_PROBLEM, file, err);
+}
+
 /* The text of an error without the file that stands before it anyway. */
 static const char *reason_of(const struct tn_err *err, const char *file)
 {
@@ -149,7 +154,7 @@ tn_rc tn_fsck_damage(struct tn_fsck *f, const char *file, const char *what, tn_r
     what = what ? what : "";
     switch (rc) {
     case TN_ABSENT:
-        return tn_fsck_problem(f, err, file, "%s%sfile is missing", what, separator);
+        return tn_fsck_missing(f, err, file, "%s%sfile is missing", what, separator);
     case TN_CORRUPT:
     case TN_INVALID:
     case TN_EXISTS:

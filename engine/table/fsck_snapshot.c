@@ -58,13 +58,14 @@ static tn_rc say_difference(const struct subject *s, uint64_t count, struct tn_e
                            count, before, walk.odd[0] ? "; they differ in " : "", walk.odd);
 }
 
-/* Equal sums of identities are equal sets, since what was live holds nothing twice. */
+/* Equal sums of identities are equal sets, since what was live holds nothing twice. Of its files
+ * the delta may delete some: those are the snapshot's before, and were looked at with it. */
 static tn_rc compare_base(const struct subject *s, bool *same, struct tn_err *err)
 {
     struct tn_fsck_walk walk;
     const struct tn_fsck_live *live = &s->f->live;
     *same = false;
-    tn_rc rc = walk_base(s, &walk, TN_FSCK_FILES, err);
+    tn_rc rc = walk_base(s, &walk, TN_FSCK_FILES | TN_FSCK_AGAIN, err);
     if (rc != TN_OK || walk.broken) {
         return rc;
     }
@@ -146,7 +147,7 @@ static tn_rc check_delta(struct subject *s, struct tn_err *err)
         rc = walk_base(s, &walk, TN_FSCK_FILES | TN_FSCK_EVERY, err);
         rc = rc == TN_OK ? walk_delta(s, &walk, TN_FSCK_FILES | TN_FSCK_EVERY, err) : rc;
     }
-    return rc == TN_OK ? tn_fsck_runs_check(f, s->path, err) : rc;
+    return rc == TN_OK && !f->left_out ? tn_fsck_runs_check(f, s->path, err) : rc;
 }
 
 /* ---- what else a snapshot names ---- */
@@ -168,7 +169,7 @@ static tn_rc went_with_the_table(const struct subject *s, bool *gone, struct tn_
     return rc == TN_ABSENT ? TN_OK : rc;
 }
 
-static tn_rc check_changelog(const struct subject *s, struct tn_err *err)
+static tn_rc check_changelog(struct subject *s, struct tn_err *err)
 {
     const struct tn_snapshot *now = s->snapshot;
     struct tn_fsck_walk walk = walk_of(s, TN_FSCK_CHANGELOG | TN_FSCK_EVERY);
@@ -195,7 +196,7 @@ static tn_rc check_changelog(const struct subject *s, struct tn_err *err)
 
 enum { STATISTICS_SIZE_MAX = 1 << 20 };
 
-static tn_rc check_statistics(const struct subject *s, struct tn_err *err)
+static tn_rc check_statistics(struct subject *s, struct tn_err *err)
 {
     struct tn_fsck *f = s->f;
     struct tn_arena *arena = &f->worker->arena;
@@ -221,7 +222,7 @@ static tn_rc check_statistics(const struct subject *s, struct tn_err *err)
     return rc;
 }
 
-static tn_rc check_index(const struct subject *s, struct tn_err *err)
+static tn_rc check_index(struct subject *s, struct tn_err *err)
 {
     if (!s->snapshot->index_manifest) {
         return TN_OK;
@@ -235,7 +236,7 @@ static tn_rc check_index(const struct subject *s, struct tn_err *err)
     return tn_fsck_damage(s->f, s->path, NULL, rc, err);
 }
 
-static tn_rc check_schema(const struct subject *s, struct tn_err *err)
+static tn_rc check_schema(struct subject *s, struct tn_err *err)
 {
     struct tn_fsck *f = s->f;
     uint64_t size;
@@ -252,31 +253,40 @@ static tn_rc check_schema(const struct subject *s, struct tn_err *err)
 
 static tn_rc check_subject(struct subject *s, struct tn_err *err)
 {
-    tn_rc rc = check_schema(s, err);
-    rc = rc == TN_OK ? check_base(s, err) : rc;
-    rc = rc == TN_OK ? check_delta(s, err) : rc;
-    rc = rc == TN_OK ? check_changelog(s, err) : rc;
-    rc = rc == TN_OK ? check_statistics(s, err) : rc;
-    return rc == TN_OK ? check_index(s, err) : rc;
+    static tn_rc (*const steps[])(struct subject *, struct tn_err *) = {
+        check_schema, check_base, check_delta, check_changelog, check_statistics, check_index};
+    tn_rc rc = TN_OK;
+    for (size_t i = 0; rc == TN_OK && !s->f->left_out && i < sizeof steps / sizeof steps[0]; i++) {
+        rc = steps[i](s, err);
+    }
+    return rc;
 }
 
 /* ---- all snapshots ---- */
 
 /* A tag with the lists and counts of a snapshot that was checked says nothing new. */
-static tn_rc note_lists(struct tn_fsck *f, const struct tn_snapshot *s, bool *known,
-                        struct tn_err *err)
+static struct tn_hash_128 lists_hash(const struct tn_snapshot *s)
 {
-    struct tn_hash_128 *slot;
-    bool is_new;
     struct tn_hash_128 a = tn_hash_128(tn_bytes_of(s->base_manifest_list));
     struct tn_hash_128 b = tn_hash_128(tn_bytes_of(s->delta_manifest_list));
     uint64_t counts =
         (uint64_t)s->total_record_count.value * 31 + (uint64_t)s->delta_record_count.value;
     a.high = a.high * 31 + b.high + counts * UINT64_C(0x9e3779b97f4a7c15);
     a.low = a.low * 31 + b.low + (uint64_t)s->schema_id * UINT64_C(0xc2b2ae3d27d4eb4f);
-    tn_rc rc = tn_fsck_see(f, TN_FSCK_LISTS, a, &slot, &is_new, err);
-    *known = rc == TN_OK && !is_new;
-    return rc;
+    return a;
+}
+
+/* Checks it, and remembers its lists when all of it was there. */
+static tn_rc check_and_note(struct subject *s, struct tn_err *err)
+{
+    struct tn_fsck *f = s->f;
+    struct tn_hash_128 *slot;
+    bool is_new;
+    uint32_t missed = f->missed;
+    tn_rc rc = check_subject(s, err);
+    return rc == TN_OK && f->missed == missed
+               ? tn_fsck_see(f, TN_FSCK_LISTS, lists_hash(s->snapshot), &slot, &is_new, err)
+               : rc;
 }
 
 static tn_rc check_sequel(struct tn_fsck *f, const char *path, const struct tn_snapshot *s,
@@ -286,41 +296,75 @@ static tn_rc check_sequel(struct tn_fsck *f, const char *path, const struct tn_s
         return TN_OK;
     }
     if (s->id != before->id + 1) {
+        bool gone; /* then those between went with it */
         f->live.known = false;
-        return tn_fsck_problem(f, err, path, "snapshots jump from %" PRId64 " to %" PRId64,
-                               before->id, s->id);
+        tn_rc rc = tn_fsck_expired(f, before->id, &gone, err);
+        return rc != TN_OK || gone
+                   ? rc
+                   : tn_fsck_problem(f, err, path, "snapshots jump from %" PRId64 " to %" PRId64,
+                                     before->id, s->id);
     }
     return s->time_ms.present && s->time_ms.value < before->time_ms
                ? tn_fsck_note(f, err, path, "time goes back")
                : TN_OK;
 }
 
-/* Reads one and checks it; one that can't be read breaks the chain. */
+static tn_rc check_read(struct tn_fsck *f, const char *path, const struct tn_snapshot *snapshot,
+                        struct before *before, struct tn_err *err)
+{
+    struct subject s = {.f = f, .path = path, .snapshot = snapshot, .before = before};
+    tn_rc rc = check_sequel(f, path, snapshot, before, err);
+    before->present = before->present && snapshot->id == before->id + 1;
+    rc = rc == TN_OK ? check_and_note(&s, err) : rc;
+    *before =
+        (struct before){true, snapshot->id, snapshot->time_ms.value, snapshot->total_record_count};
+    return rc;
+}
+
+/* Reads one and checks it; one that can't be read or that went breaks the chain. */
 static tn_rc check_one(struct tn_fsck *f, int64_t id, struct before *before, struct tn_err *err)
 {
     struct tn_arena *arena = &f->worker->arena;
     struct tn_snapshot snapshot;
-    bool known;
     const char *path = tn_name_numbered(arena, f->home, TN_DIR_SNAPSHOT, "snapshot-", id);
     if (!path) {
         return tn_fsck_no_path(f, err);
     }
-    f->result->snapshots++;
+    tn_fsck_subject(f, path, id);
     tn_rc rc = tn_snapshot_read(f->io, f->home, id, arena, &snapshot, err);
-    if (rc != TN_OK) {
+    bool whole = rc == TN_OK;
+    rc = whole ? check_read(f, path, &snapshot, before, err)
+               : tn_fsck_damage(f, path, NULL, rc, err);
+    if (!whole || f->left_out) {
         f->live.known = false;
         before->present = false;
-        return tn_fsck_damage(f, path, NULL, rc, err);
     }
-    struct subject s = {.f = f, .path = path, .snapshot = &snapshot, .before = before};
-    rc = check_sequel(f, path, &snapshot, before, err);
-    rc = rc == TN_OK ? note_lists(f, &snapshot, &known, err) : rc;
-    rc = rc == TN_OK ? check_subject(&s, err) : rc;
-    *before = (struct before){true, id, snapshot.time_ms.value, snapshot.total_record_count};
+    if (rc == TN_OK && f->left_out) {
+        return tn_fsck_note_left_out(f, err);
+    }
+    f->result->snapshots++;
     return rc;
 }
 
 enum { HINT_SIZE_MAX = 64 };
+
+/* A writer that goes on moves both hints; one that names no snapshot is wrong. */
+static tn_rc check_ahead(struct tn_fsck *f, const char *path, const char *name, int64_t id,
+                         int64_t real, struct tn_err *err)
+{
+    uint64_t size;
+    const char *named =
+        tn_name_numbered(&f->worker->arena, f->home, TN_DIR_SNAPSHOT, "snapshot-", id);
+    tn_rc rc = named ? f->io->vtable->stat(f->io, named, &size, err) : tn_fsck_no_path(f, err);
+    if (rc != TN_ABSENT) {
+        return rc;
+    }
+    return strcmp(name, "LATEST") == 0
+               ? tn_fsck_problem(f, err, path,
+                                 "hint LATEST is %" PRId64 ", the last snapshot %" PRId64, id, real)
+               : tn_fsck_note(f, err, path, "hint %s is %" PRId64 ", actual %" PRId64, name, id,
+                              real);
+}
 
 /* Only digits: official readers parse nothing else. -1: none, or a problem that was told. */
 static tn_rc check_hint(struct tn_fsck *f, const char *name, int64_t real, struct tn_err *err)
@@ -343,13 +387,10 @@ static tn_rc check_hint(struct tn_fsck *f, const char *name, int64_t real, struc
         rc = TN_OK;
     } else if (rc == TN_OK && !digits) {
         rc = tn_fsck_problem(f, err, path, "hint %s is not a number", name);
-    } else if (rc == TN_OK && id != real) {
-        bool beyond = strcmp(name, "LATEST") == 0 && id > real;
-        rc = beyond ? tn_fsck_problem(f, err, path,
-                                      "hint LATEST is %" PRId64 ", the last snapshot %" PRId64, id,
-                                      real)
-                    : tn_fsck_note(f, err, path, "hint %s is %" PRId64 ", actual %" PRId64, name,
-                                   id, real);
+    } else if (rc == TN_OK && id < real) {
+        rc = tn_fsck_note(f, err, path, "hint %s is %" PRId64 ", actual %" PRId64, name, id, real);
+    } else if (rc == TN_OK && id > real) {
+        rc = check_ahead(f, path, name, id, real, err);
     }
     rc = tn_fsck_damage(f, path, NULL, rc, err);
     tn_arena_reset(arena, mark);
@@ -397,28 +438,41 @@ static tn_rc pass_expiring(struct tn_fsck *f, int64_t end, struct tn_err *err)
     return rc;
 }
 
-static tn_rc check_from(struct tn_fsck *f, int64_t first, struct tn_err *err)
+enum { CHASES_MAX = 20 }; /* snapshots that went, one behind the other, before one was checked */
+
+/* Those that there were at the start; beyond, until one has been checked. A writer may go on for
+ * ever. */
+static tn_rc check_from(struct tn_fsck *f, int64_t first, int64_t last, struct tn_err *err)
 {
     struct before before = {0};
+    uint32_t chases = 0;
     int64_t id = first;
     tn_rc rc = TN_OK;
     tn_fsck_forget(f);
     f->latest = 0;
-    while (rc == TN_OK && id > 0) {
+    while (rc == TN_OK && id > 0 && (id <= last || f->latest == 0)) {
         size_t mark = tn_arena_mark(&f->worker->arena);
         rc = check_one(f, id, &before, err);
         tn_arena_reset(&f->worker->arena, mark);
-        f->latest = id;
+        f->latest = f->left_out ? f->latest : id;
+        chases = f->left_out ? chases + 1 : 0;
+        if (rc == TN_OK && chases == CHASES_MAX) {
+            rc = tn_fsck_stop(f, tn_err_set(err, TN_IO, 0,
+                                            "snapshots expire faster than they can "
+                                            "be checked; please try again"));
+        }
         if (rc == TN_OK) {
             rc = tn_fsck_next_number(f, TN_DIR_SNAPSHOT, "snapshot-", id, &id, err);
         }
     }
+    tn_fsck_subject(f, NULL, 0);
     return rc;
 }
 
 tn_rc tn_fsck_snapshots(struct tn_fsck *f, struct tn_err *err)
 {
     int64_t first = 0;
+    int64_t last = 0;
     tn_rc rc =
         f->spec->orphans ? tn_fsck_list(f, f->home, TN_DIR_SNAPSHOT, reach_name, err) : TN_OK;
     if (rc != TN_OK) {
@@ -429,8 +483,9 @@ tn_rc tn_fsck_snapshots(struct tn_fsck *f, struct tn_err *err)
         f->latest = 0;
         return TN_OK;
     }
+    rc = rc == TN_OK ? tn_snapshot_latest(f->io, f->home, &f->worker->arena, &last, err) : rc;
     rc = tn_fsck_damage(f, f->home, NULL, rc, err);
-    rc = rc == TN_OK ? check_from(f, first, err) : rc;
+    rc = rc == TN_OK ? check_from(f, first, last, err) : rc;
     rc = rc == TN_OK ? check_hint(f, "LATEST", f->latest, err) : rc;
     rc = rc == TN_OK ? check_hint(f, "EARLIEST", first, err) : rc;
     return rc == TN_OK ? pass_expiring(f, first, err) : rc;
@@ -441,13 +496,12 @@ tn_rc tn_fsck_snapshots(struct tn_fsck *f, struct tn_err *err)
 static tn_rc check_tag_of(struct tn_fsck *f, const char *path, const struct tn_snapshot *snapshot,
                           struct tn_err *err)
 {
-    bool known = false;
     struct subject s = {.f = f, .path = path, .snapshot = snapshot, .tag = true};
-    tn_rc rc = note_lists(f, snapshot, &known, err);
     f->live.known = false;
-    rc = rc == TN_OK && !known ? check_subject(&s, err) : rc;
+    tn_rc rc =
+        tn_fsck_seen(f, TN_FSCK_LISTS, lists_hash(snapshot)) ? TN_OK : check_and_note(&s, err);
     f->live.known = false;
-    return rc;
+    return rc == TN_OK && f->left_out ? tn_fsck_note_left_out(f, err) : rc;
 }
 
 static tn_rc check_tag(void *user, const char *name, bool is_dir, struct tn_err *err)
@@ -464,12 +518,14 @@ static tn_rc check_tag(void *user, const char *name, bool is_dir, struct tn_err 
         return tn_fsck_no_path(f, err);
     }
     f->result->tags++;
+    tn_fsck_subject(f, path, 0);
     tn_rc rc = tn_fsck_reach(f, path, err);
     if (rc == TN_OK) {
         rc = tn_snapshot_read_path(f->io, path, arena, &snapshot, err);
         rc = rc == TN_OK ? check_tag_of(f, path, &snapshot, err)
                          : tn_fsck_damage(f, path, NULL, rc, err);
     }
+    tn_fsck_subject(f, NULL, 0);
     tn_arena_reset(arena, mark);
     return rc;
 }
@@ -508,7 +564,9 @@ static tn_rc check_changelog_name(void *user, const char *name, bool is_dir, str
     int64_t id = tn_name_number(name, "changelog-");
     if (rc == TN_OK && !is_dir && id >= 0) {
         f->result->changelogs++;
+        tn_fsck_subject(f, path, 0);
         rc = check_changelog_file(f, path, id, err);
+        tn_fsck_subject(f, NULL, 0);
     }
     tn_arena_reset(&f->worker->arena, mark);
     return rc;

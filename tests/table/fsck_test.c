@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "bed.h"
+#include "commit/expire.h"
 
 enum { HEAP_SIZE = 256 << 10, TABLES = 40, CUTS = 6, FLIPS = 30, ROUNDS = 5 };
 
@@ -41,10 +42,10 @@ static tn_rc note(void *user, enum tn_fsck_kind kind, const char *file, const ch
 }
 
 /* Whatever the outcome, all memory is given back. */
-static tn_rc check_disk(struct sim_disk *disk, size_t heap_size, bool orphans, struct found *found)
+static tn_rc check_io(struct tn_io *io, size_t heap_size, bool orphans, struct found *found)
 {
     *found = (struct found){0};
-    bed_engine_start(&engine, &disk->io, 1);
+    bed_engine_start(&engine, io, 1);
     tn_heap_init(&heap, heap_memory, heap_size, false);
     size_t used = heap.used;
     struct tn_worker *worker = &engine.workers[TN_LANE_LONG];
@@ -61,6 +62,11 @@ static tn_rc check_disk(struct sim_disk *disk, size_t heap_size, bool orphans, s
     CHECK(tn_arena_mark(&worker->arena) == mark && tn_arena_mark(&engine.own) == 0);
     tn_heap_deinit(&heap);
     return rc;
+}
+
+static tn_rc check_disk(struct sim_disk *disk, size_t heap_size, bool orphans, struct found *found)
+{
+    return check_io(&disk->io, heap_size, orphans, found);
 }
 
 /* Hints and the writer's consumer are not synced: a cut may leave them torn, and the next start or
@@ -227,6 +233,223 @@ static void a_missing_file_is_a_problem(void)
     sim_disk_deinit(&good);
 }
 
+/* ---- beside a writer ---- */
+
+/* A door through which a check looks, and behind which something else happens before call number
+ * `call`. */
+struct door {
+    struct tn_io io;
+    struct sim_disk *disk;
+    uint64_t calls;
+    uint64_t call;
+    uint64_t later; /* and then once more, 0: not */
+    void (*happen)(struct sim_disk *disk);
+};
+static struct door door;
+
+static struct tn_io *behind(void)
+{
+    door.calls++;
+    if (door.calls == door.call || door.calls == door.later) {
+        door.happen(door.disk);
+    }
+    return &door.disk->io;
+}
+
+static tn_rc door_open(struct tn_io *io, const char *path, int *file, uint64_t *size,
+                       struct tn_err *err)
+{
+    (void)io;
+    struct tn_io *inner = behind();
+    return inner->vtable->open(inner, path, file, size, err);
+}
+
+static tn_rc door_read(struct tn_io *io, int file, uint64_t offset, void *data, size_t size,
+                       size_t *got, struct tn_err *err)
+{
+    (void)io;
+    struct tn_io *inner = behind();
+    return inner->vtable->read(inner, file, offset, data, size, got, err);
+}
+
+static void door_close(struct tn_io *io, int file)
+{
+    (void)io;
+    door.disk->io.vtable->close(&door.disk->io, file);
+}
+
+static tn_rc door_list(struct tn_io *io, const char *path, tn_io_name_fn *each, void *user,
+                       struct tn_err *err)
+{
+    (void)io;
+    struct tn_io *inner = behind();
+    return inner->vtable->list(inner, path, each, user, err);
+}
+
+static tn_rc door_stat(struct tn_io *io, const char *path, uint64_t *size, struct tn_err *err)
+{
+    (void)io;
+    struct tn_io *inner = behind();
+    return inner->vtable->stat(inner, path, size, err);
+}
+
+static const struct tn_io_vtable door_vtable = {.open = door_open,
+                                                .read = door_read,
+                                                .close = door_close,
+                                                .list = door_list,
+                                                .stat = door_stat};
+
+/* A check during which `happen` happens before call number `call`; returns how many calls it had.
+ */
+static uint64_t check_beside(struct sim_disk *disk, void (*happen)(struct sim_disk *disk),
+                             uint64_t call, struct found *found)
+{
+    door =
+        (struct door){.io = {.vtable = &door_vtable}, .disk = disk, .call = call, .happen = happen};
+    tn_rc rc = check_io(&door.io, HEAP_SIZE, false, found);
+    CHECK_OK(rc, found->err);
+    return door.calls;
+}
+
+static struct bed_engine beside;
+
+/* The rows that aren't there yet, with all that commits, compaction and expiry do. */
+static void go_on_writing(struct sim_disk *disk)
+{
+    bed_engine_start(&beside, &disk->io, 7);
+    struct bed_writer writer = {.engine = &beside, .scenario = &scenario, .who = "another"};
+    tn_rc rc = bed_write(&writer);
+    CHECK_OK(rc, writer.err);
+}
+
+/* All but the newest snapshot go. */
+static void expire_all(struct sim_disk *disk)
+{
+    static struct bed_reader reader;
+    struct tn_expire_result result;
+    struct tn_err err;
+    bed_engine_start(&beside, &disk->io, 7);
+    const char *problem = bed_read_open(&beside, &reader);
+    CHECK(!problem);
+    reader.options.snapshot_retained_min = 1;
+    reader.options.snapshot_retained_max = 1;
+    struct tn_expire_spec spec = {BED_ROOT, reader.schema, &reader.options, false};
+    tn_rc rc = tn_expire(&spec, &beside.workers[TN_LANE_LONG], &result, &err);
+    CHECK_OK(rc, err);
+}
+
+/* As official expiry does: snapshots go behind their files, EARLIEST is moved last, and here not at
+ * all. Half of it happens at once, the other some calls later. */
+static void expire_in_javas_order(struct sim_disk *disk)
+{
+    bool first = door.later == 0;
+    door.later = first ? door.calls + 9 : door.later;
+    static struct names names;
+    struct sim_disk other;
+    struct tn_err err;
+    list_files(disk, &names);
+    sim_disk_clone(&other, disk);
+    expire_all(&other);
+    for (uint32_t i = 0; i < names.file_count; i++) {
+        uint64_t size;
+        bool gone = other.io.vtable->stat(&other.io, names.files[i], &size, &err) == TN_ABSENT;
+        bool now = !first || !strstr(names.files[i], "/snapshot/");
+        if (gone && now) {
+            tn_rc rc = disk->io.vtable->unlink(&disk->io, names.files[i], &err);
+            CHECK_OK(rc, err);
+        }
+    }
+    sim_disk_deinit(&other);
+}
+
+/* Before each call of a check the others do something; nothing is missed by it. */
+static void never_a_problem_beside(void (*happen)(struct sim_disk *disk), uint64_t seed,
+                                   bool half_written)
+{
+    struct sim_disk disk;
+    struct found found;
+    uint32_t left_out = 0;
+    uint64_t random = seed;
+    make_disk(&disk, seed, half_written ? 150 : 0);
+    if (half_written) {
+        sim_disk_reboot(&disk, SIM_SEED_ALL);
+    }
+    uint64_t calls = check_beside(&disk, happen, 0, &found);
+    uint64_t step = calls / 100 + 1;
+    for (uint64_t call = 1; call <= calls; call += 1 + random_below(&random, (uint32_t)step)) {
+        struct sim_disk now;
+        sim_disk_clone(&now, &disk);
+        (void)check_beside(&now, happen, call, &found);
+        if (found.result.problems > found.hints && door.later <= door.calls) {
+            (void)fprintf(stderr, "SEED=%llu, before call %llu: %s\n", (unsigned long long)seed,
+                          (unsigned long long)call, found.first);
+        }
+        bool half_done = door.later > door.calls;
+        CHECK(half_done || found.result.problems == (half_written ? found.hints : 0));
+        left_out += found.result.left_out;
+        sim_disk_deinit(&now);
+    }
+    (void)printf("%llu calls, %u snapshots left out\n", (unsigned long long)calls, left_out);
+    sim_disk_deinit(&disk);
+}
+
+static void what_expires_meanwhile_is_no_problem(void)
+{
+    for (uint64_t seed = seed_of_test(); seed < seed_of_test() + 3; seed++) {
+        never_a_problem_beside(expire_all, seed, false);
+        never_a_problem_beside(expire_in_javas_order, seed, false);
+        never_a_problem_beside(go_on_writing, seed, true);
+    }
+}
+
+/* The snapshots but not their files. */
+static void unlink_old_snapshots(struct sim_disk *disk)
+{
+    struct tn_err err;
+    int64_t latest;
+    bed_engine_start(&beside, &disk->io, 7);
+    tn_rc rc = tn_snapshot_latest(&disk->io, BED_ROOT, &beside.own, &latest, &err);
+    CHECK_OK(rc, err);
+    for (int64_t id = 1; id < latest; id++) {
+        char path[64];
+        (void)snprintf(path, sizeof path, BED_ROOT "/snapshot/snapshot-%" PRId64, id);
+        (void)disk->io.vtable->unlink(&disk->io, path, &err);
+    }
+}
+
+/* A snapshot goes, and its files with it, but one was missing before, and all others need it. */
+static void what_was_missing_before_is_still_told(void)
+{
+    static struct names names;
+    static struct sim_disk good;
+    static struct sim_disk last;
+    uint32_t told = 0;
+    make_disk(&good, seed_of_test(), 0);
+    sim_disk_clone(&last, &good);
+    expire_all(&last);
+    list_files(&last, &names);
+    for (uint32_t i = 0; i < names.file_count; i++) {
+        struct found found;
+        struct tn_err err;
+        if (!strstr(names.files[i], "/manifest/") && !strstr(names.files[i], "/bucket-")) {
+            continue;
+        }
+        for (uint64_t call = 1; call < 200; call += 23) {
+            static struct sim_disk disk;
+            sim_disk_clone(&disk, &good);
+            tn_rc rc = disk.io.vtable->unlink(&disk.io, names.files[i], &err);
+            CHECK_OK(rc, err);
+            (void)check_beside(&disk, unlink_old_snapshots, call, &found);
+            CHECK(found.result.problems > 0);
+            told++;
+            sim_disk_deinit(&disk);
+        }
+    }
+    CHECK(told > 0);
+    sim_disk_deinit(&last);
+    sim_disk_deinit(&good);
+}
+
 /* Fails each call of a whole check in turn. */
 static void an_error_of_the_device_is_no_finding(void)
 {
@@ -292,6 +515,8 @@ static const struct test tests[] = {
     TEST(what_a_cut_leaves_is_clean),
     TEST(any_damage_is_survived),
     TEST(a_missing_file_is_a_problem),
+    TEST(what_expires_meanwhile_is_no_problem),
+    TEST(what_was_missing_before_is_still_told),
     TEST(an_error_of_the_device_is_no_finding),
     TEST(little_memory_is_an_answer),
     TEST(a_tiny_table_takes_little_time),
@@ -312,8 +537,10 @@ static void use_small_heaps(void)
 int main(int argc, char **argv)
 {
     bed_engine_make(&engine);
+    bed_engine_make(&beside);
     use_small_heaps();
     int rc = run_tests(argc, argv, tests, COUNT(tests));
     bed_engine_free(&engine);
+    bed_engine_free(&beside);
     return rc;
 }
