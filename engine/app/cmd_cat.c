@@ -17,10 +17,7 @@ static struct {
     bool kind;
 } o = {.limit = -1};
 
-enum {
-    LAST_DEFAULT = 10, /* rows of --last without --limit */
-    TRIES_MAX = 20     /* for a snapshot that lives long enough to be read */
-};
+enum { LAST_DEFAULT = 10 }; /* rows of --last without --limit */
 
 static const struct tn_flag flags[] = {
     TN_READER_FLAGS,
@@ -163,15 +160,10 @@ static tn_rc print_nothing(struct tn_reader *reader, const struct tn_scan_spec *
     return rc == TN_OK ? tn_row_printer_close(&printer.rows, err) : rc;
 }
 
-static tn_rc cat(struct tn_app *app, const char *table, struct tn_reader *reader,
-                 struct printer *printer, struct tn_err *err)
+static tn_rc cat(struct tn_reader *reader, struct printer *printer, struct tn_err *err)
 {
-    tn_rc rc = tn_reader_open(reader, app, table, err);
-    if (rc != TN_OK) {
-        return rc;
-    }
     struct tn_scan_spec spec;
-    rc = tn_reader_scan_spec(reader, o.columns, o.where, &spec, err);
+    tn_rc rc = tn_reader_scan_spec(reader, o.columns, o.where, &spec, err);
     if (rc != TN_OK) {
         return rc;
     }
@@ -182,30 +174,20 @@ static tn_rc cat(struct tn_app *app, const char *table, struct tn_reader *reader
                          : print_scan(reader, &spec, printer, err);
 }
 
-/* A writer may expire the snapshot that is read. Nobody notices when nothing was printed yet. */
-static tn_rc cat_newest(struct tn_app *app, const char *table, struct tn_err *err)
+static tn_rc cat_once(struct tn_reader *reader, struct tn_attempt *attempt, struct tn_err *err)
+{
+    static struct printer printer;
+    printer.began = o.incremental != NULL;
+    tn_rc rc = cat(reader, &printer, err);
+    attempt->began = printer.began;
+    return rc;
+}
+
+static tn_rc cat_table(struct tn_app *app, const char *table, struct tn_err *err)
 {
     static struct tn_reader reader;
-    static struct printer printer;
-    struct tn_arena *arenas[] = {&app->table, &app->input, &app->workers[TN_LANE_LONG].arena,
-                                 &app->workers[TN_LANE_SHORT].arena};
-    size_t marks[sizeof arenas / sizeof arenas[0]];
-    for (size_t i = 0; i < sizeof arenas / sizeof arenas[0]; i++) {
-        marks[i] = tn_arena_mark(arenas[i]);
-    }
-    tn_rc rc = cat(app, table, &reader, &printer, err);
-    for (int tries = 1; rc != TN_OK && !o.incremental && tn_reader_expired(&reader, err); tries++) {
-        if (printer.began || tries == TRIES_MAX) {
-            return tn_err_set(err, TN_IO, 0, "%s: snapshot %" PRId64 " %s", table,
-                              reader.snapshot.id, "expired while it was read; please try again");
-        }
-        for (size_t i = 0; i < sizeof arenas / sizeof arenas[0]; i++) {
-            tn_arena_reset(arenas[i], marks[i]);
-        }
-        *err = (struct tn_err){0};
-        rc = cat(app, table, &reader, &printer, err);
-    }
-    return rc;
+    struct tn_attempt attempt = {.run = cat_once};
+    return tn_reader_try(&reader, app, table, &attempt, err);
 }
 
 static int run(const struct tn_text_list *words)
@@ -230,7 +212,7 @@ static int run(const struct tn_text_list *words)
     if (rc != TN_OK) {
         return tn_say_error(rc, &err);
     }
-    rc = cat_newest(&app, words->items[0], &err);
+    rc = cat_table(&app, words->items[0], &err);
     int code = rc == TN_OK ? 0 : tn_say_error(rc, &err);
     tn_shut(&app);
     return code;

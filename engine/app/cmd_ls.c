@@ -10,6 +10,8 @@
 
 static const struct tn_flag flags[] = {TN_READER_FLAGS};
 
+enum { TRIES_MAX = 20 }; /* for a snapshot that lives long enough to be read */
+
 /* ---- tables ---- */
 
 static const char *const table_columns[] = {"table", "primary_key", "snapshot", "rows",
@@ -50,18 +52,23 @@ static void put_snapshot(struct tn_cells *cells, const struct tn_snapshot *snaps
     tn_cells_put(cells, !snapshot->time_ms.present);
 }
 
-/* ABSENT: the table is empty, so `snapshot` is untouched. */
+/* ABSENT: the table is empty, so `snapshot` is untouched. A writer may expire the newest snapshot
+ * between its id is known and it is read. */
 static tn_rc read_newest(struct tn_io *io, const char *root, struct tn_arena *arena,
                          struct tn_snapshot *snapshot, struct tn_err *err)
 {
-    int64_t id;
-    tn_rc rc = tn_snapshot_latest(io, root, arena, &id, err);
-    if (rc != TN_OK) {
-        return rc;
+    int64_t id = 0;
+    for (int tries = 0; tries < TRIES_MAX; tries++) {
+        tn_rc rc = tn_snapshot_latest(io, root, arena, &id, err);
+        if (rc != TN_OK) {
+            return rc;
+        }
+        rc = tn_snapshot_read(io, root, id, arena, snapshot, err);
+        if (rc != TN_ABSENT) {
+            return rc;
+        }
     }
-    rc = tn_snapshot_read(io, root, id, arena, snapshot, err);
-    return rc == TN_ABSENT ? tn_err_set(err, TN_IO, 0, "snapshot %lld has gone", (long long)id)
-                           : rc;
+    return tn_err_set(err, TN_IO, 0, "snapshot %lld has gone; please try again", (long long)id);
 }
 
 static tn_rc put_table(struct tables *t, const char *name, struct tn_err *err)
@@ -173,7 +180,7 @@ static const char *const file_columns[] = {"partition", "bucket",  "level",   "r
                                            "bytes",     "min_key", "max_key", "name"};
 
 struct files {
-    struct tn_reader reader;
+    struct tn_reader *reader;
     struct tn_plan plan;
     struct tn_key_types keys;
     struct tn_cells cells;
@@ -181,11 +188,11 @@ struct files {
 
 static tn_rc put_partition(struct files *f, struct tn_bytes partition, struct tn_err *err)
 {
-    struct tn_arena *arena = &f->reader.app->table;
+    struct tn_arena *arena = &f->reader->app->table;
     size_t mark = tn_arena_mark(arena);
     const char *name;
     tn_rc rc =
-        tn_name_partition(arena, f->reader.schema, &f->reader.options, partition, &name, err);
+        tn_name_partition(arena, f->reader->schema, &f->reader->options, partition, &name, err);
     if (rc == TN_OK) {
         size_t size = strlen(name);
         tn_buf_append(&f->cells.text, name, size > 0 ? size - 1 : 0); /* without its '/' */
@@ -198,7 +205,7 @@ static tn_rc put_partition(struct files *f, struct tn_bytes partition, struct tn
 static void put_key(struct files *f, struct tn_bytes key)
 {
     bool known = f->keys.count > 0 && tn_view_binary_text(key, f->keys.types, f->keys.count, "[]",
-                                                          &f->reader.app->table, &f->cells.text);
+                                                          &f->reader->app->table, &f->cells.text);
     tn_cells_put(&f->cells, !known);
 }
 
@@ -249,7 +256,7 @@ static tn_rc put_bucket(struct files *f, const struct tn_plan_bucket *bucket, st
 
 static tn_rc put_buckets(struct files *f, struct tn_err *err)
 {
-    tn_rc rc = tn_reader_plan(&f->reader, &f->plan, &f->keys, err);
+    tn_rc rc = tn_reader_plan(f->reader, &f->plan, &f->keys, err);
     while (rc == TN_OK) {
         struct tn_plan_bucket *bucket;
         rc = tn_plan_next(&f->plan, &bucket, err);
@@ -260,19 +267,24 @@ static tn_rc put_buckets(struct files *f, struct tn_err *err)
     return rc == TN_ABSENT ? TN_OK : rc;
 }
 
-static tn_rc list_files(struct tn_app *app, const char *table, struct tn_err *err)
+static tn_rc list_once(struct tn_reader *reader, struct tn_attempt *attempt, struct tn_err *err)
 {
     static struct files f;
-    tn_rc rc = tn_reader_open(&f.reader, app, table, err);
-    if (rc != TN_OK) {
-        return rc;
-    }
-    rc = tn_cells_open(&f.cells, file_columns, sizeof file_columns / sizeof file_columns[0],
-                       &app->input, err);
-    if (rc == TN_OK && !f.reader.empty) {
+    f.reader = reader;
+    tn_rc rc = tn_cells_open(&f.cells, file_columns, sizeof file_columns / sizeof file_columns[0],
+                             &reader->app->input, err);
+    if (rc == TN_OK && !reader->empty) {
         rc = put_buckets(&f, err);
     }
-    return rc == TN_OK ? tn_cells_close(&f.cells, err) : tn_err_in(err, "%s", table);
+    attempt->began = f.cells.output.rows > 0;
+    return rc == TN_OK ? tn_cells_close(&f.cells, err) : tn_err_in(err, "%s", reader->name);
+}
+
+static tn_rc list_files(struct tn_app *app, const char *table, struct tn_err *err)
+{
+    static struct tn_reader reader;
+    struct tn_attempt attempt = {.run = list_once};
+    return tn_reader_try(&reader, app, table, &attempt, err);
 }
 
 static int run(const struct tn_text_list *words)

@@ -21,36 +21,35 @@ static tn_rc unknown(const char *what, struct tn_err *err)
                 : tn_err_set(err, TN_INVALID, 0, "show: '%s' is unknown; there are %s", what, text);
 }
 
-static tn_rc show(struct tn_app *app, const char *table, const char *what, struct tn_err *err)
+struct wanted {
+    const char *what;
+    const struct tn_view *view;
+};
+
+static tn_rc show(struct tn_reader *reader, struct tn_attempt *attempt, struct tn_err *err)
 {
-    static struct tn_reader reader;
     static struct tn_cells cells;
-    const struct tn_view *view = tn_view_find(what);
-    if (!view) {
-        return unknown(what, err);
-    }
-    tn_rc rc = tn_reader_open(&reader, app, table, err);
-    if (rc != TN_OK) {
-        return rc;
-    }
+    struct tn_app *app = reader->app;
+    const struct wanted *wanted = attempt->user;
     const struct tn_part *window = tn_budget_part(&app->budget, "memtable");
-    struct tn_inspect inspect = {.root = reader.root,
-                                 .snapshot = reader.empty ? NULL : &reader.snapshot,
-                                 .schema = reader.newest,
-                                 .options = &reader.options,
-                                 .schemas = &reader.schemas,
+    struct tn_inspect inspect = {.root = reader->root,
+                                 .snapshot = reader->empty ? NULL : &reader->snapshot,
+                                 .schema = reader->newest,
+                                 .options = &reader->options,
+                                 .schemas = &reader->schemas,
                                  .worker = &app->workers[TN_LANE_LONG],
                                  .arena = &app->table,
                                  .window = window->base,
                                  .window_size = window->size};
     uint32_t count;
-    const char *const *names = tn_view_columns(view, &count);
-    rc = tn_cells_open(&cells, names, count, &app->input, err);
+    const char *const *names = tn_view_columns(wanted->view, &count);
+    tn_rc rc = tn_cells_open(&cells, names, count, &app->input, err);
     if (rc == TN_OK) {
-        rc = tn_view_each(view, &inspect, tn_cells_view_row, &cells, err);
+        rc = tn_view_each(wanted->view, &inspect, tn_cells_view_row, &cells, err);
     }
+    attempt->began = cells.output.rows > 0;
     if (rc != TN_OK) {
-        return tn_err_in(err, "%s: %s", table, what);
+        return tn_err_in(err, "%s: %s", reader->name, wanted->what);
     }
     return tn_cells_close(&cells, err);
 }
@@ -61,12 +60,16 @@ static int run(const struct tn_text_list *words)
         return tn_say_usage(&tn_cmd_show);
     }
     static struct tn_app app;
+    static struct tn_reader reader;
     struct tn_err err = {0};
     tn_rc rc = tn_boot(&app, false, &err);
     if (rc != TN_OK) {
         return tn_say_error(rc, &err);
     }
-    rc = show(&app, words->items[0], words->items[1], &err);
+    struct wanted wanted = {words->items[1], tn_view_find(words->items[1])};
+    struct tn_attempt attempt = {.run = show, .user = &wanted};
+    rc = wanted.view ? tn_reader_try(&reader, &app, words->items[0], &attempt, &err)
+                     : unknown(wanted.what, &err);
     int code = rc == TN_OK ? 0 : tn_say_error(rc, &err);
     tn_shut(&app);
     return code;

@@ -9,8 +9,8 @@
 #include "file/names.h"
 
 enum {
-    NAMES_MAX = 128,  /* columns that are looked at for the one that was meant */
-    NEWEST_TRIES = 20 /* while a writer expires what it just made */
+    NAMES_MAX = 128, /* columns that are looked at for the one that was meant */
+    TRIES_MAX = 20   /* while a writer expires what it just made */
 };
 
 struct tn_reader_at tn_reader_at;
@@ -108,7 +108,7 @@ static tn_rc find_newest(struct tn_reader *r, struct tn_err *err)
     struct tn_io *io = &r->app->posix.io;
     struct tn_arena *arena = &r->app->table;
     tn_rc rc = TN_ABSENT;
-    for (int tries = 0; rc == TN_ABSENT && tries < NEWEST_TRIES; tries++) {
+    for (int tries = 0; rc == TN_ABSENT && tries < TRIES_MAX; tries++) {
         int64_t id;
         rc = tn_snapshot_latest(io, r->root, arena, &id, err);
         if (rc == TN_ABSENT) {
@@ -204,6 +204,37 @@ bool tn_reader_expired(const struct tn_reader *reader, const struct tn_err *fail
     }
     tn_arena_reset(arena, mark);
     return rc == TN_ABSENT || latest != reader->snapshot.id;
+}
+
+static tn_rc try_once(struct tn_reader *reader, struct tn_app *app, const char *table,
+                      struct tn_attempt *attempt, struct tn_err *err)
+{
+    tn_rc rc = tn_reader_open(reader, app, table, err);
+    return rc == TN_OK ? attempt->run(reader, attempt, err) : rc;
+}
+
+tn_rc tn_reader_try(struct tn_reader *reader, struct tn_app *app, const char *table,
+                    struct tn_attempt *attempt, struct tn_err *err)
+{
+    struct tn_arena *arenas[] = {&app->table, &app->input, &app->workers[TN_LANE_LONG].arena,
+                                 &app->workers[TN_LANE_SHORT].arena};
+    size_t marks[sizeof arenas / sizeof arenas[0]];
+    for (size_t i = 0; i < sizeof arenas / sizeof arenas[0]; i++) {
+        marks[i] = tn_arena_mark(arenas[i]);
+    }
+    tn_rc rc = try_once(reader, app, table, attempt, err);
+    for (int tries = 1; rc != TN_OK && tn_reader_expired(reader, err); tries++) {
+        if (attempt->began || tries == TRIES_MAX) {
+            return tn_err_set(err, TN_IO, 0, "%s: snapshot %" PRId64 " %s", table,
+                              reader->snapshot.id, "expired while it was read; please try again");
+        }
+        for (size_t i = 0; i < sizeof arenas / sizeof arenas[0]; i++) {
+            tn_arena_reset(arenas[i], marks[i]);
+        }
+        *err = (struct tn_err){0};
+        rc = try_once(reader, app, table, attempt, err);
+    }
+    return rc;
 }
 
 tn_rc tn_reader_plan(struct tn_reader *reader, struct tn_plan *plan, struct tn_key_types *keys,

@@ -41,6 +41,18 @@ TN_MUST_USE tn_rc tn_reader_open(struct tn_reader *reader, struct tn_app *app, c
 /* Whether a file that a read missed is no damage: its snapshot is being expired, or is gone. */
 bool tn_reader_expired(const struct tn_reader *reader, const struct tn_err *failure);
 
+/* What a verb does with a table, from opening it on. */
+struct tn_attempt {
+    tn_rc (*run)(struct tn_reader *reader, struct tn_attempt *attempt, struct tn_err *err);
+    void *user;
+    bool began; /* something may have been printed */
+};
+
+/* Opens the table and runs the attempt. A writer may expire the snapshot that is read: then all is
+ * done anew, a bounded number of times, and nobody notices; once something was printed it is IO. */
+TN_MUST_USE tn_rc tn_reader_try(struct tn_reader *reader, struct tn_app *app, const char *table,
+                                struct tn_attempt *attempt, struct tn_err *err);
+
 /* A moment as text (UTC), or as ms since 1970; `flag` names the option that it is the value of. */
 TN_MUST_USE tn_rc tn_reader_time(const char *flag, const char *text, int64_t *ms,
                                  struct tn_err *err);
