@@ -432,11 +432,11 @@ static bool run_case(const struct cJSON *item)
     return agrees && same_rows(tn_json_member(item, "expect_rows"), &read, false);
 }
 
-static void rows_are_those_of_paimon_1_3(void)
+static int run_file(const char *path)
 {
     static char line[256 << 10];
     static unsigned char scratch_memory[1 << 20];
-    FILE *file = fopen("tests/golden/merge/cases.jsonl", "r");
+    FILE *file = fopen(path, "r");
     int cases = 0;
     int wrong = 0;
     CHECK(file != NULL);
@@ -460,12 +460,23 @@ static void rows_are_those_of_paimon_1_3(void)
         tn_json_close(item);
     }
     CHECK(fclose(file) == 0);
-    (void)fprintf(stderr, "%d cases\n", cases);
     CHECK(wrong == 0);
+    return cases;
+}
+
+static void rows_are_those_of_paimon_1_3(void)
+{
+    CHECK(run_file("tests/golden/merge/cases.jsonl") == 132);
+}
+
+static void random_rows_are_those_of_paimon_1_3(void)
+{
+    CHECK(run_file("tests/golden/merge/random.jsonl") == 144);
 }
 
 static const struct test tests[] = {
     TEST(rows_are_those_of_paimon_1_3),
+    TEST(random_rows_are_those_of_paimon_1_3),
 };
 
 int main(int argc, char **argv)
