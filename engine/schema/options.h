@@ -154,6 +154,7 @@ static inline bool tn_options_need_lookup(const struct tn_options *options)
 
 const char *tn_merge_engine_name(enum tn_merge_engine engine);
 const char *tn_aggregate_name(enum tn_aggregate aggregate); /* "sum" */
+bool tn_aggregate_knows_no_retract(enum tn_aggregate aggregate);
 
 /* Reads a schema's options. For CREATE and WRITE everything that cannot be obeyed is UNSUPPORTED by
  * name, a bad value INVALID with what is allowed; for READ only what changes the rows (functions

@@ -4,7 +4,7 @@
 
 /* ---- hazards ---- */
 
-/* Words of merge engines that are refused as a whole. */
+/* Words of columns' options that merge engines take. */
 static const char engine_words[] = "aggregate-function|ignore-retract|nested-key|count-limit|"
                                    "distinct|list-agg-delimiter|sequence-group";
 
@@ -98,15 +98,145 @@ static void option_hazards(const struct tn_schema *schema, const struct tn_optio
     }
 }
 
+/* ---- merge engines: what depends on when compaction runs, or on who reads ---- */
+
+static bool has_function(const struct tn_schema *schema, const struct tn_options *options,
+                         enum tn_aggregate function)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < schema->field_count && options->merge_fields; i++) {
+        found = found || options->merge_fields[i].aggregate == function;
+    }
+    return found;
+}
+
+static bool has_option(const struct tn_schema *schema, const char *word)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < schema->option_count; i++) {
+        struct tn_bytes column;
+        const char *end = NULL;
+        found = found ||
+                (tn_option_split(schema->options[i].key, &column, &end) && strcmp(end, word) == 0);
+    }
+    return found;
+}
+
+/* A list of VARCHAR(n) columns alone: STRING has no end. */
+static bool lists_in_varchar(const struct tn_schema *schema, const struct tn_options *options)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < schema->field_count && options->merge_fields; i++) {
+        found = found || (options->merge_fields[i].aggregate == TN_AGGREGATE_LISTAGG &&
+                          schema->fields[i].type.length < TN_LENGTH_MAX);
+    }
+    return found;
+}
+
+static bool sums_short_numbers(const struct tn_schema *schema, const struct tn_options *options)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < schema->field_count && options->merge_fields; i++) {
+        enum tn_aggregate function = options->merge_fields[i].aggregate;
+        found = found || ((function == TN_AGGREGATE_SUM || function == TN_AGGREGATE_PRODUCT) &&
+                          tn_type_integer(schema->fields[i].type.kind));
+    }
+    return found;
+}
+
+/* Columns whose function knows no retract: the first -D is written, and then in the way. */
+static void functions_without_retract(const struct tn_schema *schema,
+                                      const struct tn_options *options, struct tn_buf *lines)
+{
+    for (uint32_t i = 0; i < schema->field_count && options->merge_fields; i++) {
+        const struct tn_merge_field *f = &options->merge_fields[i];
+        if (!f->ignore_retract && !options->ignore_delete && !options->aggregation_removes &&
+            tn_aggregate_knows_no_retract(f->aggregate)) {
+            tn_buf_format(lines,
+                          "column '%s': %s can't take back a -U or -D, and once one is written "
+                          "reads and compactions fail; 'fields.%s.ignore-retract' prevents it\n",
+                          schema->fields[i].name, tn_aggregate_name(f->aggregate),
+                          schema->fields[i].name);
+        }
+    }
+}
+
+static void merge_hazards(const struct tn_schema *schema, const struct tn_options *options,
+                          struct tn_buf *lines)
+{
+    bool partial = options->merge_engine == TN_MERGE_PARTIAL_UPDATE;
+    bool aggregation = options->merge_engine == TN_MERGE_AGGREGATION;
+    bool groups = options->sequence_group_count > 0;
+    bool removes = (partial && options->partial_update_removes) ||
+                   (aggregation && options->aggregation_removes);
+    bool adds = has_function(schema, options, TN_AGGREGATE_SUM) ||
+                has_function(schema, options, TN_AGGREGATE_PRODUCT);
+    bool derived = options->changelog_producer >= TN_CHANGELOG_FULL_COMPACTION;
+    const struct {
+        bool here;
+        const char *line;
+    } hazards[] = {
+        {partial && !groups && !removes && !options->ignore_delete,
+         "'merge-engine' = 'partial-update': once a -U or -D is written, reads and compactions of "
+         "its key fail; 'ignore-delete', 'partial-update.remove-record-on-delete' or a sequence "
+         "group prevents it"},
+        {partial && groups, "sequence groups: a row whose group is NULL shows its columns while it "
+                            "is alone, and loses them when another row of its key comes"},
+        {partial && groups && !options->ignore_delete,
+         "sequence groups: a row that deletes took all columns of stays, with NULLs, unless "
+         "'partial-update.remove-record-on-sequence-group' removes it"},
+        {removes, "'remove-record-on-delete': readers of Paimon 1.4 and later show values of a "
+                  "deleted row in a partial row that comes after it, until a compaction"},
+        {adds && !removes && !options->ignore_delete,
+         "sum, product: a delete that comes before the first insert counts only until a "
+         "compaction drops it"},
+        {sums_short_numbers(schema, options),
+         "sum, product: integers that grow too large wrap, as up to Paimon 1.4; later versions "
+         "fail"},
+        {lists_in_varchar(schema, options),
+         "listagg: lists in a VARCHAR(n) grow past n, and Paimon 1.4 and later refuse them; use "
+         "STRING"},
+        {has_function(schema, options, TN_AGGREGATE_LISTAGG),
+         "listagg: Paimon 1.4 and later leave blank texts out"},
+        {has_function(schema, options, TN_AGGREGATE_LISTAGG) && has_option(schema, "distinct"),
+         "'distinct' of listagg has no effect, as up to Paimon 1.3; later versions obey it"},
+        {options->merge_engine == TN_MERGE_FIRST_ROW,
+         "'merge-engine' = 'first-row': reads show no row before it is compacted"},
+        {aggregation || partial ? options->changelog_producer == TN_CHANGELOG_NONE : false,
+         "'changelog-producer' = 'none': who reads the table as a stream gets the rows as "
+         "written, not as merged"},
+        {options->changelog_producer == TN_CHANGELOG_INPUT,
+         "'changelog-producer' = 'input': rows that come without a -U give none"},
+        {derived && !options->changelog_deduplicate,
+         "'changelog-producer': a row that did not change gives -U and +U all the same; "
+         "'changelog-producer.row-deduplicate' leaves them out"},
+        {options->changelog_producer == TN_CHANGELOG_FULL_COMPACTION &&
+             options->full_compaction_delta == 0,
+         "'changelog-producer' = 'full-compaction': changes are told when a full compaction "
+         "happens to run; 'full-compaction.delta-commits' makes it run"},
+        {options->changelog_producer == TN_CHANGELOG_LOOKUP && options->full_compaction_delta > 0,
+         "'full-compaction.delta-commits' with 'changelog-producer' = 'lookup': Paimon 2.0 and "
+         "later refuse the table"},
+    };
+    for (size_t i = 0; i < TN_ENTRIES(hazards); i++) {
+        if (hazards[i].here) {
+            tn_buf_text(lines, hazards[i].line);
+            tn_buf_byte(lines, '\n');
+        }
+    }
+}
+
 void tn_options_hazards(const struct tn_schema *schema, const struct tn_options *options,
                         struct tn_buf *lines)
 {
     option_hazards(schema, options, lines);
+    merge_hazards(schema, options, lines);
     key_without_partition(schema, lines);
     if (options->partition_legacy_name) {
         day_numbers(schema, lines);
     }
     unknown_options(schema, lines);
+    functions_without_retract(schema, options, lines);
 }
 
 /* ---- help ---- */

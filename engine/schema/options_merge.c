@@ -79,21 +79,22 @@ static const struct {
     const char *name;
     uint32_t kinds; /* of columns that it can be for */
     const char *types;
+    bool no_retract; /* a -U or -D of the column can't be merged */
 } functions[TN_AGGREGATE_COUNT] = {
-    [TN_AGGREGATE_NONE] = {"", 0, ""},
-    [TN_AGGREGATE_KEY] = {"", 0, ""},
-    [TN_AGGREGATE_SUM] = {"sum", NUMBERS, "numbers"},
-    [TN_AGGREGATE_PRODUCT] = {"product", NUMBERS, "numbers"},
-    [TN_AGGREGATE_MAX] = {"max", ALL_KINDS & ~KIND(BOOLEAN), "columns that have an order"},
-    [TN_AGGREGATE_MIN] = {"min", ALL_KINDS & ~KIND(BOOLEAN), "columns that have an order"},
-    [TN_AGGREGATE_LAST_VALUE] = {"last_value", ALL_KINDS, ""},
-    [TN_AGGREGATE_LAST_NON_NULL_VALUE] = {"last_non_null_value", ALL_KINDS, ""},
-    [TN_AGGREGATE_FIRST_VALUE] = {"first_value", ALL_KINDS, ""},
-    [TN_AGGREGATE_FIRST_NON_NULL_VALUE] = {"first_non_null_value", ALL_KINDS, ""},
-    [TN_AGGREGATE_LISTAGG] = {"listagg", KIND(VARCHAR), "STRING and VARCHAR"},
-    [TN_AGGREGATE_BOOL_AND] = {"bool_and", KIND(BOOLEAN), "BOOLEAN"},
-    [TN_AGGREGATE_BOOL_OR] = {"bool_or", KIND(BOOLEAN), "BOOLEAN"},
-    [TN_AGGREGATE_RBM32] = {"rbm32", KIND(VARBINARY), "VARBINARY"},
+    [TN_AGGREGATE_NONE] = {"", 0, "", false},
+    [TN_AGGREGATE_KEY] = {"", 0, "", false},
+    [TN_AGGREGATE_SUM] = {"sum", NUMBERS, "numbers", false},
+    [TN_AGGREGATE_PRODUCT] = {"product", NUMBERS, "numbers", false},
+    [TN_AGGREGATE_MAX] = {"max", ALL_KINDS & ~KIND(BOOLEAN), "columns that have an order", true},
+    [TN_AGGREGATE_MIN] = {"min", ALL_KINDS & ~KIND(BOOLEAN), "columns that have an order", true},
+    [TN_AGGREGATE_LAST_VALUE] = {"last_value", ALL_KINDS, "", false},
+    [TN_AGGREGATE_LAST_NON_NULL_VALUE] = {"last_non_null_value", ALL_KINDS, "", false},
+    [TN_AGGREGATE_FIRST_VALUE] = {"first_value", ALL_KINDS, "", true},
+    [TN_AGGREGATE_FIRST_NON_NULL_VALUE] = {"first_non_null_value", ALL_KINDS, "", true},
+    [TN_AGGREGATE_LISTAGG] = {"listagg", KIND(VARCHAR), "STRING and VARCHAR", true},
+    [TN_AGGREGATE_BOOL_AND] = {"bool_and", KIND(BOOLEAN), "BOOLEAN", true},
+    [TN_AGGREGATE_BOOL_OR] = {"bool_or", KIND(BOOLEAN), "BOOLEAN", true},
+    [TN_AGGREGATE_RBM32] = {"rbm32", KIND(VARBINARY), "VARBINARY", true},
 };
 
 /* Paimon's, of all versions. */
@@ -104,6 +105,11 @@ static const char not_computed[] = "collect|merge_map|merge_map_with_keytime|nes
 const char *tn_aggregate_name(enum tn_aggregate aggregate)
 {
     return functions[aggregate].name;
+}
+
+bool tn_aggregate_knows_no_retract(enum tn_aggregate aggregate)
+{
+    return functions[aggregate].no_retract;
 }
 
 /* Paimon finds functions by their exact names. */

@@ -474,9 +474,226 @@ static void random_rows_are_those_of_paimon_1_3(void)
     CHECK(run_file("tests/golden/merge/random.jsonl") == 144);
 }
 
+/* ---- one by one ---- */
+
+/* Columns k INT NOT NULL, then those of `fields`; the key is k. */
+static void open_table(const char *fields, const char *options, enum tn_options_use use)
+{
+    char json[1000];
+    (void)snprintf(json, sizeof json,
+                   "{\"fields\":[{\"name\":\"k\",\"type\":\"INT NOT NULL\"},%s],"
+                   "\"primaryKeys\":[\"k\"],\"options\":{\"bucket\":\"1\",%s}}",
+                   fields, options);
+    tn_rc rc = bed_open(json, use);
+    CHECK_OK(rc, err);
+}
+
+#define FIELD(name, type) "{\"name\":\"" name "\",\"type\":\"" type "\"}"
+
+static const struct tn_value none = {.null = true};
+
+static struct tn_value text_of(const char *text)
+{
+    return (struct tn_value){.as.bytes = tn_bytes_of(text)};
+}
+
+static tn_rc add(enum tn_row_kind kind, struct tn_value first, struct tn_value second)
+{
+    struct tn_value values[] = {{.as.i64 = 1}, first, second};
+    struct tn_kv kv = make_kv(values, kind);
+    return add_from_a_passing_row(&kv);
+}
+
+static void expect_error(tn_rc rc, const char *text)
+{
+    if (rc != TN_INVALID || strcmp(err.text, text) != 0) {
+        (void)fprintf(stderr, "found:  %s\nwanted: %s\n", err.text, text);
+        abort();
+    }
+}
+
+static void what_cannot_be_merged_names_column_function_and_kind(void)
+{
+    open_table(FIELD("v", "INT"),
+               "\"merge-engine\":\"aggregation\",\"fields.v.aggregate-function\":\"max\"",
+               TN_OPTIONS_CREATE);
+    tn_reducer_begin(bed.reducer);
+    CHECK(add(TN_ROW_INSERT, none, none) == TN_OK);
+    expect_error(add(TN_ROW_DELETE, none, none),
+                 "column 'v': max can't take back a -D; 'fields.v.ignore-retract' = 'true' passes "
+                 "it over");
+    open_table(FIELD("v", "INT"),
+               "\"merge-engine\":\"aggregation\",\"fields.v.aggregate-function\":\"product\"",
+               TN_OPTIONS_CREATE);
+    tn_reducer_begin(bed.reducer);
+    CHECK(add(TN_ROW_INSERT, (struct tn_value){.as.i64 = 7}, none) == TN_OK);
+    expect_error(add(TN_ROW_UPDATE_BEFORE, (struct tn_value){.as.i64 = 0}, none),
+                 "column 'v': product: division by zero");
+    open_table(FIELD("v", "INT"), "\"merge-engine\":\"partial-update\"", TN_OPTIONS_CREATE);
+    tn_reducer_begin(bed.reducer);
+    expect_error(add(TN_ROW_UPDATE_BEFORE, none, none),
+                 "partial-update can't take a -U: 'ignore-delete', "
+                 "'partial-update.remove-record-on-delete' or a sequence group says what becomes "
+                 "of it");
+}
+
+static void not_null_columns_are_never_null(void)
+{
+    open_table(FIELD("v", "INT NOT NULL"), "\"merge-engine\":\"partial-update\"",
+               TN_OPTIONS_CREATE);
+    tn_reducer_begin(bed.reducer);
+    expect_error(add(TN_ROW_INSERT, none, none), "column 'v': NULL, and the column is NOT NULL");
+    open_table(FIELD("v", "INT NOT NULL"),
+               "\"merge-engine\":\"aggregation\",\"fields.v.aggregate-function\":\"last_value\"",
+               TN_OPTIONS_CREATE);
+    struct tn_value four = {.as.i64 = 4};
+    struct tn_kv kv;
+    tn_reducer_begin(bed.reducer);
+    CHECK(add(TN_ROW_INSERT, four, none) == TN_OK && add(TN_ROW_DELETE, four, none) == TN_OK);
+    expect_error(tn_reducer_end(bed.reducer, &kv, &err),
+                 "column 'v': NULL, and the column is NOT NULL");
+    CHECK(add(TN_ROW_INSERT, four, none) == TN_OK); /* and a later version mends it */
+    tn_rc rc = tn_reducer_end(bed.reducer, &kv, &err);
+    CHECK_OK(rc, err);
+}
+
+/* A retract is no first row: the NOT NULL columns of the first one stay, of later ones not. */
+static void only_the_first_retract_lays_a_row(void)
+{
+    open_table(
+        FIELD("v", "INT NOT NULL") "," FIELD("g", "INT"),
+        "\"merge-engine\":\"partial-update\",\"fields.g.sequence-group\":\"v\","
+        "\"fields.v.aggregate-function\":\"last_value\",\"fields.v.ignore-retract\":\"true\"",
+        TN_OPTIONS_CREATE);
+    struct tn_kv kv;
+    struct tn_value value;
+    tn_reducer_begin(bed.reducer);
+    CHECK(add(TN_ROW_DELETE, (struct tn_value){.as.i64 = 4}, none) == TN_OK);
+    CHECK(add(TN_ROW_DELETE, (struct tn_value){.as.i64 = 5}, none) == TN_OK);
+    tn_rc rc = tn_reducer_end(bed.reducer, &kv, &err);
+    CHECK_OK(rc, err);
+    tn_row_get(&bed.layout, kv.row, 1, &value);
+    CHECK(kv.kind == TN_ROW_DELETE && value.as.i64 == 4 && kv.sequence == 1);
+}
+
+/* Lists of growing length, until one is refused with its size; the row before is what fits. */
+static void rows_that_are_too_large_are_refused_with_their_size(void)
+{
+    open_table(FIELD("v", "STRING") "," FIELD("w", "STRING"),
+               "\"merge-engine\":\"aggregation\",\"fields.v.aggregate-function\":\"listagg\","
+               "\"fields.v.list-agg-delimiter\":\"--\"",
+               TN_OPTIONS_CREATE);
+    char long_text[ROW_MAX];
+    memset(long_text, 'x', sizeof long_text);
+    long_text[600] = 0;
+    tn_reducer_begin(bed.reducer);
+    CHECK(add(TN_ROW_INSERT, text_of("a"), text_of(long_text)) == TN_OK);
+    long_text[300] = 0;
+    CHECK(add(TN_ROW_INSERT, text_of(long_text), none) == TN_OK);
+    struct tn_kv kv;
+    struct tn_value value;
+    tn_rc rc = tn_reducer_end(bed.reducer, &kv, &err);
+    CHECK_OK(rc, err);
+    tn_row_get(&bed.layout, kv.row, 1, &value);
+    CHECK(value.as.bytes.size == 303 && memcmp(value.as.bytes.data, "a--xxx", 6) == 0);
+    tn_row_get(&bed.layout, kv.row, 2, &value);
+    CHECK(value.as.bytes.size == 600 && bed.layout.fixed_size == 13);
+    long_text[82] = 0; /* 13 + 303 + 2 + 82 + 600 */
+    CHECK(add(TN_ROW_INSERT, text_of(long_text), none) == TN_OK);
+    expect_error(add(TN_ROW_INSERT, text_of(""), none),
+                 "a merged row takes 1002 bytes, at most 1000");
+    tn_reducer_begin(bed.reducer);
+    CHECK(add(TN_ROW_INSERT, text_of(long_text), text_of("w")) == TN_OK);
+    rc = tn_reducer_end(bed.reducer, &kv, &err);
+    CHECK_OK(rc, err);
+    CHECK(kv.row.size == 13 + 82 + 1);
+}
+
+static void a_row_of_nothing_but_slots_must_fit(void)
+{
+    open_table(FIELD("v", "INT"), "\"merge-engine\":\"aggregation\"", TN_OPTIONS_CREATE);
+    struct tn_reducer *small;
+    tn_rc rc = tn_reducer_make(bed.engine, 8, &bed.arena, &small, &err);
+    expect_error(rc, "a row takes 9 bytes, at most 8");
+    struct tn_arena full;
+    static unsigned char memory[64];
+    tn_arena_init(&full, memory, sizeof memory);
+    CHECK(tn_reducer_make(bed.engine, 100, &full, &small, &err) == TN_AGAIN);
+}
+
+static void versions_that_are_passed_over_leave_nothing(void)
+{
+    static const char *const engines[] = {"deduplicate", "partial-update", "first-row"};
+    for (size_t i = 0; i < COUNT(engines); i++) {
+        char options[100];
+        struct tn_kv kv;
+        (void)snprintf(options, sizeof options,
+                       "\"merge-engine\":\"%s\",\"ignore-delete\":\"true\"", engines[i]);
+        open_table(FIELD("v", "STRING"), options, TN_OPTIONS_READ);
+        CHECK(tn_engine_keeps_newest(bed.engine) == (i == 0));
+        tn_reducer_begin(bed.reducer);
+        CHECK(add(TN_ROW_DELETE, text_of("gone"), none) == TN_OK);
+        CHECK(add(TN_ROW_UPDATE_BEFORE, text_of("gone"), none) == TN_OK);
+        CHECK(tn_reducer_end(bed.reducer, &kv, &err) == TN_ABSENT);
+        CHECK(add(TN_ROW_UPDATE_AFTER, text_of("here"), none) == TN_OK);
+        CHECK(add(TN_ROW_DELETE, text_of("gone"), none) == TN_OK);
+        tn_rc rc = tn_reducer_end(bed.reducer, &kv, &err);
+        CHECK_OK(rc, err);
+        CHECK(kv.sequence == 2 && tn_row_valid(&bed.layout, kv.row));
+        struct tn_bytes here = tn_row_bytes(&bed.layout, kv.row, 1);
+        CHECK(tn_bytes_equal(here, tn_bytes_of("here")));
+    }
+}
+
+static void first_row_keeps_the_first_with_its_kind(void)
+{
+    open_table(FIELD("v", "STRING"), "\"merge-engine\":\"first-row\"", TN_OPTIONS_READ);
+    struct tn_kv kv;
+    tn_reducer_begin(bed.reducer);
+    CHECK(add(TN_ROW_UPDATE_AFTER, text_of("first"), none) == TN_OK);
+    CHECK(add(TN_ROW_INSERT, text_of("second"), none) == TN_OK);
+    tn_rc rc = tn_reducer_end(bed.reducer, &kv, &err);
+    CHECK_OK(rc, err);
+    CHECK(kv.kind == TN_ROW_UPDATE_AFTER && kv.sequence == 0);
+    CHECK(tn_bytes_equal(tn_row_bytes(&bed.layout, kv.row, 1), tn_bytes_of("first")));
+    expect_error(add(TN_ROW_DELETE, text_of("x"), none),
+                 "first-row can't take a -D; 'ignore-delete' passes it over");
+}
+
+/* A reader that shows some columns gets the same values in them; what orders must be shown. */
+static void a_part_of_the_columns_merges_alike(void)
+{
+    open_table(FIELD("v", "INT") "," FIELD("g", "INT"),
+               "\"merge-engine\":\"partial-update\",\"fields.g.sequence-group\":\"v\"",
+               TN_OPTIONS_READ);
+    static const char *const names[] = {"g", "v"};
+    struct tn_type types[] = {bed.schema.fields[2].type, bed.schema.fields[1].type};
+    static const uint32_t fields_of[] = {2, 1};
+    struct tn_row_layout part;
+    tn_rc rc = tn_row_layout_init(&part, names, types, 2, &bed.arena, &err);
+    CHECK_OK(rc, err);
+    struct tn_order order = {.layout = &part};
+    rc =
+        tn_engine_make(&bed.schema, &bed.options, &order, fields_of, &bed.arena, &bed.engine, &err);
+    CHECK_OK(rc, err);
+    rc = tn_row_layout_init(&part, names + 1, types + 1, 1, &bed.arena, &err);
+    CHECK_OK(rc, err);
+    expect_error(tn_engine_make(&bed.schema, &bed.options, &order, fields_of + 1, &bed.arena,
+                                &bed.engine, &err),
+                 "column 'v' is read without the columns that order it");
+}
+
 static const struct test tests[] = {
     TEST(rows_are_those_of_paimon_1_3),
     TEST(random_rows_are_those_of_paimon_1_3),
+    TEST(what_cannot_be_merged_names_column_function_and_kind),
+    TEST(not_null_columns_are_never_null),
+    TEST(only_the_first_retract_lays_a_row),
+    TEST(rows_that_are_too_large_are_refused_with_their_size),
+    TEST(a_row_of_nothing_but_slots_must_fit),
+    TEST(versions_that_are_passed_over_leave_nothing),
+    TEST(first_row_keeps_the_first_with_its_kind),
+    TEST(a_part_of_the_columns_merges_alike),
 };
 
 int main(int argc, char **argv)

@@ -337,6 +337,208 @@ static void hazards_are_one_line_each(void)
     CHECK(*lines == 0);
 }
 
+/* ---- merge engines ---- */
+
+/* Columns k INT, a INT, b STRING, c BOOLEAN, g INT, h INT, p DATE; the key is k, or p and k. */
+static struct tn_schema merge_schema(bool keyed, bool partitioned, const char *options)
+{
+    char json[1000];
+    struct tn_schema schema;
+    tn_arena_init(&arena, arena_memory, sizeof(arena_memory));
+    memset(&err, 0, sizeof(err));
+    (void)snprintf(
+        json, sizeof(json),
+        "{\"fields\":[{\"name\":\"k\",\"type\":\"INT\"},{\"name\":\"a\",\"type\":\"INT\"},"
+        "{\"name\":\"b\",\"type\":\"STRING\"},{\"name\":\"c\",\"type\":\"BOOLEAN\"},"
+        "{\"name\":\"g\",\"type\":\"INT\"},{\"name\":\"h\",\"type\":\"INT\"},"
+        "{\"name\":\"p\",\"type\":\"DATE\"}],\"primaryKeys\":[%s],"
+        "\"partitionKeys\":[%s],\"options\":{%s}}",
+        keyed ? "\"k\"" : "", partitioned ? "\"p\"" : "", options);
+    tn_rc rc = tn_schema_from_user(tn_bytes_of(json), &arena, &schema, &err);
+    CHECK_OK(rc, err);
+    return schema;
+}
+
+#define PARTIAL     "\"bucket\":1,\"merge-engine\":\"partial-update\","
+#define AGGREGATION "\"bucket\":1,\"merge-engine\":\"aggregation\","
+
+static void columns_have_functions_and_groups(void)
+{
+    struct tn_schema schema = merge_schema(
+        true, false,
+        PARTIAL "\"fields.g,h.sequence-group\":\"a,b\",\"fields.a.aggregate-function\":\"sum\","
+                "\"fields.b.aggregate-function\":\"listagg\",\"fields.b.list-agg-delimiter\":\";\","
+                "\"fields.b.ignore-retract\":\"true\","
+                "\"partial-update.remove-record-on-sequence-group\":\"h\"");
+    struct tn_options o = read_options(&schema, TN_OPTIONS_CREATE);
+    CHECK(o.merge_engine == TN_MERGE_PARTIAL_UPDATE && o.sequence_group_count == 1);
+    CHECK(o.sequence_groups[0].order.count == 2 && o.sequence_groups[0].removes);
+    CHECK(o.sequence_groups[0].order.index[0] == 4 && o.sequence_groups[0].order.index[1] == 5);
+    CHECK(o.merge_fields[0].aggregate == TN_AGGREGATE_KEY && o.merge_fields[0].group == -1);
+    CHECK(o.merge_fields[1].aggregate == TN_AGGREGATE_SUM && o.merge_fields[1].group == 0);
+    CHECK(!o.merge_fields[1].orders && !o.merge_fields[1].ignore_retract);
+    CHECK(o.merge_fields[2].aggregate == TN_AGGREGATE_LISTAGG && o.merge_fields[2].ignore_retract);
+    expect_text(o.merge_fields[2].delimiter, ";");
+    CHECK(o.merge_fields[3].aggregate == TN_AGGREGATE_NONE && o.merge_fields[3].group == -1);
+    CHECK(o.merge_fields[4].orders && o.merge_fields[5].orders && o.merge_fields[5].group == 0);
+
+    schema = merge_schema(true, false,
+                          AGGREGATION "\"sequence.field\":\"g\","
+                                      "\"fields.default-aggregate-function\":\"last_value\","
+                                      "\"fields.c.aggregate-function\":\"first_not_null_value\"");
+    o = read_options(&schema, TN_OPTIONS_CREATE);
+    CHECK(o.merge_engine == TN_MERGE_AGGREGATION && o.sequence_group_count == 0);
+    CHECK(o.merge_fields[0].aggregate == TN_AGGREGATE_KEY);
+    CHECK(o.merge_fields[1].aggregate == TN_AGGREGATE_LAST_VALUE);
+    CHECK(o.merge_fields[3].aggregate == TN_AGGREGATE_FIRST_NON_NULL_VALUE);
+    CHECK(o.merge_fields[4].aggregate == TN_AGGREGATE_LAST_VALUE);
+    schema = merge_schema(true, false, AGGREGATION "\"file.format\":\"avro\"");
+    o = read_options(&schema, TN_OPTIONS_WRITE);
+    CHECK(o.merge_fields[1].aggregate == TN_AGGREGATE_LAST_NON_NULL_VALUE);
+    CHECK(!tn_options_need_lookup(&o));
+}
+
+static void changelog_options_are_read_and_not_written(void)
+{
+    struct tn_schema schema = merge_schema(true, false, "\"bucket\":1,\"file.format\":\"avro\"");
+    struct tn_options o = read_options(&schema, TN_OPTIONS_WRITE);
+    CHECK(o.changelog_producer == TN_CHANGELOG_NONE && !o.changelog_deduplicate);
+    expect_text(o.changelog_file_prefix, "changelog-");
+    CHECK(o.changelog_codec == TN_CODEC_ID_ZSTANDARD && o.full_compaction_delta == 0);
+    CHECK(o.lookup_wait && !o.force_lookup && !o.lookup_gentle && o.lookup_interval_max == 10);
+
+    schema = merge_schema(true, false,
+                          "\"bucket\":1,\"changelog-producer.row-deduplicate\":\"true\","
+                          "\"changelog-producer.row-deduplicate-ignore-fields\":\"b,c\","
+                          "\"changelog-file.prefix\":\"log-\",\"changelog-file.format\":\"orc\","
+                          "\"changelog-producer.lookup-wait\":\"false\",\"lookup-compact\":"
+                          "\"GENTLE\",\"lookup-compact.max-interval\":3,"
+                          "\"full-compaction.delta-commits\":2,\"file.compression\":\"null\"");
+    o = read_options(&schema, TN_OPTIONS_CREATE);
+    CHECK(o.changelog_deduplicate && o.changelog_ignored.count == 2 && !o.lookup_wait);
+    expect_text(o.changelog_file_prefix, "log-");
+    CHECK(o.lookup_gentle && o.lookup_interval_max == 5 && o.full_compaction_delta == 2);
+    CHECK(o.changelog_codec == TN_CODEC_ID_NULL);
+
+    schema = merge_schema(true, false, "\"bucket\":1,\"changelog-producer\":\"lookup\"");
+    o = read_options(&schema, TN_OPTIONS_READ);
+    CHECK(o.changelog_producer == TN_CHANGELOG_LOOKUP && tn_options_need_lookup(&o));
+    schema = merge_schema(true, false, "\"bucket\":1,\"merge-engine\":\"first-row\"");
+    o = read_options(&schema, TN_OPTIONS_READ);
+    CHECK(o.merge_engine == TN_MERGE_FIRST_ROW && tn_options_need_lookup(&o));
+}
+
+/* What Paimon refuses when a table is made or first merged, and what this build doesn't do. */
+static void merge_options_that_contradict_are_refused(void)
+{
+    static const struct refusal cases[] = {
+        {"\"bucket\":1,\"merge-engine\":\"agregation\"", TN_INVALID,
+         "option 'merge-engine': 'agregation' is none of"},
+        {AGGREGATION "\"fields.a.aggregate-function\":\"summ\"", TN_INVALID,
+         "option 'fields.a.aggregate-function': 'summ' is no function; did you mean 'sum'?"},
+        {AGGREGATION "\"fields.a.aggregate-function\":\"count\"", TN_INVALID,
+         "option 'fields.a.aggregate-function': 'count' is no function"},
+        {AGGREGATION "\"fields.b.aggregate-function\":\"sum\"", TN_INVALID,
+         "option 'fields.b.aggregate-function': 'sum' is for numbers, and column 'b' is VARCHAR"},
+        {AGGREGATION "\"fields.c.aggregate-function\":\"max\"", TN_INVALID,
+         "option 'fields.c.aggregate-function': 'max' is for columns that have an order"},
+        {AGGREGATION "\"fields.default-aggregate-function\":\"bool_or\"", TN_INVALID,
+         "option 'fields.default-aggregate-function': 'bool_or' is for BOOLEAN, and column 'a'"},
+        {AGGREGATION "\"fields.b.aggregate-function\":\"collect\"", TN_UNSUPPORTED,
+         "option 'fields.b.aggregate-function': 'collect' is not computed by this build"},
+        {AGGREGATION "\"fields.b.aggregate-function\":\"hll_sketch\"", TN_UNSUPPORTED,
+         "option 'fields.b.aggregate-function': 'hll_sketch' is not computed by this build"},
+        {AGGREGATION "\"fields.a.ignore-retract\":\"true\","
+                     "\"aggregation.remove-record-on-delete\":\"true\"",
+         TN_INVALID, "option 'fields.a.ignore-retract': 'true' contradicts"},
+        {AGGREGATION "\"fields.a.ignore-retract\":\"yes\"", TN_INVALID,
+         "option 'fields.a.ignore-retract': 'yes' is neither true nor false"},
+        {AGGREGATION "\"sequence.field\":\"g\",\"fields.g.aggregate-function\":\"max\"", TN_INVALID,
+         "option 'sequence.field': 'g' has a function of its own"},
+        {PARTIAL "\"fields.a.aggregate-function\":\"sum\"", TN_INVALID,
+         "option 'fields.a.aggregate-function': 'sum' needs a sequence group"},
+        {PARTIAL "\"fields.g.sequence-group\":\"a,zz\"", TN_INVALID,
+         "option 'fields.g.sequence-group': no column 'zz'"},
+        {PARTIAL "\"fields.zz.sequence-group\":\"a\"", TN_INVALID,
+         "option 'fields.zz.sequence-group': no column 'zz'"},
+        {PARTIAL "\"fields.g.sequence-group\":\"k\"", TN_INVALID,
+         "option 'fields.g.sequence-group': column 'k' is of the primary key"},
+        {PARTIAL "\"fields.g.sequence-group\":\"a\",\"fields.h.sequence-group\":\"b,a\"",
+         TN_INVALID,
+         "option 'fields.h.sequence-group': column 'a' is named twice, or in another group"},
+        {PARTIAL "\"fields.g.sequence-group\":\"a\",\"fields.g.aggregate-function\":\"max\"",
+         TN_INVALID, "option 'fields.g.sequence-group': column 'g' orders, and has a function"},
+        {PARTIAL "\"fields.g.sequence-group\":\"a\","
+                 "\"partial-update.remove-record-on-delete\":\"true\"",
+         TN_INVALID, "option 'partial-update.remove-record-on-delete': 'true' does not go with"},
+        {PARTIAL "\"ignore-delete\":\"true\",\"partial-update.remove-record-on-delete\":\"true\"",
+         TN_INVALID, "option 'partial-update.remove-record-on-delete': 'true' contradicts"},
+        {PARTIAL "\"fields.g.sequence-group\":\"a\","
+                 "\"partial-update.remove-record-on-sequence-group\":\"a\"",
+         TN_INVALID, "option 'partial-update.remove-record-on-sequence-group': 'a' names a column"},
+        {"\"bucket\":1,\"merge-engine\":\"first-row\",\"sequence.field\":\"g\"", TN_INVALID,
+         "option 'sequence.field': 'g' does not go with first-row"},
+        {"\"bucket\":1,\"merge-engine\":\"first-row\",\"changelog-producer\":\"input\"", TN_INVALID,
+         "option 'changelog-producer': 'input' does not go with first-row"},
+        {"\"bucket\":1,\"merge-engine\":\"first-row\"", TN_UNSUPPORTED,
+         "option 'merge-engine': 'first-row' is not written by this build"},
+        {"\"bucket\":1,\"changelog-producer\":\"lookups\"", TN_INVALID,
+         "option 'changelog-producer': 'lookups' is none of"},
+        {"\"bucket\":1,\"changelog-producer\":\"lookup\",\"streaming-read-overwrite\":\"true\"",
+         TN_INVALID, "option 'changelog-producer': 'lookup' contradicts"},
+        {"\"bucket\":1,\"changelog-producer\":\"input\",\"changelog-file.format\":\"orc\"",
+         TN_UNSUPPORTED, "option 'changelog-file.format': 'orc' is not written"},
+        {AGGREGATION "\"force-lookup\":\"true\"", TN_UNSUPPORTED, "option 'force-lookup'"},
+        {"\"bucket\":1,\"full-compaction.delta-commits\":0", TN_INVALID,
+         "option 'full-compaction.delta-commits': '0' is not an integer"},
+        {"\"bucket\":1,\"fields.zz.aggregate-function\":\"sum\"", TN_INVALID,
+         "option 'fields.zz.aggregate-function': 'sum' is for a column that isn't there"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct tn_schema schema = merge_schema(true, false, cases[i].options);
+        expect_refusal(&schema, TN_OPTIONS_CREATE, &cases[i]);
+    }
+    static const struct refusal unkeyed[] = {
+        {"\"changelog-producer\":\"input\"", TN_INVALID,
+         "option 'changelog-producer': 'input' needs a primary key"},
+        {"\"full-compaction.delta-commits\":2", TN_INVALID,
+         "option 'full-compaction.delta-commits': '2' needs buckets"},
+    };
+    for (size_t i = 0; i < COUNT(unkeyed); i++) {
+        struct tn_schema schema = merge_schema(false, false, unkeyed[i].options);
+        expect_refusal(&schema, TN_OPTIONS_CREATE, &unkeyed[i]);
+    }
+    static const struct refusal crossing = {"\"bucket\":1,\"sequence.field\":\"g\"", TN_INVALID,
+                                            "option 'sequence.field': 'g' needs a primary key"};
+    struct tn_schema schema = merge_schema(true, true, crossing.options);
+    expect_refusal(&schema, TN_OPTIONS_CREATE, &crossing);
+}
+
+static void merge_engines_have_hazards(void)
+{
+    static const char *const cases[][2] = {
+        {PARTIAL "\"write-only\":\"false\"", "'merge-engine' = 'partial-update': once a -U or -D"},
+        {PARTIAL "\"fields.g.sequence-group\":\"a\"", "sequence groups: a row whose group is NULL"},
+        {PARTIAL "\"partial-update.remove-record-on-delete\":\"true\"",
+         "'remove-record-on-delete': readers of Paimon 1.4"},
+        {AGGREGATION "\"fields.a.aggregate-function\":\"sum\"",
+         "sum, product: a delete that comes"},
+        {AGGREGATION "\"fields.a.aggregate-function\":\"sum\"", "sum, product: integers that"},
+        {AGGREGATION "\"fields.a.aggregate-function\":\"min\"",
+         "column 'a': min can't take back a -U or -D"},
+        {AGGREGATION "\"fields.b.aggregate-function\":\"listagg\",\"fields.b.distinct\":\"true\"",
+         "'distinct' of listagg has no effect"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct tn_schema schema = merge_schema(true, false, cases[i][0]);
+        CHECK(strstr(hazards_of(&schema), cases[i][1]));
+    }
+    struct tn_schema schema = merge_schema(
+        true, false,
+        AGGREGATION "\"ignore-delete\":\"true\",\"fields.a.aggregate-function\":\"min\"");
+    CHECK(strstr(hazards_of(&schema), "can't take back") == NULL);
+}
+
 static void a_key_without_its_partition_is_a_hazard(void)
 {
     struct tn_schema schema = schema_of("\"k\"", "\"p\"", "\"bucket\":1");
@@ -437,6 +639,10 @@ static const struct test tests[] = {
     TEST(readers_refuse_only_what_changes_rows),
     TEST(old_append_tables_with_buckets_are_read),
     TEST(a_plain_table_has_no_hazards),
+    TEST(columns_have_functions_and_groups),
+    TEST(changelog_options_are_read_and_not_written),
+    TEST(merge_options_that_contradict_are_refused),
+    TEST(merge_engines_have_hazards),
     TEST(hazards_are_one_line_each),
     TEST(a_key_without_its_partition_is_a_hazard),
     TEST(sizes_are_parsed_as_paimon_does),
