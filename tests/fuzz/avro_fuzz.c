@@ -2,20 +2,16 @@
  * zero byte, and values of it. What is decoded is encoded to the same header; a failure leaves
  * nothing behind. */
 #include "check.h"
-#include "format/avro.h"
-#include "format/json.h"
 #include "fuzz/fuzz.h"
+#include "fuzz/heaps.h"
 
 enum {
-    HEAP_SIZE = 128 * 1024,
     ARENA_SIZE = 8 * 1024 * 1024,
     RAW_MAX = 64 * 1024,
     HEADER_MAX = 128 * 1024,
     ROWS_MAX = 1000,
 };
 
-static struct tn_heap json_heap;
-static struct tn_heap avro_heap;
 static struct tn_arena arena;
 static struct tn_codec codec;
 static size_t arena_start;
@@ -23,14 +19,9 @@ static struct tn_err err;
 
 static void set_up(void)
 {
-    static unsigned char json_memory[HEAP_SIZE];
-    static unsigned char avro_memory[HEAP_SIZE];
     static unsigned char arena_memory[ARENA_SIZE];
     if (!arena.base) {
-        tn_heap_init(&json_heap, json_memory, sizeof json_memory, false);
-        tn_heap_init(&avro_heap, avro_memory, sizeof avro_memory, false);
-        tn_json_use_heap(&json_heap);
-        tn_avro_use_heap(&avro_heap);
+        heaps_init();
         tn_arena_init(&arena, arena_memory, sizeof arena_memory);
         tn_rc rc = tn_codec_init(&codec, 1, 0, &arena, &err);
         CHECK_OK(rc, err);

@@ -5,11 +5,10 @@
 
 #include "base/check.h"
 #include "file/data_reader.h"
-#include "format/json.h"
 #include "fuzz/fuzz.h"
+#include "fuzz/heaps.h"
 
 enum {
-    HEAP_SIZE = 256 << 10,
     ARENA_SIZE = 16 << 20,
     ROWS_MAX = 20000,
 };
@@ -52,8 +51,6 @@ static void one_close(struct tn_io *io, int file)
 
 static const struct tn_io_vtable vtable = {.open = one_open, .read = one_read, .close = one_close};
 
-static struct tn_heap json_heap;
-static struct tn_heap avro_heap;
 static struct tn_worker worker;
 static struct tn_err err;
 static struct one_file disk = {.io = {.vtable = &vtable}};
@@ -101,12 +98,8 @@ static void make_table(struct columns *t)
 
 static void set_up(void)
 {
-    static _Alignas(16) unsigned char heap_memory[2][HEAP_SIZE];
     static _Alignas(16) unsigned char arena_memory[ARENA_SIZE];
-    tn_heap_init(&json_heap, heap_memory[0], HEAP_SIZE, false);
-    tn_heap_init(&avro_heap, heap_memory[1], HEAP_SIZE, false);
-    tn_json_use_heap(&json_heap);
-    tn_avro_use_heap(&avro_heap);
+    heaps_init();
     tn_arena_init(&worker.arena, arena_memory, sizeof arena_memory);
     tn_rc rc = tn_codec_init(&worker.codec, 1, 0, &worker.arena, &err);
     TN_CHECK(rc == TN_OK);

@@ -4,13 +4,11 @@
 
 #include "base/check.h"
 #include "file/meta.h"
-#include "format/json.h"
 #include "fuzz/fuzz.h"
+#include "fuzz/heaps.h"
 
-enum { HEAP_SIZE = 256 << 10, ARENA_SIZE = 4 << 20, RAW_SIZE = 256 << 10, RECORDS_MAX = 1000 };
+enum { ARENA_SIZE = 4 << 20, RAW_SIZE = 256 << 10, RECORDS_MAX = 1000 };
 
-static struct tn_heap json_heap;
-static struct tn_heap avro_heap;
 static struct tn_arena arena;
 static struct tn_codec codec;
 static struct tn_err err;
@@ -20,12 +18,8 @@ static size_t start;
 
 static void set_up(void)
 {
-    static _Alignas(16) unsigned char heap_memory[2][HEAP_SIZE];
     static _Alignas(16) unsigned char arena_memory[ARENA_SIZE];
-    tn_heap_init(&json_heap, heap_memory[0], HEAP_SIZE, false);
-    tn_heap_init(&avro_heap, heap_memory[1], HEAP_SIZE, false);
-    tn_json_use_heap(&json_heap);
-    tn_avro_use_heap(&avro_heap);
+    heaps_init();
     tn_arena_init(&arena, arena_memory, sizeof arena_memory);
     tn_rc rc = tn_codec_init(&codec, 1, 0, &arena, &err);
     TN_CHECK(rc == TN_OK);
