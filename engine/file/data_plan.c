@@ -3,22 +3,23 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "schema/cast.h"
+
 enum decode_kind {
     DECODE_BOOLEAN,
     DECODE_I8,
     DECODE_I16,
     DECODE_I32,
     DECODE_I64,
-    DECODE_TIME, /* milliseconds of a day */
     DECODE_F32,
     DECODE_F64,
-    DECODE_F32_TO_F64,
     DECODE_DECIMAL64,
     DECODE_DECIMAL128,
     DECODE_MILLIS_TO_96,
     DECODE_MICROS_TO_64,
     DECODE_MICROS_TO_96,
     DECODE_BYTES,
+    DECODE_CAST, /* `offset` is the number of the cast */
     DECODE_SEQUENCE,
     DECODE_KIND,
     SKIP_NUMBER,
@@ -30,6 +31,8 @@ enum decode_kind {
 
 enum { NO_BRANCH, NULL_FIRST, NULL_LAST };
 
+enum { VALUE_SHOWN_MAX = 120 }; /* bytes of a value that an error shows */
+
 struct tn_decode_op {
     uint8_t kind;      /* enum decode_kind */
     uint8_t branch;    /* whether a branch number stands before, and which one is null */
@@ -40,11 +43,24 @@ struct tn_decode_op {
     const struct tn_avro_type *type;
 };
 
+/* A column whose type was changed since: its value is decoded as a row of the old type's own, cast,
+ * and stored. */
+struct tn_cast_op {
+    struct tn_cast cast;
+    struct tn_row_layout from;
+    struct tn_decode_op source; /* a byte column's view is the one behind all others */
+    unsigned char *row;
+    const struct tn_column *to;
+    uint32_t null_byte;
+    uint8_t null_bit;
+    uint32_t view;             /* of a byte column */
+    struct tn_value value;     /* the last that was cast */
+    struct tn_cast_out result; /* until the row is completed */
+};
+
 static const unsigned char nothing[TN_DATA_SLACK];
 
 /* ---- values ---- */
-
-enum { MS_PER_DAY = 86400000 };
 
 static const int64_t powers_of_ten[] = {
     1,
@@ -108,6 +124,8 @@ static void decode_decimal128(struct tn_avro_cursor *c, const struct tn_decode_o
     tn_store_u64(slot + 8, (uint64_t)value.high);
 }
 
+static const uint32_t ONE_NAN_F32 = UINT32_C(0x7fc00000);
+
 /* Eight bytes of a double with one NaN only, so that equal rows have equal bytes. */
 static inline uint64_t double_bits(double value)
 {
@@ -155,7 +173,7 @@ static inline void decode_f32(struct tn_avro_cursor *c, unsigned char *slot)
 {
     uint32_t bits = take_u32(c);
     float value = float_of_bits(bits);
-    tn_store_u32(slot, value == value ? bits : UINT32_C(0x7fc00000));
+    tn_store_u32(slot, value == value ? bits : ONE_NAN_F32);
 }
 
 static inline void split_micros(int64_t micros, int64_t *millis, uint32_t *nanos)
@@ -209,9 +227,6 @@ static inline void decode_value(const struct tn_data_plan *plan, const struct tn
     case DECODE_I32:
         tn_store_u32(slot, (uint32_t)number(c, INT32_MIN, INT32_MAX));
         break;
-    case DECODE_TIME:
-        tn_store_u32(slot, (uint32_t)number(c, 0, MS_PER_DAY - 1));
-        break;
     case DECODE_I64:
         tn_store_u64(slot, (uint64_t)tn_avro_long(c));
         break;
@@ -220,9 +235,6 @@ static inline void decode_value(const struct tn_data_plan *plan, const struct tn
         break;
     case DECODE_F64:
         decode_f64(c, slot);
-        break;
-    case DECODE_F32_TO_F64:
-        tn_store_u64(slot, double_bits((double)float_of_bits(take_u32(c))));
         break;
     case DECODE_DECIMAL64:
         decode_decimal64(c, op, slot);
@@ -260,8 +272,87 @@ static inline void decode_value(const struct tn_data_plan *plan, const struct tn
     case SKIP_OTHER:
         tn_avro_skip(c, op->type);
         break;
+    case DECODE_CAST: /* decode_cast */
     case DECODE_NONE:
         break;
+    }
+}
+
+/* What tn_row_pack does with one value. */
+static void store_value(const struct tn_column *to, const struct tn_value *value,
+                        unsigned char *slot)
+{
+    float narrow = 0;
+    uint32_t bits = 0;
+    switch ((enum tn_slot)to->slot) {
+    case TN_SLOT_I8:
+        *slot = (unsigned char)value->as.i64;
+        break;
+    case TN_SLOT_I16:
+        tn_store_u16(slot, (uint16_t)value->as.i64);
+        break;
+    case TN_SLOT_I32:
+        tn_store_u32(slot, (uint32_t)value->as.i64);
+        break;
+    case TN_SLOT_I64:
+        tn_store_u64(slot, (uint64_t)value->as.i64);
+        break;
+    case TN_SLOT_F32:
+        narrow = (float)value->as.f64;
+        memcpy(&bits, &narrow, sizeof bits);
+        tn_store_u32(slot, narrow == narrow ? bits : ONE_NAN_F32);
+        break;
+    case TN_SLOT_F64:
+        tn_store_u64(slot, double_bits(value->as.f64));
+        break;
+    case TN_SLOT_DECIMAL64:
+        tn_store_u64(slot, value->as.i128.low);
+        break;
+    case TN_SLOT_DECIMAL128:
+        tn_store_u64(slot, value->as.i128.low);
+        tn_store_u64(slot + 8, (uint64_t)value->as.i128.high);
+        break;
+    case TN_SLOT_TIME96:
+        tn_store_u64(slot, (uint64_t)value->as.i64);
+        tn_store_u32(slot + 8, value->nanos);
+        break;
+    case TN_SLOT_BYTES: /* a view */
+        break;
+    }
+}
+
+static void place_view(const struct tn_data_plan *plan, const struct tn_cast_op *op,
+                       struct tn_bytes bytes, uint32_t pad_size)
+{
+    if (op->to->slot == TN_SLOT_BYTES) {
+        plan->views[op->view] = bytes;
+        if (plan->pads) {
+            plan->pads[op->view].size = pad_size;
+        }
+    }
+}
+
+static void decode_cast(const struct tn_data_plan *plan, struct tn_cast_op *op,
+                        struct tn_avro_cursor *c, unsigned char *row, struct tn_data_record *record)
+{
+    decode_value(plan, &op->source, c, op->row, record);
+    if (c->failed) {
+        return;
+    }
+    tn_row_get(&op->from, (struct tn_row){op->row, op->from.fixed_size}, 0, &op->value);
+    if (op->source.kind == DECODE_BYTES) {
+        op->value.as.bytes = plan->views[plan->view_count];
+    }
+    if (!tn_cast_apply(&op->cast, &op->value, &op->result)) {
+        record->bad_cast = op;
+        c->failed = true;
+        return;
+    }
+    if (op->result.value.null) { /* a DECIMAL that doesn't fit */
+        row[op->null_byte] = (unsigned char)(row[op->null_byte] | op->null_bit);
+    } else {
+        store_value(op->to, &op->result.value, row + op->to->offset);
+        place_view(plan, op, op->result.value.as.bytes, op->result.pad_size);
     }
 }
 
@@ -284,23 +375,64 @@ uint64_t tn_data_plan_decode(const struct tn_data_plan *plan, struct tn_avro_cur
         const struct tn_decode_op *op = &plan->ops[i];
         if (op->branch != NO_BRANCH && decode_null(op, &c)) {
             row[op->null_byte] = (unsigned char)(row[op->null_byte] | op->null_bit);
+            const struct tn_bytes empty = {nothing, 0};
             if (op->kind == DECODE_BYTES) {
-                plan->views[op->offset] = (struct tn_bytes){nothing, 0};
+                plan->views[op->offset] = empty;
+            } else if (op->kind == DECODE_CAST) {
+                place_view(plan, &plan->casts[op->offset], empty, 0);
             }
-            continue;
+        } else if (op->kind == DECODE_CAST) {
+            decode_cast(plan, &plan->casts[op->offset], &c, row, record);
+        } else {
+            decode_value(plan, op, &c, row, record);
         }
-        decode_value(plan, op, &c, row, record);
     }
     *cursor = c;
     uint64_t size = plan->fixed_size;
     for (uint32_t i = 0; i < plan->view_count; i++) {
-        size += plan->views[i].size;
+        size += plan->views[i].size + (plan->pads ? plan->pads[i].size : 0);
     }
     return size;
 }
 
+tn_rc tn_data_plan_refuse(const struct tn_data_record *record, struct tn_err *err)
+{
+    const struct tn_cast_op *op = record->bad_cast;
+    char texts[2][TN_TYPE_TEXT_SIZE];
+    char memory[VALUE_SHOWN_MAX];
+    struct tn_buf value;
+    tn_buf_init(&value, memory, sizeof memory);
+    struct tn_value shown = op->value;
+    if (op->source.kind == DECODE_BYTES && shown.as.bytes.size > VALUE_SHOWN_MAX / 2) {
+        shown.as.bytes.size = VALUE_SHOWN_MAX / 2; /* its hex takes twice that */
+    }
+    tn_value_format_text(&op->cast.from, &shown, &value);
+    return tn_err_set(err, TN_CORRUPT, 0, "column '%s': '%.*s' of an older %s is no %s",
+                      op->to->name, (int)value.size, memory,
+                      tn_type_format(&op->cast.from, texts[0]),
+                      tn_type_format(&op->cast.to, texts[1]));
+}
+
+/* The same as below, where some column is padded. */
+static void append_padded(const struct tn_data_plan *plan, unsigned char *row)
+{
+    uint32_t end = plan->fixed_size;
+    for (uint32_t i = 0; i < plan->view_count; i++) {
+        struct tn_bytes view = plan->views[i];
+        memcpy(row + end, view.data, view.size);
+        end += (uint32_t)view.size;
+        memset(row + end, plan->pads[i].byte, plan->pads[i].size);
+        end += plan->pads[i].size;
+        tn_store_u32(row + plan->view_offsets[i], end);
+    }
+}
+
 void tn_data_plan_append(const struct tn_data_plan *plan, unsigned char *row)
 {
+    if (plan->pads) {
+        append_padded(plan, row);
+        return;
+    }
     uint32_t end = plan->fixed_size;
     for (uint32_t i = 0; i < plan->view_count; i++) {
         struct tn_bytes view = plan->views[i];
@@ -324,41 +456,13 @@ static const char *const avro_names[] = {
     [TN_AVRO_RECORD] = "record", [TN_AVRO_UNION] = "union",
 };
 
-/* What Paimon's rules widen without loss. A CHAR or BINARY that grows would be padded, and is left
- * out. */
-static bool cast_lossless(const struct tn_type *from, const struct tn_type *to)
-{
-    if (tn_type_integer(from->kind) && tn_type_integer(to->kind)) {
-        return from->kind <= to->kind;
-    }
-    if (from->kind == TN_TYPE_FLOAT && to->kind == TN_TYPE_DOUBLE) {
-        return true;
-    }
-    bool texts = tn_type_textual(from->kind) && to->kind == TN_TYPE_VARCHAR;
-    bool binaries = tn_type_binary(from->kind) && to->kind == TN_TYPE_VARBINARY;
-    if (texts || binaries) {
-        return from->length <= to->length;
-    }
-    if (from->kind != to->kind) {
-        return false;
-    }
-    if (from->kind == TN_TYPE_DECIMAL) {
-        return from->scale == to->scale && from->precision <= to->precision;
-    }
-    if (tn_type_textual(from->kind) || tn_type_binary(from->kind)) {
-        return from->length == to->length;
-    }
-    return from->precision <= to->precision; /* 0 where there is none */
-}
-
-static enum decode_kind timestamp_kind(const struct tn_avro_type *file, const struct tn_type *from,
-                                       const struct tn_column *to)
+static enum decode_kind timestamp_kind(const struct tn_avro_type *file, const struct tn_column *to)
 {
     if (file->kind != TN_AVRO_LONG) {
         return DECODE_NONE;
     }
     bool micros = file->logical == TN_AVRO_LOGICAL_MICROS ||
-                  (file->logical == TN_AVRO_LOGICAL_NONE && from->precision > 3);
+                  (file->logical == TN_AVRO_LOGICAL_NONE && to->type.precision > 3);
     if (to->slot == TN_SLOT_TIME96) {
         return micros ? DECODE_MICROS_TO_96 : DECODE_MILLIS_TO_96;
     }
@@ -376,15 +480,14 @@ static enum decode_kind integer_kind(const struct tn_avro_type *file, const stru
     case 2:
         return DECODE_I16;
     case 4:
-        return to->type.kind == TN_TYPE_TIME ? DECODE_TIME : DECODE_I32;
+        return DECODE_I32;
     default:
         return DECODE_I64;
     }
 }
 
 /* DECODE_NONE when the file's type can't be the column's. */
-static enum decode_kind value_kind(const struct tn_avro_type *file, const struct tn_type *from,
-                                   const struct tn_column *to)
+static enum decode_kind value_kind(const struct tn_avro_type *file, const struct tn_column *to)
 {
     bool bytes = file->kind == TN_AVRO_BYTES || file->kind == TN_AVRO_STRING;
     switch (to->type.kind) {
@@ -400,9 +503,7 @@ static enum decode_kind value_kind(const struct tn_avro_type *file, const struct
     case TN_TYPE_FLOAT:
         return file->kind == TN_AVRO_FLOAT ? DECODE_F32 : DECODE_NONE;
     case TN_TYPE_DOUBLE:
-        return file->kind == TN_AVRO_DOUBLE  ? DECODE_F64
-               : file->kind == TN_AVRO_FLOAT ? DECODE_F32_TO_F64
-                                             : DECODE_NONE;
+        return file->kind == TN_AVRO_DOUBLE ? DECODE_F64 : DECODE_NONE;
     case TN_TYPE_DECIMAL:
         if (file->kind != TN_AVRO_BYTES) {
             return DECODE_NONE;
@@ -415,7 +516,7 @@ static enum decode_kind value_kind(const struct tn_avro_type *file, const struct
         return bytes ? DECODE_BYTES : DECODE_NONE;
     case TN_TYPE_TIMESTAMP:
     case TN_TYPE_TIMESTAMP_LTZ:
-        return timestamp_kind(file, from, to);
+        return timestamp_kind(file, to);
     case TN_TYPE_ARRAY:
     case TN_TYPE_MAP:
     case TN_TYPE_MULTISET:
@@ -473,7 +574,9 @@ struct maker {
     const struct tn_read_spec *read;
     struct tn_data_plan *plan;
     const struct tn_avro_type *record;
+    struct tn_arena *arena;
     struct tn_err *err;
+    uint32_t cast_count;
 };
 
 static const struct tn_field *field_of_id(const struct tn_schema *schema, int32_t id)
@@ -496,25 +599,81 @@ static int32_t find_name(const struct tn_avro_type *record, const char *name)
     return -1;
 }
 
-static tn_rc check_cast(struct maker *m, const struct tn_field *from, const struct tn_column *to)
-{
-    if (cast_lossless(&from->type, &to->type)) {
-        return TN_OK;
-    }
-    char texts[2][TN_TYPE_TEXT_SIZE];
-    struct tn_type from_type = from->type;
-    struct tn_type to_type = to->type;
-    from_type.nullable = to_type.nullable =
-        true; /* the text of NOT NULL is not what matters here */
-    return tn_err_set(m->err, TN_UNSUPPORTED, 0,
-                      "column '%s': cast from %s to %s of older files is not supported", to->name,
-                      tn_type_format(&from_type, texts[0]), tn_type_format(&to_type, texts[1]));
-}
-
 static void lacks(struct maker *m, uint32_t column)
 {
     unsigned char *bits = &m->plan->blank[column / 8];
     *bits = (unsigned char)(*bits | 1U << (column % 8));
+}
+
+static tn_rc no_cast(struct maker *m, const struct tn_type *from, const struct tn_column *to)
+{
+    char texts[2][TN_TYPE_TEXT_SIZE];
+    struct tn_type from_type = *from;
+    struct tn_type to_type = to->type;
+    from_type.nullable = to_type.nullable = true; /* the text of NOT NULL is not what matters */
+    return tn_err_set(m->err, TN_UNSUPPORTED, 0,
+                      "column '%s': there is no cast from %s, which it was in older files, to %s",
+                      to->name, tn_type_format(&from_type, texts[0]),
+                      tn_type_format(&to_type, texts[1]));
+}
+
+static tn_rc wrong_type(struct maker *m, const struct tn_field *from,
+                        const struct tn_avro_type *file)
+{
+    return tn_err_set(m->err, TN_CORRUPT, 0, "column '%s' is %s in the file, and avro's %s",
+                      from->name, tn_type_name(from->type.kind), avro_names[file->kind]);
+}
+
+/* Takes a cast of the plan; the op's place in the row becomes the cast's. */
+static tn_rc place_cast(struct maker *m, const struct tn_field *from, const struct tn_column *to,
+                        uint32_t view, struct tn_decode_op *op)
+{
+    struct tn_cast_op *cast = &m->plan->casts[m->cast_count];
+    if (!tn_cast_find(&from->type, &to->type, &cast->cast)) {
+        return no_cast(m, &from->type, to);
+    }
+    tn_rc rc = tn_row_layout_init(&cast->from, &from->name, &from->type, 1, m->arena, m->err);
+    if (rc) {
+        return rc;
+    }
+    void *row = NULL;
+    rc = tn_arena_need(m->arena, cast->from.fixed_size, "a file's plan", &row, m->err);
+    if (rc) {
+        return rc;
+    }
+    cast->row = row;
+    cast->source = (struct tn_decode_op){
+        .kind = (uint8_t)value_kind(op->type, &cast->from.columns[0]),
+        .precision = from->type.precision,
+        .offset = cast->from.columns[0].offset,
+    };
+    if (cast->source.kind == DECODE_NONE) {
+        return wrong_type(m, from, op->type);
+    }
+    if (cast->source.kind == DECODE_BYTES) {
+        cast->source.offset = m->plan->view_count;
+    }
+    cast->to = to;
+    cast->null_bit = op->null_bit;
+    cast->null_byte = op->null_byte;
+    cast->view = view;
+    op->kind = DECODE_CAST;
+    op->offset = m->cast_count++;
+    return TN_OK;
+}
+
+/* The column in the type it has always had. */
+static tn_rc place_plain(struct maker *m, const struct tn_field *from, const struct tn_column *to,
+                         uint32_t view, struct tn_decode_op *op)
+{
+    enum decode_kind kind = value_kind(op->type, to);
+    if (kind == DECODE_NONE) {
+        return wrong_type(m, from, op->type);
+    }
+    op->kind = (uint8_t)kind;
+    op->precision = to->type.precision;
+    op->offset = kind == DECODE_BYTES ? view : to->offset;
+    return TN_OK;
 }
 
 /* `view` is the column's number among the byte columns. */
@@ -527,32 +686,21 @@ static tn_rc place_column(struct maker *m, uint32_t column, uint32_t view)
         lacks(m, column);
         return TN_OK;
     }
-    tn_rc rc = check_cast(m, from, to);
-    if (rc) {
-        return rc;
-    }
-    const struct tn_avro_type *file = &m->record->children[at];
-    enum decode_kind kind = value_kind(file, &from->type, to);
-    if (kind == DECODE_NONE) {
-        return tn_err_set(m->err, TN_CORRUPT, 0, "column '%s' is %s in the file, and avro's %s",
-                          from->name, tn_type_name(from->type.kind), avro_names[file->kind]);
-    }
     struct tn_decode_op *op = &m->plan->ops[at];
     if (op->null_bit != 0) {
         return tn_err_set(m->err, TN_CORRUPT, 0, "column '%s' is wanted twice", from->name);
     }
+    const struct tn_avro_type *file = &m->record->children[at];
     *op = (struct tn_decode_op){
-        .kind = (uint8_t)kind,
         .branch = !file->nullable   ? NO_BRANCH
                   : file->null_last ? NULL_LAST
                                     : NULL_FIRST,
-        .precision = to->type.precision,
         .null_bit = (uint8_t)(1U << (column % 8)),
         .null_byte = column / 8,
-        .offset = kind == DECODE_BYTES ? view : to->offset,
         .type = file,
     };
-    return TN_OK;
+    return tn_cast_needed(&from->type, &to->type) ? place_cast(m, from, to, view, op)
+                                                  : place_plain(m, from, to, view, op);
 }
 
 static tn_rc place_columns(struct maker *m)
@@ -602,7 +750,44 @@ static tn_rc place_system(struct maker *m)
     return TN_OK;
 }
 
-static tn_rc take_plan(struct maker *m, struct tn_arena *arena)
+static bool is_cast(const struct maker *m, uint32_t column)
+{
+    const struct tn_field *from = field_of_id(m->schema, m->read->field_ids[column]);
+    return from && tn_cast_needed(&from->type, &m->read->layout->columns[column].type);
+}
+
+static bool is_padded(const struct tn_type *type)
+{
+    return type->kind == TN_TYPE_CHAR || type->kind == TN_TYPE_BINARY;
+}
+
+/* Room for the casts, and for what they pad where they do. */
+static bool take_casts(struct maker *m)
+{
+    const struct tn_row_layout *layout = m->read->layout;
+    struct tn_data_plan *plan = m->plan;
+    uint32_t casts = 0;
+    bool padded = false;
+    for (uint32_t i = 0; i < layout->column_count; i++) {
+        casts += is_cast(m, i);
+        padded = padded || (is_cast(m, i) && is_padded(&layout->columns[i].type));
+    }
+    plan->casts = tn_arena_take(m->arena, casts * sizeof(struct tn_cast_op) + 1);
+    plan->pads =
+        padded ? tn_arena_take(m->arena, plan->view_count * sizeof(struct tn_data_pad)) : NULL;
+    if (!plan->casts || (padded && !plan->pads)) {
+        return false;
+    }
+    for (uint32_t i = 0, view = 0; padded && i < layout->column_count; i++) {
+        if (layout->columns[i].slot == TN_SLOT_BYTES) {
+            bool blank = layout->columns[i].type.kind == TN_TYPE_CHAR;
+            plan->pads[view++] = (struct tn_data_pad){0, blank ? ' ' : 0};
+        }
+    }
+    return true;
+}
+
+static tn_rc take_plan(struct maker *m)
 {
     const struct tn_row_layout *layout = m->read->layout;
     uint32_t views = 0;
@@ -611,15 +796,15 @@ static tn_rc take_plan(struct maker *m, struct tn_arena *arena)
     }
     struct tn_data_plan *plan = m->plan;
     *plan = (struct tn_data_plan){
-        .ops = tn_arena_take(arena, m->record->child_count * sizeof(struct tn_decode_op) + 1),
+        .ops = tn_arena_take(m->arena, m->record->child_count * sizeof(struct tn_decode_op) + 1),
         .op_count = m->record->child_count,
-        .blank = tn_arena_take(arena, layout->fixed_size + 1),
+        .blank = tn_arena_take(m->arena, layout->fixed_size + 1),
         .fixed_size = layout->fixed_size,
-        .views = tn_arena_take(arena, views * sizeof(struct tn_bytes) + 1),
-        .view_offsets = tn_arena_take(arena, views * sizeof(uint32_t) + 1),
+        .views = tn_arena_take(m->arena, (views + 1) * sizeof(struct tn_bytes)),
+        .view_offsets = tn_arena_take(m->arena, views * sizeof(uint32_t) + 1),
         .view_count = views,
     };
-    if (!plan->ops || !plan->blank || !plan->views || !plan->view_offsets) {
+    if (!plan->ops || !plan->blank || !plan->views || !plan->view_offsets || !take_casts(m)) {
         return tn_err_set(m->err, TN_AGAIN, 0, "a file's plan: the arena is full");
     }
     for (uint32_t i = 0; i < views; i++) {
@@ -646,8 +831,8 @@ tn_rc tn_data_plan_make(struct tn_bytes avro_schema, const struct tn_schema *sch
     if (record->kind != TN_AVRO_RECORD || record->nullable || record->child_count == 0) {
         return tn_err_set(err, TN_CORRUPT, 0, "the avro schema is no record with fields");
     }
-    struct maker m = {schema, read, plan, record, err};
-    rc = take_plan(&m, arena);
+    struct maker m = {schema, read, plan, record, arena, err, 0};
+    rc = take_plan(&m);
     if (rc == TN_OK) {
         rc = place_columns(&m);
     }

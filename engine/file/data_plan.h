@@ -6,7 +6,8 @@
  *
  * Numbers go straight into the slots. Bytes are noted where they lie and copied at the end, in the
  * layout's order, so that the order of the file's fields doesn't matter and the row's size is known
- * before anything is copied.
+ * before anything is copied. A column whose type was changed since the file was written is decoded
+ * in its old type and cast (schema/cast.h).
  */
 #pragma once
 
@@ -27,25 +28,36 @@ enum {
     TN_DATA_SLACK = 16,
 };
 
+struct tn_cast_op; /* data_plan.c */
+
+/* What follows a byte column's view in the row. */
+struct tn_data_pad {
+    uint32_t size;
+    unsigned char byte;
+};
+
 struct tn_data_plan {
     struct tn_decode_op *ops; /* data_plan.c */
     uint32_t op_count;
     bool keyed;           /* _SEQUENCE_NUMBER and _VALUE_KIND are there */
     unsigned char *blank; /* the fixed part of a row: what the file lacks is NULL, the rest zero */
     uint32_t fixed_size;  /* bytes at `blank` */
-    struct tn_bytes *views; /* per byte column of the layout, of the record at hand */
+    struct tn_bytes *views; /* per byte column of the layout, of the record at hand; one more */
     uint32_t *view_offsets; /* likewise: its slot */
     uint32_t view_count;
+    struct tn_cast_op *casts; /* of the columns whose type was changed */
+    struct tn_data_pad *pads; /* one a view, or NULL when no cast pads */
 };
 
 /* What stands beside a row in its record. */
 struct tn_data_record {
-    int64_t sequence; /* of keyed files */
-    int64_t kind;     /* 0..3 */
+    int64_t sequence;                  /* of keyed files */
+    int64_t kind;                      /* 0..3 */
+    const struct tn_cast_op *bad_cast; /* why the cursor failed, if it is that */
 };
 
 /* CORRUPT: a field has a type that doesn't fit its column, or a key column lacks. UNSUPPORTED: a
- * cast. */
+ * column's type was changed to one that there is no cast to. */
 TN_MUST_USE tn_rc tn_data_plan_make(struct tn_bytes avro_schema, const struct tn_schema *schema,
                                     const struct tn_read_spec *read, struct tn_arena *arena,
                                     struct tn_data_plan *plan, struct tn_err *err);
@@ -54,6 +66,9 @@ TN_MUST_USE tn_rc tn_data_plan_make(struct tn_bytes avro_schema, const struct tn
  * cursor->failed when it is broken. Returns the size of the row. */
 uint64_t tn_data_plan_decode(const struct tn_data_plan *plan, struct tn_avro_cursor *cursor,
                              unsigned char *row, struct tn_data_record *record);
+
+/* CORRUPT with the column, the value and the types of record->bad_cast. Before the next decode. */
+tn_rc tn_data_plan_refuse(const struct tn_data_record *record, struct tn_err *err);
 
 /* Completes the row: what plan->views show goes behind the fixed part. `row` holds the size that
  * decode gave and TN_DATA_SLACK bytes. */

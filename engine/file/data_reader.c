@@ -224,9 +224,15 @@ static tn_rc grow_row(struct tn_data_reader *reader, uint64_t size, struct tn_er
     return TN_OK;
 }
 
-static tn_rc row_failed(struct tn_data_reader *reader, struct tn_err *err)
+static tn_rc row_failed(struct tn_data_reader *reader, const struct tn_data_record *record,
+                        struct tn_err *err)
 {
     reader->cursor.failed = true; /* also for whoever asks again */
+    if (record->bad_cast) {
+        (void)tn_data_plan_refuse(record, err);
+        return tn_err_in(err, "%s: byte %" PRIu64 ": row %" PRIu64, reader->path,
+                         reader->position.block_offset, reader->position.row);
+    }
     return tn_err_set(err, TN_CORRUPT, 0,
                       "%s: byte %" PRIu64 ": row %" PRIu64
                       " of this block is none of the file's schema",
@@ -240,7 +246,7 @@ static tn_rc decode_row(struct tn_data_reader *reader, struct tn_kv *kv, struct 
     uint64_t size = tn_data_plan_decode(&reader->plan, &reader->cursor, reader->row, &record);
     bool last = reader->rows_left == 1;
     if (reader->cursor.failed || (last && reader->cursor.at != reader->cursor.end)) {
-        return row_failed(reader, err);
+        return row_failed(reader, &record, err);
     }
     if (size > reader->row_capacity) {
         tn_rc rc = grow_row(reader, size, err);

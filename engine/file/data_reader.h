@@ -2,9 +2,9 @@
  *
  * Rows come packed in the layout that the caller reads in, which may be part of the table's
  * columns; columns are matched by field id through the schema the file was written with, then by
- * that schema's name in the file (a column that the file lacks is NULL, one whose type was widened
- * since is cast, other casts are UNSUPPORTED by name). The `_KEY_` columns are never used: keys are
- * taken from the values.
+ * that schema's name in the file (a column that the file lacks is NULL, one whose type was changed
+ * since is cast; a value that can't be is CORRUPT, by file, column and value). The `_KEY_` columns
+ * are never used: keys are taken from the values.
  *
  * Memory, all from the worker's arena: the compressed block, the raw block, one packed row, the
  * plan. Sizes come from the file's own block heads, bounded first; a block larger than those before

@@ -379,3 +379,60 @@ tn_rc tn_decimal_parse(const struct tn_type *type, struct tn_bytes text, struct 
     *value = number.negative ? negated(size) : size;
     return TN_OK;
 }
+
+/* ---- rounding ---- */
+
+/* Pushes the digits in front of place `kept`; the one there decides whether to round up. False when
+ * they are too many. */
+static bool push_rounded(struct tn_i128 *size, struct tn_bytes digits, int64_t kept, bool *up)
+{
+    for (size_t i = 0; i < digits.size && (int64_t)i <= kept; i++) {
+        unsigned digit = digits.data[i] - '0';
+        if ((int64_t)i == kept) {
+            *up = digit >= 5;
+        } else if (!push_magnitude(size, digit)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The magnitude; false when it has more than 38 digits. */
+static bool round_number(const struct number_text *number, uint32_t scale, struct tn_i128 *size)
+{
+    bool up = false;
+    int64_t kept = (int64_t)number->whole.size + number->exponent + scale;
+    if (!push_rounded(size, number->whole, kept, &up)) {
+        return false;
+    }
+    kept -= (int64_t)number->whole.size;
+    if (!push_rounded(size, number->fraction, kept, &up)) {
+        return false;
+    }
+    kept -= (int64_t)number->fraction.size; /* so many zeros stand behind the digits */
+    bool zero = size->low == 0 && size->high == 0;
+    for (; !zero && kept > 0; kept--) {
+        if (!push_magnitude(size, 0)) {
+            return false;
+        }
+    }
+    size->low += up;
+    size->high += up && size->low == 0;
+    return true;
+}
+
+enum tn_decimal_rounded tn_decimal_round(const struct tn_type *type, struct tn_bytes text,
+                                         struct tn_i128 *value)
+{
+    struct number_text number;
+    if (!scan_number(text, &number) || number.exponent >= EXPONENT_LIMIT ||
+        number.exponent <= -EXPONENT_LIMIT) { /* there, a scale no int holds throws, too */
+        return TN_DECIMAL_NONE;
+    }
+    struct tn_i128 size = {0, 0};
+    if (!round_number(&number, type->scale, &size) || !tn_i128_fits(size, type->precision)) {
+        return TN_DECIMAL_TOO_LARGE;
+    }
+    *value = number.negative ? negated(size) : size;
+    return TN_DECIMAL_OK;
+}

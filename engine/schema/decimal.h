@@ -1,4 +1,4 @@
-/* decimal: text of DECIMAL values, and of the integers. For value.c. */
+/* decimal: text of DECIMAL values, and of the integers. For value.c and cast.h. */
 #pragma once
 
 #include "base/bytes.h"
@@ -13,6 +13,13 @@ void tn_decimal_format(struct tn_buf *buf, struct tn_i128 value, uint32_t scale)
  * zeros, or does not fit type->precision. An exponent is taken when the value is exact. */
 TN_MUST_USE tn_rc tn_decimal_parse(const struct tn_type *type, struct tn_bytes text,
                                    struct tn_i128 *value, struct tn_err *err);
+
+enum tn_decimal_rounded { TN_DECIMAL_OK, TN_DECIMAL_NONE, TN_DECIMAL_TOO_LARGE };
+
+/* The same, but digits behind the scale round, half of the last one away from zero. Java:
+ * BigDecimal's constructor and setScale(HALF_UP). */
+enum tn_decimal_rounded tn_decimal_round(const struct tn_type *type, struct tn_bytes text,
+                                         struct tn_i128 *value);
 
 void tn_integer_format(struct tn_buf *buf, int64_t value);
 

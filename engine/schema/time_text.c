@@ -19,12 +19,6 @@ enum {
 static const uint32_t powers_of_ten[FRACTION_DIGITS + 1] = {
     1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000};
 
-struct date {
-    int64_t year;
-    uint32_t month;
-    uint32_t day;
-};
-
 /* a / b rounded down, for b > 0. */
 static int64_t floor_divide(int64_t a, int64_t b)
 {
@@ -40,7 +34,7 @@ static int64_t floor_rest(int64_t a, int64_t b)
 
 /* Years begin in March here, so that the leap day is the last. Source: H. Hinnant,
  * chrono-compatible low-level date algorithms. */
-static struct date date_of_days(int64_t days)
+struct tn_date tn_date_of_days(int64_t days)
 {
     int64_t shifted = days + DAYS_TO_ERA;
     int64_t era = floor_divide(shifted, DAYS_PER_ERA);
@@ -50,14 +44,14 @@ static struct date date_of_days(int64_t days)
     uint32_t day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     uint32_t march_month = (5 * day_of_year + 2) / 153;
     uint32_t month = march_month < 10 ? march_month + 3 : march_month - 9;
-    return (struct date){
+    return (struct tn_date){
         .year = (int64_t)year_of_era + era * 400 + (month <= 2),
         .month = month,
         .day = day_of_year - (153 * march_month + 2) / 5 + 1,
     };
 }
 
-static int64_t days_of_date(const struct date *date)
+int64_t tn_days_of_date(const struct tn_date *date)
 {
     int64_t year = date->year - (date->month <= 2);
     int64_t era = floor_divide(year, 400);
@@ -66,6 +60,13 @@ static int64_t days_of_date(const struct date *date)
     int64_t day_of_year = (153 * march_month + 2) / 5 + date->day - 1;
     int64_t day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
     return era * DAYS_PER_ERA + day_of_era - DAYS_TO_ERA;
+}
+
+uint32_t tn_days_in_month(int64_t year, uint32_t month)
+{
+    static const unsigned char days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    return days[month - 1] + (month == 2 && leap ? 1U : 0U);
 }
 
 /* ---- format ---- */
@@ -85,7 +86,7 @@ static void format_year(struct tn_buf *buf, int64_t year)
 
 static void format_date(struct tn_buf *buf, int64_t days)
 {
-    struct date date = date_of_days(days);
+    struct tn_date date = tn_date_of_days(days);
     format_year(buf, date.year);
     tn_buf_byte(buf, '-');
     tn_digits_format(buf, date.month, 2);
@@ -115,13 +116,25 @@ static void format_timestamp(struct tn_buf *buf, const struct tn_value *value)
     format_clock(buf, ms_of_day, fraction, FRACTION_DIGITS);
 }
 
+/* A cast of Paimon's may give a TIME before midnight or behind a day's end. */
+static void format_time(struct tn_buf *buf, int64_t ms)
+{
+    if (ms < 0) {
+        tn_buf_byte(buf, '-');
+    }
+    uint32_t size = (uint32_t)(ms < 0 ? -ms : ms);
+    if (size / MS_PER_HOUR >= 100) {
+        tn_digits_format(buf, size / MS_PER_HOUR / 100, size / MS_PER_HOUR >= 1000 ? 2 : 1);
+    }
+    format_clock(buf, size, size % MS_PER_SECOND, 3);
+}
+
 void tn_time_format(struct tn_buf *buf, const struct tn_type *type, const struct tn_value *value)
 {
     if (type->kind == TN_TYPE_DATE) {
         format_date(buf, value->as.i64);
     } else if (type->kind == TN_TYPE_TIME) {
-        uint32_t ms = (uint32_t)value->as.i64;
-        format_clock(buf, ms, ms % MS_PER_SECOND, 3);
+        format_time(buf, value->as.i64);
     } else {
         format_timestamp(buf, value);
         if (type->kind == TN_TYPE_TIMESTAMP_LTZ) {
@@ -175,24 +188,17 @@ static bool take_year(struct tn_bytes *rest, int64_t *year)
     return true;
 }
 
-static uint32_t days_in_month(int64_t year, uint32_t month)
-{
-    static const unsigned char days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    return days[month - 1] + (month == 2 && leap ? 1U : 0U);
-}
-
 static bool take_date(struct tn_bytes *rest, int64_t *days)
 {
-    struct date date;
+    struct tn_date date;
     bool taken = take_year(rest, &date.year) && tn_take_byte(rest, '-') &&
                  take_part(rest, 13, &date.month) && tn_take_byte(rest, '-') &&
                  take_part(rest, 32, &date.day);
     if (!taken || date.month == 0 || date.day == 0 ||
-        date.day > days_in_month(date.year, date.month)) {
+        date.day > tn_days_in_month(date.year, date.month)) {
         return false;
     }
-    *days = days_of_date(&date);
+    *days = tn_days_of_date(&date);
     const int64_t days_max = INT64_MAX / MS_PER_DAY - 2; /* ms with a time and an offset fit */
     return *days <= days_max && *days >= -days_max;
 }

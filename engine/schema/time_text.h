@@ -1,4 +1,4 @@
-/* time_text: text of DATE, TIME and TIMESTAMP values. For value.c.
+/* time_text: text of DATE, TIME and TIMESTAMP values. For value.c and cast.h.
  *
  * The calendar is the proleptic Gregorian one, year 0 is 1 BC, no leap seconds: java.time's.
  */
@@ -8,6 +8,17 @@
 #include "base/err.h"
 #include "schema/types.h"
 #include "schema/value.h"
+
+struct tn_date {
+    int64_t year;
+    uint32_t month; /* 1..12 */
+    uint32_t day;   /* 1..31 */
+};
+
+/* Days count from 1970-01-01. */
+struct tn_date tn_date_of_days(int64_t days);
+int64_t tn_days_of_date(const struct tn_date *date);
+uint32_t tn_days_in_month(int64_t year, uint32_t month);
 
 /* Appends a value of a time type, no quotes. */
 void tn_time_format(struct tn_buf *buf, const struct tn_type *type, const struct tn_value *value);
