@@ -1,5 +1,6 @@
 #include "merge/aggregate.h"
 
+#include "merge/bitmap32.h"
 #include "schema/decimal_math.h"
 
 /* ---- NULL ---- */
@@ -308,17 +309,36 @@ static tn_rc add_list(const struct tn_aggregation *a, const struct tn_value *old
     return TN_OK;
 }
 
+static tn_rc add_bitmap(const struct tn_aggregation *a, const struct tn_value *old,
+                        const struct tn_value *in, struct tn_value *out)
+{
+    if (one_alone(old, in, out)) {
+        return TN_OK;
+    }
+    size_t start = a->text->size;
+    if (!tn_bitmap32_union(old->as.bytes, in->as.bytes, a->text)) {
+        return refuse(a, "one of the values is no 32-bit roaring bitmap");
+    }
+    if (a->text->overflow) {
+        return tn_err_set(a->err, TN_INVALID, 0,
+                          "the bitmap takes more than the %zu bytes of a row", a->text->capacity);
+    }
+    *out = (struct tn_value){.as.bytes = {a->text->data + start, a->text->size - start}};
+    return TN_OK;
+}
+
 const struct tn_aggregate_function tn_aggregate_functions[TN_AGGREGATE_COUNT] = {
-    [TN_AGGREGATE_KEY] = {take_key, take_key, false},
-    [TN_AGGREGATE_SUM] = {add_sum, retract_sum, false},
-    [TN_AGGREGATE_PRODUCT] = {add_product, retract_product, false},
-    [TN_AGGREGATE_MAX] = {add_max, NULL, false},
-    [TN_AGGREGATE_MIN] = {add_min, NULL, false},
-    [TN_AGGREGATE_LAST_VALUE] = {take_new, take_null, false},
-    [TN_AGGREGATE_LAST_NON_NULL_VALUE] = {add_last_non_null, retract_last_non_null, false},
-    [TN_AGGREGATE_FIRST_VALUE] = {add_first, NULL, false},
-    [TN_AGGREGATE_FIRST_NON_NULL_VALUE] = {add_first_non_null, NULL, false},
-    [TN_AGGREGATE_LISTAGG] = {add_list, NULL, true},
-    [TN_AGGREGATE_BOOL_AND] = {add_and, NULL, false},
-    [TN_AGGREGATE_BOOL_OR] = {add_or, NULL, false},
+    [TN_AGGREGATE_KEY] = {take_key, take_key},
+    [TN_AGGREGATE_SUM] = {add_sum, retract_sum},
+    [TN_AGGREGATE_PRODUCT] = {add_product, retract_product},
+    [TN_AGGREGATE_MAX] = {add_max, NULL},
+    [TN_AGGREGATE_MIN] = {add_min, NULL},
+    [TN_AGGREGATE_LAST_VALUE] = {take_new, take_null},
+    [TN_AGGREGATE_LAST_NON_NULL_VALUE] = {add_last_non_null, retract_last_non_null},
+    [TN_AGGREGATE_FIRST_VALUE] = {add_first, NULL},
+    [TN_AGGREGATE_FIRST_NON_NULL_VALUE] = {add_first_non_null, NULL},
+    [TN_AGGREGATE_LISTAGG] = {add_list, NULL},
+    [TN_AGGREGATE_BOOL_AND] = {add_and, NULL},
+    [TN_AGGREGATE_BOOL_OR] = {add_or, NULL},
+    [TN_AGGREGATE_RBM32] = {add_bitmap, NULL},
 };

@@ -24,7 +24,6 @@ typedef tn_rc tn_aggregate_step(const struct tn_aggregation *a, const struct tn_
 struct tn_aggregate_function {
     tn_aggregate_step *add;
     tn_aggregate_step *retract; /* NULL: not known */
-    bool makes_bytes;           /* not one of the two values: new bytes */
 };
 
 /* By enum tn_aggregate; of TN_AGGREGATE_NONE both steps are NULL. */

@@ -8,9 +8,9 @@
  * begin. Which keys go through a reducer at all (a key with a single version mostly does not) is
  * the fold's business (merge/fold.h).
  *
- * Memory: values of all columns, two buffers of `row_size_max` bytes, one buffer for each text that
- * grows (listagg). No allocation after init. About 5 ns a column and version. Source: Paimon,
- * DeduplicateMergeFunction, PartialUpdateMergeFunction, AggregateMergeFunction,
+ * Memory: values of all columns and two buffers of `row_size_max` bytes: the row's texts are in one
+ * of them, what a version changes is put together in the other. No allocation after init. Source:
+ * Paimon, DeduplicateMergeFunction, PartialUpdateMergeFunction, AggregateMergeFunction,
  * FirstRowMergeFunction, and the FieldAggregators.
  */
 #pragma once

@@ -99,7 +99,7 @@ static const struct {
 
 /* Paimon's, of all versions. */
 static const char not_computed[] = "collect|merge_map|merge_map_with_keytime|nested_update|"
-                                   "nested_partial_update|rbm32|rbm64|theta_sketch|hll_sketch|"
+                                   "nested_partial_update|rbm64|theta_sketch|hll_sketch|"
                                    "primary-key";
 
 const char *tn_aggregate_name(enum tn_aggregate aggregate)
@@ -144,7 +144,7 @@ static tn_rc check_function(struct tn_option_reader *r, const char *option, cons
                             const struct tn_field *column, enum tn_aggregate *function)
 {
     *function = find_function(name);
-    if (*function == TN_AGGREGATE_NONE || *function == TN_AGGREGATE_RBM32) {
+    if (*function == TN_AGGREGATE_NONE) {
         return unknown_function(r, option, name);
     }
     if (!(functions[*function].kinds >> column->type.kind & 1)) {
