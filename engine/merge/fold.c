@@ -51,7 +51,7 @@ static uint32_t drop_deeper(const struct tn_kv **group, uint32_t count)
 
 static tn_rc next_of_groups(struct tn_iter *iter, struct tn_kv *kv, struct tn_err *err)
 {
-    struct tn_fold *fold = (struct tn_fold *)iter;
+    struct tn_fold *fold = (struct tn_fold *)(void *)iter;
     for (;;) {
         const struct tn_kv *const *group;
         uint32_t count;
@@ -225,7 +225,7 @@ static tn_rc fold_key(struct tn_fold *fold, const struct tn_kv *head, struct tn_
 
 static tn_rc next_of_versions(struct tn_iter *iter, struct tn_kv *kv, struct tn_err *err)
 {
-    struct tn_fold *fold = (struct tn_fold *)iter;
+    struct tn_fold *fold = (struct tn_fold *)(void *)iter;
     const struct tn_kv *head;
     while ((head = tn_merge_head(fold->merge)) != NULL) {
         struct tn_kv result;
@@ -247,7 +247,7 @@ static const struct tn_iter_vtable versions_vtable = {next_of_versions, NULL, fo
 
 static tn_rc next_of_all(struct tn_iter *iter, struct tn_kv *kv, struct tn_err *err)
 {
-    struct tn_fold *fold = (struct tn_fold *)iter;
+    struct tn_fold *fold = (struct tn_fold *)(void *)iter;
     tn_rc rc = fold->given ? tn_merge_step(fold->merge, err) : TN_OK;
     fold->given = false;
     const struct tn_kv *head = tn_merge_head(fold->merge);

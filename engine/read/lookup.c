@@ -63,7 +63,7 @@ static tn_rc replace(struct search *s, const struct tn_kv *kv, struct tn_err *er
 static tn_rc version_next(struct tn_iter *iter, struct tn_kv *kv, struct tn_err *err)
 {
     (void)err;
-    struct version *version = (struct version *)iter;
+    struct version *version = (struct version *)(void *)iter;
     if (version->given) {
         return TN_ABSENT;
     }
