@@ -470,11 +470,25 @@ tn_rc tn_reducer_add(struct tn_reducer *reducer, const struct tn_kv *kv, struct 
     return rc == TN_OK && reducer->bytes_changed ? keep_bytes(reducer) : rc;
 }
 
+/* A sum of up to 18 digits may have left its type on the way (see tn_decimal_add). Paimon shows it
+ * as long as it is in no file, and reads NULL from an avro file that has it: so here it is NULL at
+ * once, whether a compaction came or not. */
+static void drop_large_decimal(const struct tn_reducer *r, uint32_t column)
+{
+    const struct tn_column *c = &r->engine->layout->columns[column];
+    struct tn_value *value = &r->values[column];
+    if (c->slot == TN_SLOT_DECIMAL64 && !value->null &&
+        !tn_i128_fits(value->as.i128, c->type.precision)) {
+        *value = (struct tn_value){.null = true};
+    }
+}
+
 /* Functions can give NULL to a column that is NOT NULL: a retract, a product that is too large. */
 static tn_rc check_row(const struct tn_reducer *r)
 {
     const struct tn_row_layout *layout = r->engine->layout;
     for (uint32_t i = 0; i < layout->column_count; i++) {
+        drop_large_decimal(r, i);
         if (r->values[i].null && !layout->columns[i].type.nullable) {
             return null_refused(r, i);
         }

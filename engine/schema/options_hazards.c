@@ -133,13 +133,15 @@ static bool lists_in_varchar(const struct tn_schema *schema, const struct tn_opt
     return found;
 }
 
-static bool sums_short_numbers(const struct tn_schema *schema, const struct tn_options *options)
+/* Sums or products of integers, or of decimals. */
+static bool adds_up(const struct tn_schema *schema, const struct tn_options *options, bool decimal)
 {
     bool found = false;
     for (uint32_t i = 0; i < schema->field_count && options->merge_fields; i++) {
         enum tn_aggregate function = options->merge_fields[i].aggregate;
         found = found || ((function == TN_AGGREGATE_SUM || function == TN_AGGREGATE_PRODUCT) &&
-                          tn_type_integer(schema->fields[i].type.kind));
+                          (decimal ? schema->fields[i].type.kind == TN_TYPE_DECIMAL
+                                   : tn_type_integer(schema->fields[i].type.kind)));
     }
     return found;
 }
@@ -190,7 +192,9 @@ static void merge_hazards(const struct tn_schema *schema, const struct tn_option
         {adds && !removes && !options->ignore_delete,
          "sum, product: a delete that comes before the first insert counts only until a "
          "compaction drops it"},
-        {sums_short_numbers(schema, options),
+        {adds_up(schema, options, true),
+         "sum, product: a DECIMAL that grows past its digits becomes NULL"},
+        {adds_up(schema, options, false),
          "sum, product: integers that grow too large wrap, as up to Paimon 1.4; later versions "
          "fail"},
         {lists_in_varchar(schema, options),

@@ -213,13 +213,7 @@ static struct tn_value value_of(const struct cJSON *node, const struct tn_type *
     } else if (type->kind == TN_TYPE_DECIMAL) {
         tn_rc rc =
             tn_value_parse(type, TN_EPOCH_NONE, tn_bytes_of(node->valuestring), NULL, &value, &err);
-        if (rc != TN_OK) { /* a sum may have more digits than its type */
-            struct tn_type wide = *type;
-            wide.precision = 38;
-            rc = tn_value_parse(&wide, TN_EPOCH_NONE, tn_bytes_of(node->valuestring), NULL, &value,
-                                &err);
-        }
-        CHECK_OK(rc, err);
+        value.null = rc != TN_OK; /* a sum with too many digits: NULL once it is in a file */
     } else if (type->kind == TN_TYPE_FLOAT) {
         value.as.f64 = (double)(float)node->valuedouble;
     } else if (type->kind == TN_TYPE_DOUBLE) {
