@@ -22,6 +22,7 @@ extern const struct tn_command tn_cmd_get;
 extern const struct tn_command tn_cmd_tail;
 extern const struct tn_command tn_cmd_compact;
 extern const struct tn_command tn_cmd_expire;
+extern const struct tn_command tn_cmd_clean;
 extern const struct tn_command tn_cmd_ls;
 extern const struct tn_command tn_cmd_show;
 extern const struct tn_command tn_cmd_pools;

@@ -24,7 +24,7 @@ struct tn_attempt {
 /* Fills uuids and `keep`; the other members are the caller's. AGAIN. */
 TN_MUST_USE tn_rc tn_attempt_begin(struct tn_attempt *attempt, struct tn_err *err);
 
-/* Removes everything it wrote. What can't be removed is left to the sweep. */
+/* Removes everything it wrote. What can't be removed is left until the table is cleaned. */
 void tn_attempt_drop(struct tn_attempt *attempt);
 
 /* `more` and then what the attempt wrote and its folder, in `arena`: what a barrier must cover. */

@@ -1,7 +1,7 @@
 #include "commit/publish.h"
 
-/* A draft that can't be dropped costs space until the next sweep; it undoes no commit, and must not
- * hide why the publish failed. */
+/* A draft that can't be dropped costs space until the table is cleaned; it undoes no commit, and
+ * must not hide why the publish failed. */
 static void drop_draft(struct tn_io *io, const char *draft)
 {
     struct tn_err ignored = {0};

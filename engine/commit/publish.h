@@ -7,7 +7,7 @@
  *     write draft -> sync -> rename (refuses to replace) -> sync directory
  *
  * Cut the power anywhere: the final name is absent, or present with all of its bytes. A draft that
- * is left behind is harmless, and removed by the sweep at the next start.
+ * is left behind is harmless, and goes when the table is cleaned (orphan.h).
  * (tests/commit/publish_test.c cuts at every call.)
  */
 #pragma once

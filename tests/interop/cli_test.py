@@ -420,6 +420,31 @@ def test_expire_refuses_nonsense(tarn):
     refused(tarn.run("expire", TABLE, "--older-than", "soon"), 2, "--older-than", "soon")
 
 
+# ---- clean ----
+
+def test_clean_removes_old_files_that_nothing_reaches(tarn):
+    commits(tarn, 3)
+    root = Path(tarn.warehouse) / "plant.db/readings"
+    reached = sorted(p for p in root.rglob("*") if p.is_file())
+    left = [root / p for p in ("bucket-0/data-left.avro", "manifest/manifest-left", "snapshot/.snapshot-9.left.tmp", "bucket-5/data-x.avro")]
+    for path in left:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("left")
+    same(rows_of(tarn.run("clean", TABLE), "young files"), [{"files": 0, "bytes": 0, "folders": 0}], "young files")
+    for path in reached + left:
+        os.utime(path, (0, 86400))
+    said = tarn.run("clean", TABLE, "--dry-run", "-v")
+    same(rows_of(said, "dry run"), [{"files": 4, "bytes": 16, "folders": 0}], "dry run")
+    check(all(p.name in said.err for p in left) and all(p.exists() for p in left), "a dry run names them: %s" % said.err)
+    same(rows_of(tarn.run("clean", TABLE, "--older-than", "1970-01-02"), "clean")[0]["files"], 0, "not older than that")
+    same(rows_of(tarn.run("clean", TABLE), "clean"), [{"files": 4, "bytes": 16, "folders": 1}], "clean")
+    same(sorted(p for p in root.rglob("*") if p.is_file()), reached, "what is left")
+    tarn.run("fsck", TABLE, "--orphans").ok("fsck")
+    refused(tarn.run("clean", TABLE, "--older-than", "soon"), 2, "--older-than", "soon")
+    refused(tarn.run("clean", TABLE, "--older-than", "2100-01-01"), 2, "--older-than", "later")
+    refused(tarn.run("clean", "plant.readigs"), 2, "readings", "another table")
+
+
 # ---- ls and show ----
 
 def test_ls_lists_tables_and_files(tarn):
@@ -529,7 +554,7 @@ def test_one_process_at_a_time_writes_compacts_and_expires(tarn):
         writer.stdin.write(b'{"dev":"a","temp":1.0}\n{"dev":"b","temp":1.0}\n')
         writer.stdin.flush()
         writer.stderr.readline()
-        for verb in ("compact", "expire"):
+        for verb in ("compact", "expire", "clean"):
             refused(tarn.run(verb, TABLE), 5, "tarn write", verb)
         same(tarn.run("get", TABLE, "a").rc, 0, "a reader needs no lock")
     finally:
@@ -542,7 +567,7 @@ def test_help_works_without_a_warehouse(tarn):
     bare = peer.Tarn(Path(tarn.warehouse) / "nowhere")
     overview = "\n".join(bare.run("help").ok("help"))
     topics = ("start", "tables", "compaction", "changelog", "upload", "troubles", "options")
-    for word in (*topics, "get", "tail", "compact", "expire", "ls", "show", "pools"):
+    for word in (*topics, "get", "tail", "compact", "expire", "clean", "ls", "show", "pools"):
         check(re.search(r"^  %s\b" % word, overview, re.MULTILINE), "help names %s" % word)
     for topic in topics:
         lines = bare.run("help", topic).ok("help %s" % topic)

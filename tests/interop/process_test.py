@@ -108,6 +108,9 @@ def kill_minus_9_costs_nothing_that_was_reported(args):
             expect(b, rows, "at the end")
             b.tarn.run("compact", TABLE, "--full").ok("compact")
             expect(b, rows, "compacted")
+            b.tarn.run("clean", TABLE, "--older-than", "0 ms").ok("clean")
+            b.tarn.run("fsck", TABLE, "--orphans").ok("what the kills left is gone")
+            expect(b, rows, "cleaned")
 
 
 def kill_once(b, rows, path, seconds):
