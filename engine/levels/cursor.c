@@ -3,9 +3,10 @@
 #include "base/check.h"
 
 enum {
-    RUN_ARENA_MIN = 96 * 1024, /* two blocks of 32 KB and a row: less is not worth a try */
-    ROW_SHARE = 40,            /* a folded row is at most 1/40 of what is free: 137 KB of the host
-                                  board's, and four times that are taken: a guess */
+    RUN_ARENA_MIN = 96 * 1024,    /* two blocks of 32 KB and a row: less is not worth a try */
+    RUN_ARENA_USUAL = 160 * 1024, /* a block of 64 KB, packed and not, and a row */
+    ROW_SHARE = 40, /* a folded row is at most 1/40 of what is free: 137 KB of the host
+                       board's, and four times that are taken: a guess */
 };
 
 void tn_files_sort(const struct tn_key_types *keys, struct tn_level_file **files, uint32_t count)
@@ -165,6 +166,21 @@ static tn_rc start_merge(struct tn_cursor *c, const struct tn_run_position *posi
     return rc;
 }
 
+static uint32_t row_size_max(const struct tn_fold_spec *fold, size_t size)
+{
+    return fold->row_size_max > 0 ? fold->row_size_max : (uint32_t)(size / ROW_SHARE);
+}
+
+uint32_t tn_cursor_fits(const struct tn_cursor_spec *spec, uint32_t file_count, size_t size)
+{
+    enum { FILE_SIZE = 256, RUN_SIZE = 2048, REST = 4096 }; /* names and readers, a bit more */
+    struct tn_fold_spec fold = spec->fold;
+    fold.row_size_max = row_size_max(&fold, size);
+    size_t taken = tn_fold_size(&fold) + (size_t)file_count * FILE_SIZE + REST;
+    size_t runs = size > taken ? (size - taken) / (RUN_ARENA_USUAL + RUN_SIZE) : 0;
+    return runs < TN_CURSOR_RUNS_MAX ? (uint32_t)runs : TN_CURSOR_RUNS_MAX;
+}
+
 tn_rc tn_cursor_open(struct tn_cursor *cursor, const struct tn_cursor_spec *spec,
                      struct tn_level_file *const *files, uint32_t count,
                      const struct tn_run_position *positions, struct tn_worker *worker,
@@ -173,9 +189,8 @@ tn_rc tn_cursor_open(struct tn_cursor *cursor, const struct tn_cursor_spec *spec
     TN_CHECK(count > 0);
     *cursor =
         (struct tn_cursor){.spec = *spec, .worker = worker, .mark = tn_arena_mark(&worker->arena)};
-    if (spec->fold.row_size_max == 0) {
-        cursor->spec.fold.row_size_max = (uint32_t)(tn_arena_free(&worker->arena) / ROW_SHARE);
-    }
+    size_t free_size = tn_arena_free(&worker->arena);
+    cursor->spec.fold.row_size_max = row_size_max(&spec->fold, free_size);
     tn_rc rc = make_runs(cursor, files, count, err);
     if (rc == TN_OK) {
         rc = start_merge(cursor, positions, err);

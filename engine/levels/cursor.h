@@ -47,6 +47,9 @@ struct tn_cursor {
     struct tn_fold fold; /* rows: tn_iter_next(&cursor->fold.iter, ...) */
 };
 
+/* How many runs a cursor over `file_count` files can merge in so much memory. */
+uint32_t tn_cursor_fits(const struct tn_cursor_spec *spec, uint32_t file_count, size_t size);
+
 /* `files` are sorted and outlive the cursor; those of a table without keys are read one after the
  * other. `positions` (TN_CURSOR_RUNS_MAX) or NULL: from the start. Everything that is left of the
  * worker's arena is the cursor's until close. */

@@ -61,12 +61,36 @@ static tn_rc make_schema(struct tn_scratch *s, struct tn_err *err)
     return s->worker->io->vtable->make_dir(s->worker->io, DIR, err);
 }
 
-/* How many files from the front are at most TN_SCRATCH_RUNS_MAX runs. */
-static uint32_t mergeable(const struct tn_key_types *keys, struct tn_level_file *const *files,
+/* How many runs can be merged when so much of the worker's memory is taken. */
+static uint32_t runs_max(const struct tn_scratch *s, uint32_t file_count, size_t taken)
+{
+    enum { RUNS_MIN = 2 }; /* less is no merge: where that does not fit, the cursor says so */
+    size_t size = tn_arena_free(&s->worker->arena);
+    uint32_t runs = size > taken ? tn_cursor_fits(s->cursor, file_count, size - taken) : 0;
+    runs = runs < RUNS_MIN ? RUNS_MIN : runs;
+    return runs < TN_SCRATCH_RUNS_MAX ? runs : TN_SCRATCH_RUNS_MAX;
+}
+
+static size_t writer_size(const struct tn_scratch *s)
+{
+    const struct tn_row_layout *layout = s->cursor->order->layout;
+    size_t size = tn_data_writer_size(layout, &s->options, BLOCK_SIZE, ROW_SIZE_MAX);
+    return (size + 15) & ~(size_t)15;
+}
+
+static size_t writer_state_size(const struct tn_scratch *s)
+{
+    return tn_data_writer_state_size(s->cursor->order->layout, &s->options, ROW_SIZE_MAX);
+}
+
+/* How many files from the front can be merged beside a writer. */
+static uint32_t mergeable(const struct tn_scratch *s, struct tn_level_file *const *files,
                           uint32_t count)
 {
-    uint32_t take = count < TN_SCRATCH_RUNS_MAX ? count : TN_SCRATCH_RUNS_MAX;
-    while (take < count && tn_files_runs(keys, files, take + 1, NULL) <= TN_SCRATCH_RUNS_MAX) {
+    const struct tn_key_types *keys = s->cursor->keys;
+    uint32_t max = runs_max(s, count, writer_size(s) + writer_state_size(s));
+    uint32_t take = count < max ? count : max;
+    while (take < count && tn_files_runs(keys, files, take + 1, NULL) <= max) {
         take++;
     }
     return take;
@@ -126,9 +150,8 @@ static tn_rc merge_files(struct tn_scratch *s, struct tn_level_file *const *file
     const struct tn_row_layout *layout = s->cursor->order->layout;
     struct tn_worker writing = *s->worker;
     struct tn_arena state;
-    size_t size = tn_data_writer_size(layout, &s->options, BLOCK_SIZE, ROW_SIZE_MAX);
-    size_t state_size = tn_data_writer_state_size(layout, &s->options, ROW_SIZE_MAX);
-    size = (size + 15) & ~(size_t)15;
+    size_t size = writer_size(s);
+    size_t state_size = writer_state_size(s);
     void *memory;
     tn_rc rc = tn_arena_need(&s->worker->arena, size + state_size, "a scratch file", &memory, err);
     if (rc != TN_OK) {
@@ -191,7 +214,7 @@ static tn_rc replace(struct tn_scratch *s, struct tn_level_file **files, uint32_
 static tn_rc reduce_once(struct tn_scratch *s, struct tn_level_file **files, uint32_t *count,
                          uint32_t chosen, struct tn_err *err)
 {
-    uint32_t take = mergeable(s->cursor->keys, files, chosen);
+    uint32_t take = mergeable(s, files, chosen);
     const char *name = tn_arena_format(s->arena, "scratch-%s-%u.avro", s->uuid, s->counter++);
     if (!name) {
         return tn_err_set(err, TN_AGAIN, 0, "no memory for another scratch file");
@@ -213,7 +236,7 @@ tn_rc tn_scratch_reduce(struct tn_scratch *scratch, struct tn_level_file **files
 {
     tn_rc rc = TN_OK;
     const struct tn_key_types *keys = scratch->cursor->keys;
-    while (rc == TN_OK && tn_files_runs(keys, files, *count, NULL) > TN_SCRATCH_RUNS_MAX) {
+    while (rc == TN_OK && tn_files_runs(keys, files, *count, NULL) > runs_max(scratch, *count, 0)) {
         uint32_t chosen = choose(scratch, files, *count);
         if (chosen > 1 && !scratch->schema) {
             rc = make_schema(scratch, err);

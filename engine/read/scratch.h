@@ -39,9 +39,9 @@ void tn_scratch_init(struct tn_scratch *scratch, const struct tn_cursor_spec *cu
                      struct tn_schemas *schemas, struct tn_heap *heap, struct tn_arena *arena,
                      struct tn_worker *worker);
 
-/* Reduces files[0..*count) (in key order) until they are at most TN_SCRATCH_RUNS_MAX runs, or more
- * where the deeper levels alone have more. Entries that were merged are dropped from the heap;
- * `files` stays in key order. */
+/* Reduces files[0..*count) (in key order) until they are as few runs as the worker's memory can
+ * merge, and at most TN_SCRATCH_RUNS_MAX; or more where the deeper levels alone have more. Entries
+ * that were merged are dropped from the heap; `files` stays in key order. */
 TN_MUST_USE tn_rc tn_scratch_reduce(struct tn_scratch *scratch, struct tn_level_file **files,
                                     uint32_t *count, struct tn_err *err);
 void tn_scratch_close(struct tn_scratch *scratch);

@@ -243,6 +243,7 @@ static const struct rule rules[] = {
     {SUM, TN_FOLD_LOOKUP, 0, "5 1 +I 5, 3 2 +I 6", NULL, "1 +I 6", ""},
     {SUM, TN_FOLD_LOOKUP, 0, "5 1 +I 5, 3 2 +I 6, 0 3 +I 1, 0 4 +I 2", NULL, "1 +I 9", ""},
     {SUM, TN_FOLD_LOOKUP, 0, "3 1 +I 5, 5 2 +I 6, -1 3 +I 1", NULL, "1 +I 6", ""},
+    {SUM, TN_FOLD_LOOKUP, 0, "3 1 +I 5, 3 2 +I 6, 0 3 +I 1", NULL, "1 +I 6", ""}, /* one of them */
     {SUM, TN_FOLD_LOOKUP, 0, "0 1 -D 5", NULL, "1 -D 5", ""},
     {SUM, TN_FOLD_LOOKUP, 0, "5 1 +I 7, 3 2 -D 5", NULL, "1 +I -5", ""}, /* no longer single */
     {NEW, TN_FOLD_LOOKUP, 0, "5 9 +I 7, 3 2 +I 5", NULL, "1 +I 5", ""},
