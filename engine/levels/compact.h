@@ -6,17 +6,32 @@
  * until it has moved `bytes_max` of rows; between slices nothing is held but this struct and its
  * arena: for each run the file, block and row to go on with, for the output the statistics so far.
  *
- *     begin (plan) -> slice* -> finished: outputs and upgrades are there
+ *     begin (plan) -> slice* -> finished: outputs, changelog and upgrades are there
  *                           \-> abort: output files are removed
+ *
+ * A compaction that tells changes writes them beside its rows into files of their own: under
+ * producer lookup (and engine first-row) where a step takes level 0 in, with what keys were below
+ * the output; under full-compaction where it goes into the last level. A file that is moved up may
+ * have to be read for that, and where a deeper version counts in the result it is rewritten.
  *
  * After a cut in any state the sources are live and the outputs are files that nobody names.
  * Deletes are dropped when nothing older can exist behind the unit. Source: Paimon,
- * MergeTreeCompactTask, IntervalPartition.
+ * MergeTreeCompactTask, IntervalPartition, LookupMergeTreeCompactRewriter,
+ * FullChangelogMergeTreeCompactRewriter.
  */
 #pragma once
 
 #include "file/data_writer.h"
 #include "levels/cursor.h"
+
+/* Says what keys were below the output: opened and closed once a step and slice. */
+struct tn_compact_before {
+    /* What it takes comes from the worker's arena. */
+    tn_rc (*open)(void *user, struct tn_worker *worker, struct tn_state **state,
+                  struct tn_err *err);
+    void (*close)(void *user);
+    void *user;
+};
 
 struct tn_compact_spec {
     const struct tn_order *order;     /* over the layout of the whole schema */
@@ -26,9 +41,11 @@ struct tn_compact_spec {
     const struct tn_options *options;
     const struct tn_key_types *keys;
     const struct tn_engine *engine; /* NULL: deduplicate */
-    enum tn_fold_mode fold;
-    const char *dir;   /* the bucket's folder; lives until finish or abort */
-    const char *uuid;  /* of output names */
+    enum tn_fold_mode fold;         /* PLAIN, LOOKUP, FIRST_ROW, FULL */
+    const struct tn_change *change; /* how changes are told (the sink is its own); or NULL */
+    const struct tn_compact_before *before; /* or NULL: nothing lies below the output */
+    const char *dir;                        /* the bucket's folder; lives until finish or abort */
+    const char *uuid;                       /* of output names */
     uint32_t *counter; /* the next output's number; shared with the bucket's flushes */
     int32_t output_level;
     bool drop_deletes;
@@ -44,6 +61,18 @@ struct tn_compact_output {
     struct tn_compact_output *next;
 };
 
+/* Files of one kind that are written one after the other. */
+struct tn_compact_stream {
+    const struct tn_options *options;
+    bool changelog;
+    bool writing; /* a writer rests, or works */
+    struct tn_data_writer writer;
+    struct tn_arena state;           /* the writer's */
+    struct tn_compact_output *first; /* in key order */
+    struct tn_compact_output **end;
+    uint32_t count;
+};
+
 struct tn_compaction {
     struct tn_compact_spec spec;
     struct tn_arena *arena;
@@ -54,13 +83,10 @@ struct tn_compaction {
     uint32_t step_at;
     struct tn_run_position *positions; /* of the current step's runs */
     bool step_started;
-    bool writing; /* a writer rests, or works */
-    struct tn_data_writer writer;
-    struct tn_arena writer_state;
-    struct tn_compact_output *outputs; /* in key order */
-    struct tn_compact_output **outputs_end;
-    uint32_t output_count;
-    bool *upgraded; /* per file: only its level changes */
+    struct tn_compact_stream rows;
+    struct tn_compact_stream changes;
+    struct tn_options changes_options; /* the table's, with the changelog's codec */
+    bool *upgraded;                    /* per file: only its level changes */
     uint32_t upgraded_count;
     int64_t next_sequence; /* append tables: rows are counted again, from the first file's first */
     uint64_t bytes_read;   /* of rows */

@@ -309,7 +309,7 @@ static struct tn_round *round_for_result(struct tn_table *t)
 static bool has_room(const struct tn_slice_task *slice, const struct tn_round *round)
 {
     size_t need = slice->compaction.file_count * (size_t)512;
-    for (const struct tn_compact_output *o = slice->compaction.outputs; o; o = o->next) {
+    for (const struct tn_compact_output *o = slice->compaction.rows.first; o; o = o->next) {
         const struct tn_file_meta *m = &o->meta;
         need += ENTRY_SIZE_GUESS + m->min_key.size + m->max_key.size +
                 2 * (m->key_stats.min.size + m->value_stats.min.size + m->value_stats.max.size) +
@@ -390,7 +390,7 @@ static tn_rc apply(struct tn_table *t, struct tn_round *round, struct tn_err *er
             }
         }
     }
-    for (struct tn_compact_output *o = c->outputs; rc == TN_OK && o; o = o->next) {
+    for (struct tn_compact_output *o = c->rows.first; rc == TN_OK && o; o = o->next) {
         rc = tn_work_add_file(t, round, slice->bucket, &o->meta, true, err);
         t->counts.compacted_bytes += (uint64_t)o->meta.file_size;
     }

@@ -123,7 +123,7 @@ static void collect(void)
     }
     CHECK(upgraded == compaction.upgraded_count);
     uint32_t outputs = 0;
-    for (struct tn_compact_output *o = compaction.outputs; o; o = o->next) {
+    for (struct tn_compact_output *o = compaction.rows.first; o; o = o->next) {
         CHECK(outcome.count < COUNT(outcome.files));
         CHECK(o->meta.level == spec.output_level);
         CHECK(o->meta.file_source.value == 1);
@@ -135,7 +135,7 @@ static void collect(void)
         CHECK_OK(rc, bed.s.err);
         outputs++;
     }
-    CHECK(outputs == compaction.output_count);
+    CHECK(outputs == compaction.rows.count);
     CHECK(files_on_disk() == bed.file_count + outputs);
     tn_files_sort(&bed.keys, outcome.files, outcome.count);
 }
@@ -223,7 +223,7 @@ static void any_slices_give_what_was_there(void)
             CHECK(i > 0 || slices <= 1);
             most_slices = slices > most_slices ? slices : most_slices;
             upgrades += compaction.upgraded_count;
-            rolled += compaction.output_count > 3;
+            rolled += compaction.rows.count > 3;
             forget();
             tn_compaction_abort(&compaction, bed.s.worker.io);
             CHECK(files_on_disk() == bed.file_count);
