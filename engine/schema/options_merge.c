@@ -508,15 +508,6 @@ static tn_rc check_changelog(struct tn_option_reader *r)
 static tn_rc refuse_unwritten(struct tn_option_reader *r)
 {
     const struct tn_options *o = r->options;
-    if (o->changelog_producer != TN_CHANGELOG_NONE) {
-        return tn_option_unsupported(r, "changelog-producer",
-                                     tn_option_value(r->schema, "changelog-producer"),
-                                     "is not supported by this build");
-    }
-    if (o->merge_engine == TN_MERGE_FIRST_ROW) {
-        return tn_option_unsupported(r, "merge-engine", "first-row",
-                                     "is not written by this build");
-    }
     if (o->force_lookup && o->merge_engine != TN_MERGE_DEDUPLICATE) {
         return tn_option_unsupported(r, "force-lookup", "true", "is not supported by this build");
     }

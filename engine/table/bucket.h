@@ -35,6 +35,9 @@ struct tn_bucket {
     bool compacting;
     uint8_t halved;       /* how often a compaction had to take fewer runs for want of memory */
     bool unproven;        /* opened at the stop trigger: no row before a compaction makes room */
+    bool unfolded;        /* written to since the last compaction of everything */
+    bool fresh;           /* written to since the last forced pick of level 0 was thought of */
+    int32_t spared;       /* how often level 0 was left where it is (lookup-compact = gentle) */
     bool stalled;         /* its oldest flush waits for a compaction */
     int64_t last_full_ms; /* when a compaction of everything ended; -1: never since this open */
     int64_t last_round;   /* that put a row: the bucket longest idle is closed first */

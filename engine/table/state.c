@@ -54,11 +54,6 @@ static tn_rc init_read(struct tn_table *t, const uint32_t *field_of, struct tn_a
 static tn_rc init_engine(struct tn_table *t, const uint32_t *field_of, struct tn_arena *arena,
                          struct tn_err *err)
 {
-    if (tn_options_need_lookup(&t->options) && tn_table_may_compact(t)) {
-        return tn_err_set(err, TN_UNSUPPORTED, 0,
-                          "compaction by lookup (force-lookup, changelog-producer, first-row) is "
-                          "not in this build; another job can do it: set write-only");
-    }
     tn_rc rc = tn_engine_make(t->schema, &t->options, &t->order, field_of, arena, &t->engine, err);
     if (rc == TN_OK && (!tn_engine_keeps_newest(t->engine) ||
                         t->options.changelog_producer == TN_CHANGELOG_INPUT)) {
@@ -104,7 +99,10 @@ static tn_rc init_layout(struct tn_table *t, struct tn_arena *arena, struct tn_e
     if (rc == TN_OK) {
         rc = init_read(t, field_of, arena, err);
     }
-    return rc == TN_OK && t->keyed ? init_engine(t, field_of, arena, err) : rc;
+    if (rc == TN_OK && t->keyed) {
+        rc = init_engine(t, field_of, arena, err);
+    }
+    return rc == TN_OK ? tn_changes_init(&t->changes, t, column_of, arena, err) : rc;
 }
 
 /* Every schema version, so that a task only looks them up. */

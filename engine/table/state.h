@@ -9,6 +9,7 @@
 
 #include "commit/expire.h"
 #include "table/bucket.h"
+#include "table/changes.h"
 #include "table/setback.h"
 #include "table/table.h"
 #include "write/route.h"
@@ -78,6 +79,7 @@ struct tn_table {
     struct tn_order order;
     const struct tn_engine *engine; /* NULL: no keys */
     enum tn_memtable_keeps keeps;
+    struct tn_changes changes;
     struct tn_read_spec read;
     struct tn_key_types key_types;
     struct tn_route_spec route;
@@ -162,6 +164,8 @@ void tn_work_slice(struct tn_table *table);
 /* A finished compaction's result joins a round; false when that round has no room now. */
 bool tn_work_apply(struct tn_table *table);
 void tn_work_abort_compaction(struct tn_table *table);
+/* The closing round ends with a compaction of everything in this bucket, which is still to come. */
+bool tn_work_full_is_due(const struct tn_table *table, const struct tn_bucket *bucket);
 
 /* A new levels version of the bucket. */
 TN_MUST_USE tn_rc tn_work_edit_levels(struct tn_table *table, struct tn_bucket *bucket,

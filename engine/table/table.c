@@ -24,6 +24,7 @@ tn_rc tn_table_open(struct tn_env *env, const struct tn_table_spec *spec, struct
         if (t->lock >= 0) {
             env->io->vtable->close(env->io, t->lock);
         }
+        tn_changes_close(&t->changes);
         tn_arena_reset(env->arena, mark);
         return tn_err_in(err, "%s", spec->name);
     }
@@ -187,6 +188,8 @@ tn_rc tn_table_cut(struct tn_table *table, uint64_t row_count, struct tn_err *er
     next->positions_moved = false; /* carried on is not moved */
     table->closing = table->open;
     table->closing->state = TN_ROUND_DRAINING;
+    tn_changes_cut(&table->changes, table->closing->number);
+    table->compact_due = table->compact_due || table->changes.full_round != 0;
     table->closing->row_count = row_count;
     table->open = next;
     table->cut_rows = row_count;
@@ -360,6 +363,7 @@ void tn_table_close(struct tn_table *table)
     if (table->lock >= 0) {
         env->io->vtable->close(env->io, table->lock);
     }
+    tn_changes_close(&table->changes);
     tn_arena_reset(env->arena, table->arena_mark);
 }
 

@@ -66,7 +66,9 @@ struct tn_table_counts {
     uint64_t compacted_bytes;    /* written */
     uint64_t compactions_failed; /* tries that ended with less than a compaction */
     uint64_t slices;
-    uint64_t stalls; /* flushes that had to wait at the stop trigger */
+    uint64_t keys_looked_up;   /* what a compaction asked of deeper levels */
+    uint64_t lookup_rows_read; /* rows that were decoded for it */
+    uint64_t stalls;           /* flushes that had to wait at the stop trigger */
     uint64_t commits;
 };
 

@@ -137,7 +137,9 @@ static bool round_drained(const struct tn_table *t)
             return false;
         }
     }
-    bool must_compact = t->options.force_compact && tn_table_may_compact(t);
+    bool looks_up = tn_options_need_lookup(&t->options) && t->options.lookup_wait;
+    bool must_compact = tn_table_may_compact(t) && (t->options.force_compact || looks_up ||
+                                                    t->changes.full_round == t->closing->number);
     return !must_compact || (!t->slice.active && !t->compact_due);
 }
 

@@ -14,16 +14,16 @@ enum {
 
 struct tn_pick_rules tn_table_pick_rules(const struct tn_options *options)
 {
-    return (struct tn_pick_rules){.max_size_amplification = options->max_size_amplification,
-                                  .size_ratio = options->size_ratio,
-                                  .trigger = options->compaction_trigger,
-                                  .num_levels = options->num_levels,
-                                  .force_level0 = options->force_up_level0,
-                                  .optimization_interval_ms = options->optimization_interval_ms,
-                                  .since_full_ms = -1,
-                                  .total_size_threshold = options->total_size_threshold,
-                                  .incremental_size_threshold =
-                                      options->incremental_size_threshold};
+    return (struct tn_pick_rules){
+        .max_size_amplification = options->max_size_amplification,
+        .size_ratio = options->size_ratio,
+        .trigger = options->compaction_trigger,
+        .num_levels = options->num_levels,
+        .force_level0 = options->force_up_level0 || tn_options_need_lookup(options),
+        .optimization_interval_ms = options->optimization_interval_ms,
+        .since_full_ms = -1,
+        .total_size_threshold = options->total_size_threshold,
+        .incremental_size_threshold = options->incremental_size_threshold};
 }
 
 static void set_busy(const struct tn_slice_task *slice, bool busy)
@@ -63,6 +63,7 @@ static tn_rc plan_compaction(struct tn_table *t, struct tn_bucket *bucket, struc
                                    .to_last_level = unit.output_level == unit.level_max,
                                    .block_size = t->env->block_size,
                                    .row_size_max = t->env->row_size_max};
+    tn_changes_spec(&t->changes, &spec);
     tn_arena_reset(&slice->arena, 0);
     tn_rc rc =
         tn_compaction_begin(&slice->compaction, &spec, unit.files, unit.count, &slice->arena, err);
@@ -86,15 +87,50 @@ static struct unit oldest_runs(const struct tn_levels *levels, uint32_t run_coun
     return (struct unit){levels->files + first, levels->count - first, level_max, level_max, -1};
 }
 
-static struct unit pick_unit(const struct tn_table *t, const struct tn_bucket *bucket,
+/* With lookup-compact = gentle level 0 is forced up only every so many times that nothing else was
+ * picked. Source: Paimon, ForceUpLevel0Compaction. */
+static bool spares_level0(const struct tn_table *t, struct tn_bucket *bucket,
+                          const struct tn_run *runs, uint32_t count, struct tn_pick_rules rules)
+{
+    if (!t->options.lookup_gentle || t->options.force_up_level0 ||
+        !tn_options_need_lookup(&t->options)) {
+        return false;
+    }
+    rules.force_level0 = false;
+    if (tn_pick(runs, count, &rules).take > 0) {
+        return true; /* forced or not, it is the same pick */
+    }
+    if (!bucket->fresh) {
+        return true;
+    }
+    bucket->fresh = false;
+    bucket->spared++;
+    if (bucket->spared < t->options.lookup_interval_max) {
+        return true;
+    }
+    bucket->spared = 0;
+    return false;
+}
+
+static struct tn_pick pick_runs(const struct tn_table *t, struct tn_bucket *bucket,
+                                const struct tn_run *runs, uint32_t count,
+                                struct tn_pick_rules rules)
+{
+    if (t->spec.full || tn_work_full_is_due(t, bucket)) {
+        return tn_pick_full(runs, count, &rules);
+    }
+    rules.force_level0 = rules.force_level0 && !spares_level0(t, bucket, runs, count, rules);
+    return tn_pick(runs, count, &rules);
+}
+
+static struct unit pick_unit(const struct tn_table *t, struct tn_bucket *bucket,
                              const struct tn_run *runs, uint32_t count)
 {
     struct tn_pick_rules rules = tn_table_pick_rules(&t->options);
     if (bucket->last_full_ms >= 0) {
         rules.since_full_ms = t->env->clock->vtable->now_ms(t->env->clock) - bucket->last_full_ms;
     }
-    struct tn_pick pick =
-        t->spec.full ? tn_pick_full(runs, count, &rules) : tn_pick(runs, count, &rules);
+    struct tn_pick pick = pick_runs(t, bucket, runs, count, rules);
     int32_t level_max = tn_pick_level_max(runs, count, &rules);
     uint32_t merge_max = MERGE_MAX >> bucket->halved;
     if (pick.take > merge_max) {
@@ -240,6 +276,8 @@ static void slice_complete(struct tn_task *task, tn_rc rc)
     struct tn_slice_task *slice = (struct tn_slice_task *)(void *)task;
     slice->under_way = false;
     slice->table->counts.slices++;
+    slice->table->counts.keys_looked_up = slice->table->changes.keys_asked;
+    slice->table->counts.lookup_rows_read = slice->table->changes.rows_read;
     if (rc == TN_OK) {
         return;
     }
@@ -306,14 +344,22 @@ static struct tn_round *round_for_result(struct tn_table *t)
     return t->closing;
 }
 
+static size_t entry_size(const struct tn_file_meta *m)
+{
+    return ENTRY_SIZE_GUESS + m->min_key.size + m->max_key.size +
+           2 * (m->key_stats.min.size + m->value_stats.min.size + m->value_stats.max.size) +
+           16 * (size_t)m->value_stats.null_count_count;
+}
+
 static bool has_room(const struct tn_slice_task *slice, const struct tn_round *round)
 {
+    const struct tn_compact_output *lists[] = {slice->compaction.rows.first,
+                                               slice->compaction.changes.first};
     size_t need = slice->compaction.file_count * (size_t)512;
-    for (const struct tn_compact_output *o = slice->compaction.rows.first; o; o = o->next) {
-        const struct tn_file_meta *m = &o->meta;
-        need += ENTRY_SIZE_GUESS + m->min_key.size + m->max_key.size +
-                2 * (m->key_stats.min.size + m->value_stats.min.size + m->value_stats.max.size) +
-                16 * (size_t)m->value_stats.null_count_count;
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        for (const struct tn_compact_output *o = lists[i]; o; o = o->next) {
+            need += entry_size(&o->meta);
+        }
     }
     return need < tn_arena_free(&round->arena);
 }
@@ -394,7 +440,24 @@ static tn_rc apply(struct tn_table *t, struct tn_round *round, struct tn_err *er
         rc = tn_work_add_file(t, round, slice->bucket, &o->meta, true, err);
         t->counts.compacted_bytes += (uint64_t)o->meta.file_size;
     }
+    for (struct tn_compact_output *o = c->changes.first; rc == TN_OK && o; o = o->next) {
+        rc = tn_round_tell(round, slice->bucket->partition, slice->bucket->number,
+                           t->options.bucket, &o->meta, true, err);
+        t->counts.compacted_bytes += (uint64_t)o->meta.file_size;
+    }
     return rc;
+}
+
+/* Files outside the highest level are there. */
+static bool has_newer(const struct tn_levels *levels, int32_t level)
+{
+    return levels && levels->count > 0 && levels->files[0]->level < level;
+}
+
+bool tn_work_full_is_due(const struct tn_table *t, const struct tn_bucket *bucket)
+{
+    return t->closing && t->closing->number == t->changes.full_round && bucket->unfolded &&
+           !bucket->frozen && !bucket->flushing;
 }
 
 bool tn_work_apply(struct tn_table *table)
@@ -419,6 +482,10 @@ bool tn_work_apply(struct tn_table *table)
     TN_CHECK(rc == TN_OK);
     if (table->slice.compaction.spec.to_last_level) {
         table->slice.bucket->last_full_ms = table->env->clock->vtable->now_ms(table->env->clock);
+    }
+    if (table->slice.compaction.spec.to_last_level) {
+        struct tn_bucket *bucket = table->slice.bucket;
+        bucket->unfolded = has_newer(bucket->levels, table->slice.compaction.spec.output_level);
     }
     table->counts.compactions++;
     table->slice.bucket->unproven = false;

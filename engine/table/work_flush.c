@@ -42,7 +42,9 @@ static tn_rc take_flushed(struct tn_flush_task *flush, struct tn_err *err)
     struct tn_round *round = round_of(t, frozen->round);
     tn_rc rc = TN_OK;
     for (struct tn_flush_file *file = flush->files; rc == TN_OK && file; file = file->next) {
-        rc = tn_work_add_file(t, round, bucket, &file->meta, false, err);
+        rc = file->changelog ? tn_round_tell(round, bucket->partition, bucket->number,
+                                             t->options.bucket, &file->meta, false, err)
+                             : tn_work_add_file(t, round, bucket, &file->meta, false, err);
         t->counts.flushed_bytes += (uint64_t)file->meta.file_size;
     }
     t->broken = t->broken || rc != TN_OK; /* some of the memtable's files may be in the round */
@@ -54,6 +56,8 @@ static tn_rc take_flushed(struct tn_flush_task *flush, struct tn_err *err)
         tn_memtable_drop(&frozen->memtable);
         tn_pool_give(&t->frozen_slots, frozen);
         t->counts.flushes++;
+        bucket->unfolded = true;
+        bucket->fresh = true;
     }
     return rc;
 }
@@ -88,6 +92,7 @@ void tn_work_flush(struct tn_table *table, struct tn_bucket *bucket)
                  .options = &table->options,
                  .memtable = &bucket->frozen->memtable,
                  .engine = table->engine,
+                 .changelog = table->options.changelog_producer == TN_CHANGELOG_INPUT,
                  .dir = bucket->dir,
                  .uuid = bucket->uuid,
                  .counter = &bucket->counter,

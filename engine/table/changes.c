@@ -1,0 +1,140 @@
+#include "table/changes.h"
+
+#include "table/state.h"
+
+enum {
+    INDEX_SHARE = 16, /* of the worker's memory: 340 KB on the host board, 8,000 blocks */
+    STATE_SHARE = 4,  /* of what a slice has left */
+    STATE_RUN_SIZE = 1024 * 1024, /* more than that is of no use to a run of 64 KB blocks */
+};
+
+/* ---- the state before ---- */
+
+/* The files of the levels below the output. */
+static uint32_t deeper_files(const struct tn_levels *levels, int32_t level)
+{
+    uint32_t first = 0;
+    while (first < levels->count && levels->files[first]->level <= level) {
+        first++;
+    }
+    return first;
+}
+
+static tn_rc open_before(void *user, struct tn_worker *worker, struct tn_state **state,
+                         struct tn_err *err)
+{
+    struct tn_changes *c = user;
+    struct tn_table *t = c->table;
+    const struct tn_levels *levels = t->slice.held;
+    const struct tn_compact_spec *compact = &t->slice.compaction.spec;
+    uint32_t first = deeper_files(levels, compact->output_level);
+    struct tn_key_state_spec spec = {.order = &t->order,
+                                     .read = &t->read,
+                                     .schemas = &t->schemas,
+                                     .keys = compact->keys,
+                                     .dir = compact->dir,
+                                     .indexes = &c->indexes};
+    size_t size = tn_arena_free(&worker->arena) / STATE_SHARE;
+    size_t most = (levels->count - first) * (size_t)STATE_RUN_SIZE;
+    tn_rc rc = tn_key_state_open(&c->state, &spec, levels->files + first, levels->count - first,
+                                 size < most ? size : most, worker, err);
+    *state = rc == TN_OK ? &c->state.state : NULL;
+    return rc;
+}
+
+static void close_before(void *user)
+{
+    struct tn_changes *c = user;
+    tn_key_state_close(&c->state);
+    c->keys_asked += c->state.asked;
+    c->rows_read += c->state.rows_read;
+}
+
+/* ---- made once ---- */
+
+/* All columns but those that row-deduplicate ignores. */
+static tn_rc compared_columns(struct tn_changes *c, const int32_t *column_of,
+                              struct tn_arena *arena, struct tn_err *err)
+{
+    const struct tn_table *t = c->table;
+    struct tn_columns ignored = t->options.changelog_ignored;
+    void *memory;
+    tn_rc rc = tn_arena_need(arena, (t->layout.column_count + 1) * sizeof(uint32_t), "columns",
+                             &memory, err);
+    uint32_t *index = memory;
+    uint32_t count = 0;
+    for (uint32_t column = 0; rc == TN_OK && column < t->layout.column_count; column++) {
+        bool counts = true;
+        for (uint32_t i = 0; i < ignored.count; i++) {
+            counts = counts && column_of[ignored.index[i]] != (int32_t)column;
+        }
+        if (counts) {
+            index[count++] = column;
+        }
+    }
+    c->change.compared = (struct tn_columns){index, count};
+    return rc;
+}
+
+static tn_rc take_index(struct tn_changes *c, struct tn_err *err)
+{
+    struct tn_arena *arena = &c->table->env->workers[TN_LANE_LONG]->arena;
+    size_t size = arena->size / INDEX_SHARE;
+    void *memory;
+    c->mark = tn_arena_mark(arena);
+    tn_rc rc = tn_arena_need(arena, size, "an index of blocks", &memory, err);
+    if (rc == TN_OK) {
+        tn_block_indexes_init(&c->indexes, memory, size);
+        c->indexed = true;
+    }
+    return rc;
+}
+
+tn_rc tn_changes_init(struct tn_changes *changes, struct tn_table *table, const int32_t *column_of,
+                      struct tn_arena *arena, struct tn_err *err)
+{
+    const struct tn_options *o = &table->options;
+    bool full = o->changelog_producer == TN_CHANGELOG_FULL_COMPACTION;
+    bool lookup = tn_options_need_lookup(o);
+    *changes = (struct tn_changes){.table = table};
+    if (o->full_compaction_delta > 0 || full) {
+        changes->full_every = o->full_compaction_delta > 0 ? o->full_compaction_delta : 1;
+    }
+    if (!lookup && !full) {
+        return TN_OK;
+    }
+    changes->fold = full                                    ? TN_FOLD_FULL
+                    : o->merge_engine == TN_MERGE_FIRST_ROW ? TN_FOLD_FIRST_ROW
+                                                            : TN_FOLD_LOOKUP;
+    changes->told = full || o->changelog_producer == TN_CHANGELOG_LOOKUP;
+    changes->change.layout = &table->layout;
+    changes->change.deduplicate = o->changelog_deduplicate;
+    changes->before = (struct tn_compact_before){open_before, close_before, changes};
+    tn_rc rc = compared_columns(changes, column_of, arena, err);
+    return rc == TN_OK && lookup && tn_table_may_compact(table) ? take_index(changes, err) : rc;
+}
+
+void tn_changes_close(struct tn_changes *changes)
+{
+    if (changes->indexed) {
+        tn_arena_reset(&changes->table->env->workers[TN_LANE_LONG]->arena, changes->mark);
+    }
+}
+
+void tn_changes_spec(struct tn_changes *changes, struct tn_compact_spec *spec)
+{
+    bool full = changes->fold == TN_FOLD_FULL;
+    bool plain = full && !spec->to_last_level;
+    spec->fold = plain ? TN_FOLD_PLAIN : changes->fold;
+    spec->change = changes->told && !plain ? &changes->change : NULL;
+    spec->before = changes->indexed ? &changes->before : NULL;
+}
+
+/* ---- rounds ---- */
+
+void tn_changes_cut(struct tn_changes *changes, int64_t round)
+{
+    bool due = changes->full_every > 0 && tn_table_may_compact(changes->table) &&
+               round % changes->full_every == 0;
+    changes->full_round = due ? round : 0;
+}

@@ -1,0 +1,44 @@
+/* changes: how the compactions of a table fold, what they look up, and what they tell.
+ *
+ *     producer input             flushes write what came; compactions say nothing
+ *     producer lookup            a compaction that takes level 0 in looks up what keys were below
+ *     engine first-row           likewise, whatever the producer
+ *     producer full-compaction   compactions into the last level say what changed since the one
+ *                                before; every N-th round makes one of every bucket it wrote to
+ *
+ * Made once a table. The state before is opened for one slice at a time, on the worker that runs
+ * slices. Source: Paimon, CoreOptions.needLookup, GlobalFullCompactionSinkWrite.
+ */
+#pragma once
+
+#include "levels/compact.h"
+#include "read/state.h"
+
+struct tn_table;
+
+struct tn_changes {
+    struct tn_table *table;
+    enum tn_fold_mode fold; /* of compactions; FULL: only of those into the last level */
+    bool told;              /* compactions write changelogs */
+    struct tn_change change;
+    struct tn_compact_before before;
+    struct tn_key_state state;       /* of the slice under way */
+    struct tn_block_indexes indexes; /* kept from slice to slice */
+    size_t mark;                     /* of the worker's arena, before the indexes */
+    bool indexed;
+    uint64_t keys_asked;
+    uint64_t rows_read; /* to answer */
+    int32_t full_every; /* rounds from one full compaction to the next; 0: none is due ever */
+    int64_t full_round; /* that is closing with a full compaction; 0: none */
+};
+
+TN_MUST_USE tn_rc tn_changes_init(struct tn_changes *changes, struct tn_table *table,
+                                  const int32_t *column_of, struct tn_arena *arena,
+                                  struct tn_err *err);
+void tn_changes_close(struct tn_changes *changes);
+
+/* What concerns changes in the spec of a compaction into `output_level`. */
+void tn_changes_spec(struct tn_changes *changes, struct tn_compact_spec *spec);
+
+/* A round is being cut: notes whether it is to end with full compactions. */
+void tn_changes_cut(struct tn_changes *changes, int64_t round);
