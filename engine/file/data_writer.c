@@ -44,6 +44,19 @@ static tn_rc encode_row(struct tn_data_writer *writer, const struct tn_kv *kv, s
     return TN_OK;
 }
 
+static void keep_last(struct tn_data_writer *writer, const struct tn_kv *kv)
+{
+    writer->last_prefix = kv->prefix;
+    if (kv->row.size <= writer->last_row_room) {
+        memcpy(writer->last_row, kv->row.data, kv->row.size);
+        writer->last_row_size = kv->row.size;
+        return;
+    }
+    writer->last_row_size =
+        tn_data_key_copy(writer->spec.layout, writer->spec.keys, kv->row, writer->last_row);
+    TN_CHECK(writer->last_row_size <= writer->last_row_room);
+}
+
 static void count_row(struct tn_data_writer *writer, const struct tn_kv *kv)
 {
     if (writer->row_count == 0) {
@@ -60,9 +73,9 @@ static void count_row(struct tn_data_writer *writer, const struct tn_kv *kv)
     writer->row_count++;
     writer->block_row_count++;
     writer->delete_row_count += tn_row_kind_retracts(kv->kind);
-    memcpy(writer->last_row, kv->row.data, kv->row.size);
-    writer->last_row_size = kv->row.size;
-    writer->last_prefix = kv->prefix;
+    if (writer->spec.keys.count > 0) {
+        keep_last(writer, kv);
+    }
     tn_stats_add(&writer->stats, kv->row);
 }
 
@@ -131,6 +144,11 @@ static size_t binary_key_max(const struct tn_row_layout *layout, size_t row_size
     return 4 + (count + 71) / 64 * 8 + count * (8 + 16 + 8) + row_size;
 }
 
+static uint32_t key_size_max(uint32_t row_size_max)
+{
+    return row_size_max < TN_DATA_KEY_MAX ? row_size_max : TN_DATA_KEY_MAX;
+}
+
 static tn_rc take_buffers(struct tn_data_writer *writer, struct tn_worker *worker,
                           struct tn_err *err)
 {
@@ -152,10 +170,11 @@ static tn_rc take_buffers(struct tn_data_writer *writer, struct tn_worker *worke
 static tn_rc take_state(struct tn_data_writer *writer, struct tn_arena *state, struct tn_err *err)
 {
     const struct tn_data_writer_spec *spec = &writer->spec;
-    size_t key_size = binary_key_max(spec->layout, writer->row_size_max);
+    size_t key_size = binary_key_max(spec->layout, writer->key_size_max);
+    writer->last_row_room = spec->layout->fixed_size + writer->key_size_max;
     writer->path = tn_arena_format(state, "%s%s", spec->dir, spec->name);
     unsigned char *key = tn_arena_take_raw(state, key_size);
-    writer->last_row = tn_arena_take_raw(state, writer->row_size_max);
+    writer->last_row = tn_arena_take_raw(state, writer->last_row_room);
     if (!writer->path || !key || !writer->last_row) {
         return tn_err_set(err, TN_AGAIN, 0, "a writer's state: the arena is full");
     }
@@ -281,10 +300,14 @@ static void close_file(struct tn_data_writer *writer)
 
 /* ---- public ---- */
 
+/* Room behind a block that is just not full for one more row, or for a long row alone. */
 size_t tn_data_writer_block_max(const struct tn_row_layout *layout, uint32_t block_size,
                                 uint32_t row_size_max)
 {
-    return block_size + tn_encode_max(layout, 2 * (size_t)row_size_max);
+    uint32_t behind = row_size_max < block_size ? row_size_max : block_size;
+    size_t shared = block_size + tn_encode_max(layout, behind + (size_t)key_size_max(behind));
+    size_t alone = tn_encode_max(layout, row_size_max + (size_t)key_size_max(row_size_max));
+    return shared > alone ? shared : alone;
 }
 
 size_t tn_data_writer_size(const struct tn_row_layout *layout, const struct tn_options *options,
@@ -301,16 +324,21 @@ size_t tn_data_writer_state_size(const struct tn_row_layout *layout,
                                  const struct tn_options *options, uint32_t row_size_max)
 {
     return tn_stats_size(layout, options) + tn_encode_plan_size(layout) +
-           rounded(binary_key_max(layout, row_size_max)) + rounded(row_size_max) +
-           TN_DATA_PATH_MAX + 2 * _Alignof(max_align_t);
+           rounded(binary_key_max(layout, key_size_max(row_size_max))) +
+           rounded(layout->fixed_size + key_size_max(row_size_max)) + TN_DATA_PATH_MAX +
+           2 * _Alignof(max_align_t);
 }
 
 tn_rc tn_data_writer_begin(struct tn_data_writer *writer, const struct tn_data_writer_spec *spec,
                            struct tn_worker *worker, uint32_t row_size_max, struct tn_arena *state,
                            struct tn_err *err)
 {
-    *writer = (struct tn_data_writer){
-        .spec = *spec, .io = worker->io, .file = -1, .row_size_max = row_size_max};
+    *writer = (struct tn_data_writer){.spec = *spec,
+                                      .io = worker->io,
+                                      .file = -1,
+                                      .row_size_max = row_size_max,
+                                      .key_size_max = key_size_max(row_size_max),
+                                      .record_fixed = tn_encode_max(spec->layout, 0)};
     if (strlen(spec->dir) + strlen(spec->name) >= TN_DATA_PATH_MAX) {
         return tn_err_set(err, TN_INVALID, 0, "%s%s: a path of more than %d bytes", spec->dir,
                           spec->name, TN_DATA_PATH_MAX);
@@ -331,15 +359,41 @@ tn_rc tn_data_writer_begin(struct tn_data_writer *writer, const struct tn_data_w
     return rc;
 }
 
+static tn_rc check_size(const struct tn_data_writer *writer, struct tn_row row, struct tn_err *err)
+{
+    if (row.size > writer->row_size_max) {
+        return tn_err_set(err, TN_INVALID, 0, "a row of %" PRIu32 " bytes, at most %" PRIu32,
+                          row.size, writer->row_size_max);
+    }
+    if (row.size > writer->key_size_max) {
+        uint32_t size = tn_data_key_size(writer->spec.layout, writer->spec.keys, row);
+        if (size > writer->key_size_max) {
+            return tn_err_set(err, TN_INVALID, 0, "a key of %" PRIu32 " bytes, at most %" PRIu32,
+                              size, writer->key_size_max);
+        }
+    }
+    return TN_OK;
+}
+
+static bool has_room(const struct tn_data_writer *writer, uint32_t row_size)
+{
+    uint32_t key = row_size < writer->key_size_max ? row_size : writer->key_size_max;
+    size_t record = writer->record_fixed + row_size + key;
+    return record <= writer->block.capacity - writer->block.size;
+}
+
 tn_rc tn_data_writer_add(struct tn_data_writer *writer, const struct tn_kv *kv, struct tn_err *err)
 {
     TN_CHECK(writer->worker != NULL);
-    if (kv->row.size > writer->row_size_max) {
-        return tn_err_set(err, TN_INVALID, 0, "a row of %" PRIu32 " bytes, at most %" PRIu32,
-                          kv->row.size, writer->row_size_max);
+    tn_rc rc = check_size(writer, kv->row, err);
+    if (rc == TN_OK && !has_room(writer, kv->row.size)) {
+        rc = end_block(writer, err);
+    }
+    if (rc) {
+        return rc;
     }
     check_order(writer, kv);
-    tn_rc rc = encode_row(writer, kv, err);
+    rc = encode_row(writer, kv, err);
     if (rc) {
         return rc;
     }

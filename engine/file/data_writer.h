@@ -5,14 +5,16 @@
  *                                          ended, the file closed; the struct and `state` remain
  *              abort                       the file is removed
  *
- * A block ends when its raw bytes reach block_size; a row larger than that has a block of its own.
- * The order of rows (ascending keys, each once unless `repeated`) is checked on every add. Source:
- * format spec, 8.
+ * A block ends when its raw bytes reach block_size, or where a long row finds no room behind
+ * others: a row larger than block_size has a block of its own. Of the rows nothing is kept but the
+ * first and the last key, so a writer that rests needs little memory whatever the rows' size. The
+ * order of rows (ascending keys, each once unless `repeated`) is checked on every add.
  */
 #pragma once
 
 #include "base/arena.h"
 #include "file/data_encode.h"
+#include "file/data_key.h"
 #include "file/meta.h"
 #include "file/stats.h"
 #include "file/worker.h"
@@ -20,7 +22,11 @@
 #include "schema/options.h"
 #include "schema/schema.h"
 
-enum { TN_DATA_PATH_MAX = 1024 }; /* bytes of dir and name */
+enum {
+    TN_DATA_PATH_MAX = 1024, /* bytes of dir and name */
+    /* Rows from one look at the file's size to the next. Paimon: RollingFileWriter */
+    TN_DATA_ROLL_ROWS = 1000,
+};
 
 struct tn_data_writer_spec {
     const struct tn_schema *schema;
@@ -54,8 +60,12 @@ struct tn_data_writer {
     int64_t min_sequence;
     int64_t max_sequence;
     uint32_t row_size_max;
-    unsigned char *last_row; /* copy, for the order check and the last key */
+    uint32_t key_size_max;
+    size_t record_fixed; /* the most a record takes beside the bytes of its byte columns */
+    /* A copy, for the order check and the last key: of long rows without other bytes than keys'. */
+    unsigned char *last_row;
     uint32_t last_row_size;
+    uint32_t last_row_room;
     uint64_t last_prefix;
 };
 
@@ -82,15 +92,16 @@ TN_MUST_USE tn_rc tn_data_writer_begin(struct tn_data_writer *writer,
                                        struct tn_arena *state, struct tn_err *err);
 
 /* Adds one row. Costs the encode and, once a block, compression and one append. INVALID (nothing
- * was added) when the row is larger than row_size_max or a timestamp has no microseconds of 64
- * bits; after any other error the writer can only be aborted. */
+ * was added) when the row is larger than row_size_max, its key than TN_DATA_KEY_MAX, or a timestamp
+ * has no microseconds of 64 bits; after any other error the writer can only be aborted. */
 TN_MUST_USE tn_rc tn_data_writer_add(struct tn_data_writer *writer, const struct tn_kv *kv,
                                      struct tn_err *err);
 
-/* Bytes on disk so far, and rows: what rolling goes by. */
-static inline int64_t tn_data_writer_written(const struct tn_data_writer *writer)
+/* Whether the file is to be finished and another begun. */
+static inline bool tn_data_writer_full(const struct tn_data_writer *writer)
 {
-    return writer->file_size;
+    return writer->row_count % TN_DATA_ROLL_ROWS == 0 && writer->row_count > 0 &&
+           writer->file_size >= writer->spec.options->target_file_size;
 }
 
 TN_MUST_USE tn_rc tn_data_writer_rest(struct tn_data_writer *writer, struct tn_err *err);

@@ -253,8 +253,7 @@ static tn_rc put_into(struct slice *s, struct tn_compact_stream *stream, const s
     if (rc == TN_OK) {
         rc = tn_data_writer_add(&stream->writer, kv, err);
     }
-    if (rc == TN_OK &&
-        tn_data_writer_written(&stream->writer) >= stream->options->target_file_size) {
+    if (rc == TN_OK && tn_data_writer_full(&stream->writer)) {
         rc = close_stream(s->c, stream, err);
     }
     return rc;

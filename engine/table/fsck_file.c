@@ -1,5 +1,6 @@
 #include <inttypes.h>
 
+#include "file/data_key.h"
 #include "file/data_reader.h"
 #include "file/names.h"
 #include "table/fsck_private.h"
@@ -9,6 +10,7 @@ enum {
     ENTRY_SIZE_MAX = 64 * 1024, /* no record of a manifest may be larger (manifest.h) */
     ROUTE_SIZE = 16 * 1024,
     KEY_TEXT_SIZE = 256,
+    LAST_KEY_SIZE = 4096, /* bytes of keys to begin with */
 };
 
 /* One file while it is read. */
@@ -25,7 +27,7 @@ struct scan {
     struct tn_value *partition;
     struct tn_route_spec route; /* bucket_count 0: not checked */
     struct tn_buf scratch;
-    unsigned char *last; /* the row before, whole */
+    unsigned char *last; /* the row before, or its key */
     uint32_t last_size;
     uint32_t last_capacity;
     uint64_t last_prefix;
@@ -128,16 +130,24 @@ static void check_order(struct scan *s, const struct tn_kv *kv)
 
 static tn_rc keep_last(struct scan *s, const struct tn_kv *kv, struct tn_err *err)
 {
-    if (kv->row.size > s->last_capacity) {
-        uint32_t capacity = kv->row.size + kv->row.size / 2;
-        s->last = need(s, capacity, err);
+    const struct tn_row_layout *layout = &s->plan->layout;
+    uint32_t size = kv->row.size;
+    if (size > s->last_capacity) { /* long: its key alone */
+        size = layout->fixed_size + tn_data_key_size(layout, s->plan->keys, kv->row);
+    }
+    if (size > s->last_capacity) {
+        s->last = need(s, size, err);
         if (!s->last) {
             return TN_AGAIN;
         }
-        s->last_capacity = capacity;
+        s->last_capacity = size;
     }
-    memcpy(s->last, kv->row.data, kv->row.size);
-    s->last_size = kv->row.size;
+    if (size == kv->row.size) {
+        memcpy(s->last, kv->row.data, size);
+    } else {
+        (void)tn_data_key_copy(layout, s->plan->keys, kv->row, s->last);
+    }
+    s->last_size = size;
     s->last_prefix = kv->prefix;
     return TN_OK;
 }
@@ -404,6 +414,11 @@ static tn_rc check_rows(struct scan *s, struct tn_err *err)
 static tn_rc read_rows(struct scan *s, int64_t size, struct tn_err *err)
 {
     struct tn_fsck *f = s->f;
+    s->last_capacity = s->plan->layout.fixed_size + LAST_KEY_SIZE;
+    s->last = need(s, s->last_capacity, err); /* before the reader, which takes what is above */
+    if (!s->last) {
+        return TN_AGAIN;
+    }
     tn_rc rc = tn_data_reader_open(&s->reader, s->path, size, s->file->level, &s->plan->wide,
                                    &s->plan->read, f->worker, err);
     if (rc != TN_OK) {

@@ -82,8 +82,7 @@ static tn_rc write_rows(struct flush *f, struct tn_iter *rows, struct tn_err *er
         if (rc == TN_OK) {
             rc = tn_data_writer_add(&f->writer, &kv, err);
         }
-        if (rc == TN_OK &&
-            tn_data_writer_written(&f->writer) >= f->spec->options->target_file_size) {
+        if (rc == TN_OK && tn_data_writer_full(&f->writer)) {
             rc = close_file(f, err);
         }
         if (rc != TN_OK) {

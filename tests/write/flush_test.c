@@ -10,7 +10,7 @@
 enum {
     POOL_SIZE = 4 << 20,
     PAGE_SIZE = 64 << 10,
-    ROWS_MAX = 3000,
+    ROWS_MAX = 8000, /* files are cut at thousands */
     ROW_MAX = 64,
     BLOCK_SIZE = 1024,
 };
