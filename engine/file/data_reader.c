@@ -32,29 +32,139 @@ static tn_rc corrupt(const struct tn_data_reader *reader, uint64_t offset, const
     return tn_err_set(err, TN_CORRUPT, 0, "%s: byte %" PRIu64 ": %s", reader->path, offset, what);
 }
 
-/* ---- the window ---- */
+/* ---- the buffers ---- */
 
-/* Room for `size` bytes; what the window held is gone when it had to grow. */
-static tn_rc grow(struct tn_data_reader *reader, struct tn_buf *buf, size_t size, const char *what,
-                  struct tn_err *err)
+/* From here on the buffers lie above all that the reader took so far. */
+static void begin_buffers(struct tn_data_reader *reader)
 {
-    if (size <= buf->capacity) {
-        return TN_OK;
-    }
+    reader->base = tn_arena_mark(&reader->worker->arena);
+    reader->packed_end = reader->base;
+    reader->raw_end = reader->base;
+    reader->top = reader->base;
+}
+
+/* Drops the buffers above `mark`. Where others' memory lies above them they stay, as buffers that
+ * are no part of the stack, which begins anew. */
+static void drop_above(struct tn_data_reader *reader, size_t mark)
+{
     struct tn_arena *arena = &reader->worker->arena;
-    size_t wanted =
-        size + size / 4; /* blocks differ a little in size: not a piece for each of them */
+    if (tn_arena_mark(arena) != reader->top) {
+        begin_buffers(reader);
+        return;
+    }
+    tn_arena_reset(arena, mark);
+    reader->top = mark;
+    reader->row = reader->row_small;
+    reader->row_capacity = reader->row_small_capacity;
+    if (mark < reader->raw_end) {
+        tn_buf_init(&reader->raw, NULL, 0);
+        reader->raw_end = mark;
+    }
+    if (mark < reader->packed_end) {
+        tn_buf_init(&reader->packed, NULL, 0);
+        reader->packed_end = mark;
+    }
+}
+
+/* Memory for `size` bytes or, while there is plenty, a part more: blocks differ a little in size.
+ */
+static tn_rc take(struct tn_data_reader *reader, size_t size, const char *what, void **memory,
+                  size_t *taken, struct tn_err *err)
+{
+    struct tn_arena *arena = &reader->worker->arena;
+    size_t wanted = size + size / 4;
     if (wanted > tn_arena_free(arena) / 2) {
         wanted = size;
     }
-    void *memory = NULL;
-    tn_rc rc = tn_arena_need(arena, wanted + TN_DATA_SLACK, what, &memory, err);
-    if (rc) {
-        return tn_err_in(err, "%s", reader->path);
+    *memory = tn_arena_take_raw(arena, wanted + TN_DATA_SLACK);
+    if (!*memory) {
+        return tn_err_set(err, TN_AGAIN, 0, "%s: %s needs %zu bytes, %zu are free", reader->path,
+                          what, wanted + TN_DATA_SLACK, tn_arena_free(arena));
     }
-    tn_buf_init(buf, memory, wanted);
+    reader->top = tn_arena_mark(arena);
+    *taken = wanted;
     return TN_OK;
 }
+
+/* The window for `size` bytes; what it held, and the block at hand, are gone when it had to grow.
+ */
+static tn_rc need_window(struct tn_data_reader *reader, size_t size, struct tn_err *err)
+{
+    if (size <= reader->packed.capacity) {
+        return TN_OK;
+    }
+    void *memory;
+    size_t taken;
+    drop_above(reader, reader->base);
+    tn_rc rc = take(reader, size, "a file's block", &memory, &taken, err);
+    if (rc == TN_OK) {
+        tn_buf_init(&reader->packed, memory, taken);
+        reader->packed_end = reader->top;
+        reader->raw_end = reader->top;
+    }
+    return rc;
+}
+
+static tn_rc need_raw(struct tn_data_reader *reader, size_t size, struct tn_err *err)
+{
+    if (size <= reader->raw.capacity) {
+        return TN_OK;
+    }
+    void *memory;
+    size_t taken;
+    drop_above(reader, reader->packed_end);
+    tn_rc rc = take(reader, size, "a raw block", &memory, &taken, err);
+    if (rc == TN_OK) {
+        tn_buf_init(&reader->raw, memory, taken);
+        reader->raw_end = reader->top;
+    }
+    return rc;
+}
+
+/* The raw block moves to where the compressed one is, which is done with. */
+static void lower_block(struct tn_data_reader *reader)
+{
+    struct tn_arena *arena = &reader->worker->arena;
+    size_t size = reader->block.size;
+    bool stacked = reader->base < reader->packed_end && reader->packed_end < reader->raw_end;
+    if (!stacked || reader->block.data != reader->raw.data) {
+        return;
+    }
+    tn_buf_init(&reader->packed, NULL, 0);
+    size_t at = (size_t)(reader->cursor.at - reader->block.data);
+    unsigned char *low = arena->base + reader->base;
+    low += (size_t)(reader->block.data - low) % _Alignof(max_align_t);
+    memmove(low, reader->block.data, size);
+    tn_buf_init(&reader->raw, low, size);
+    reader->raw.size = size;
+    reader->packed_end = reader->base;
+    reader->raw_end = (size_t)(low - arena->base) + size + TN_DATA_SLACK;
+    drop_above(reader, reader->raw_end);
+    reader->block = tn_buf_bytes(&reader->raw);
+    reader->cursor = (struct tn_avro_cursor){low + at, low + size, false};
+}
+
+/* A row of `size` bytes; the block may move. */
+static tn_rc need_row(struct tn_data_reader *reader, uint64_t size, struct tn_err *err)
+{
+    if (size > UINT32_MAX / 2) {
+        return corrupt(reader, reader->position.block_offset, "a row is too large", err);
+    }
+    drop_above(reader, reader->raw_end);
+    if (size + TN_DATA_SLACK > tn_arena_free(&reader->worker->arena)) {
+        lower_block(reader);
+    }
+    void *memory;
+    size_t taken;
+    tn_rc rc = take(reader, (size_t)size, "a row", &memory, &taken, err);
+    if (rc == TN_OK) {
+        reader->row = memory;
+        reader->row_capacity = (uint32_t)taken;
+    }
+    return rc;
+}
+
+/* ---- the window ---- */
 
 /* Makes bytes of the file visible: at least `size`, which lie inside the file, and up to `ahead`
  * more. */
@@ -65,7 +175,7 @@ static tn_rc look(struct tn_data_reader *reader, uint64_t offset, size_t size, s
     if (offset < reader->packed_offset || offset + size > window_end) {
         uint64_t left = reader->file_size - offset;
         size_t wanted = size + ahead < left ? size + ahead : (size_t)left;
-        tn_rc rc = grow(reader, &reader->packed, wanted, "a file's block", err);
+        tn_rc rc = need_window(reader, wanted, err);
         if (rc) {
             return rc;
         }
@@ -139,7 +249,7 @@ static tn_rc decompress(struct tn_data_reader *reader, struct tn_bytes packed, u
     size_t needed = RAW_FIRST;
     tn_rc rc = TN_AGAIN;
     while (rc == TN_AGAIN) {
-        rc = grow(reader, &reader->raw, needed, "a raw block", err);
+        rc = need_raw(reader, needed, err);
         if (rc) {
             return rc;
         }
@@ -207,23 +317,6 @@ static tn_rc need_rows(struct tn_data_reader *reader, struct tn_err *err)
 
 /* ---- rows ---- */
 
-static tn_rc grow_row(struct tn_data_reader *reader, uint64_t size, struct tn_err *err)
-{
-    if (size > UINT32_MAX / 2) {
-        return corrupt(reader, reader->position.block_offset, "a row is too large", err);
-    }
-    uint32_t wanted = (uint32_t)size + (uint32_t)size / 2;
-    void *memory = NULL;
-    tn_rc rc = tn_arena_need(&reader->worker->arena, wanted + TN_DATA_SLACK, "a row", &memory, err);
-    if (rc) {
-        return tn_err_in(err, "%s", reader->path);
-    }
-    memcpy(memory, reader->row, reader->plan.fixed_size); /* decoded already */
-    reader->row = memory;
-    reader->row_capacity = wanted;
-    return TN_OK;
-}
-
 static tn_rc row_failed(struct tn_data_reader *reader, const struct tn_data_record *record,
                         struct tn_err *err)
 {
@@ -243,16 +336,19 @@ static tn_rc row_failed(struct tn_data_reader *reader, const struct tn_data_reco
 static tn_rc decode_row(struct tn_data_reader *reader, struct tn_kv *kv, struct tn_err *err)
 {
     struct tn_data_record record = {0};
+    struct tn_avro_cursor start = reader->cursor;
     uint64_t size = tn_data_plan_decode(&reader->plan, &reader->cursor, reader->row, &record);
     bool last = reader->rows_left == 1;
     if (reader->cursor.failed || (last && reader->cursor.at != reader->cursor.end)) {
         return row_failed(reader, &record, err);
     }
     if (size > reader->row_capacity) {
-        tn_rc rc = grow_row(reader, size, err);
+        reader->cursor = start; /* once more, where the block then is */
+        tn_rc rc = need_row(reader, size, err);
         if (rc) {
             return rc;
         }
+        (void)tn_data_plan_decode(&reader->plan, &reader->cursor, reader->row, &record);
     }
     tn_data_plan_append(&reader->plan, reader->row);
     reader->rows_left--;
@@ -301,11 +397,13 @@ static void halve(struct tn_data_blocks *blocks)
 static tn_rc list_blocks(struct tn_data_reader *reader, struct tn_err *err)
 {
     void *memory = NULL;
+    drop_above(reader, reader->base);
     tn_rc rc = tn_arena_need(&reader->worker->arena, sizeof(struct tn_data_blocks),
                              "a file's blocks", &memory, err);
     if (rc) {
         return rc;
     }
+    begin_buffers(reader);
     struct tn_data_blocks *blocks = memory;
     *blocks = (struct tn_data_blocks){.stride = 1};
     uint64_t offset = reader->header.size;
@@ -372,7 +470,7 @@ static tn_rc scan_to(struct tn_data_reader *reader, const struct tn_value *key, 
 {
     tn_rc rc = TN_OK;
     while ((rc = need_rows(reader, err)) == TN_OK) {
-        struct tn_avro_cursor cursor = reader->cursor;
+        size_t at = (size_t)(reader->cursor.at - reader->block.data);
         struct tn_data_position position = reader->position;
         struct tn_kv kv;
         rc = decode_row(reader, &kv, err);
@@ -380,7 +478,7 @@ static tn_rc scan_to(struct tn_data_reader *reader, const struct tn_value *key, 
             return rc;
         }
         if (tn_row_compare_values(reader->read->layout, reader->read->keys, kv.row, key) >= 0) {
-            reader->cursor = cursor;
+            reader->cursor.at = reader->block.data + at;
             reader->position = position;
             reader->rows_left++;
             return TN_OK;
@@ -471,6 +569,9 @@ static tn_rc make_plan(struct tn_data_reader *reader, const struct tn_schema *fi
     void *memory = NULL;
     rc = tn_arena_need(arena, reader->row_capacity + TN_DATA_SLACK, "a row", &memory, err);
     reader->row = memory;
+    reader->row_small = memory;
+    reader->row_small_capacity = reader->row_capacity;
+    begin_buffers(reader);
     return rc ? tn_err_in(err, "%s", reader->path) : TN_OK;
 }
 
@@ -499,6 +600,7 @@ tn_rc tn_data_reader_open(struct tn_data_reader *reader, const char *path, int64
                                       .path = path,
                                       .file = -1,
                                       .level = level};
+    begin_buffers(reader);
     tn_rc rc = open_sized(reader, path, file_size, err);
     if (rc) {
         return rc;

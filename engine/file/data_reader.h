@@ -6,10 +6,15 @@
  * since is cast; a value that can't be is CORRUPT, by file, column and value). The `_KEY_` columns
  * are never used: keys are taken from the values.
  *
- * Memory, all from the worker's arena: the compressed block, the raw block, one packed row, the
- * plan. Sizes come from the file's own block heads, bounded first; a block larger than those before
- * takes new memory. Close gives nothing back: who opened resets the arena. Deflate and bzip2 need
- * room while a block is decompressed.
+ * Memory, all from the worker's arena: the plan, and above it three buffers in this order:
+ *
+ *     compressed block | raw block | packed row
+ *
+ * Sizes come from the file's own block heads, bounded first. A buffer that has to grow drops those
+ * behind it, which hold nothing any more; where the row finds no room the raw block moves over the
+ * compressed one. So twice the largest block is enough, and blocks that grow waste nothing, as long
+ * as nobody else takes memory above; then a larger buffer takes new memory. Close gives nothing
+ * back: who opened resets the arena. Deflate and bzip2 need room while a block is decompressed.
  *
  * `tell` names the row that `next` will give; a reader that is opened later with that position goes
  * on there.
@@ -52,6 +57,13 @@ struct tn_data_reader {
     uint64_t next_block; /* offset */
     unsigned char *row;
     uint32_t row_capacity;
+    unsigned char *row_small; /* beside the plan: short rows need no other */
+    uint32_t row_small_capacity;
+    /* Marks of the arena. */
+    size_t base;       /* behind the plan */
+    size_t packed_end; /* base when the window is the first, which lies below it */
+    size_t raw_end;
+    size_t top;                    /* where the arena ends, unless somebody else took of it */
     int64_t row_sequence;          /* append files: counts rows */
     struct tn_data_blocks *blocks; /* made by the first seek */
 };
