@@ -5,8 +5,8 @@
 #include "table/state.h"
 
 enum {
-    MERGE_MAX = 24, /* runs at once; of more, the oldest go first: 170 KB each on the host board */
-    HALVED_MAX = 3, /* of them for want of memory: then 3 at once */
+    MERGE_MAX = 24, /* runs at once; of more, the oldest go first: 120 KB each on the host board */
+    HALVED_MAX = 4, /* of them for want of memory: then 2 at once, for which there always is */
     SLICE_SIZE = 16 * 1024 * 1024, /* bytes of rows a slice: about 100 ms of work: a guess */
     SOURCES_GONE_MAX = 8,          /* compactions in a row; then the table is damaged: a guess */
     ENTRY_SIZE_GUESS = 1024,       /* of a round's memory a file takes at the least */
@@ -132,7 +132,7 @@ static struct unit pick_unit(const struct tn_table *t, struct tn_bucket *bucket,
     }
     struct tn_pick pick = pick_runs(t, bucket, runs, count, rules);
     int32_t level_max = tn_pick_level_max(runs, count, &rules);
-    uint32_t merge_max = MERGE_MAX >> bucket->halved;
+    uint32_t merge_max = bucket->halved < HALVED_MAX ? (uint32_t)MERGE_MAX >> bucket->halved : 2;
     if (pick.take > merge_max) {
         return oldest_runs(bucket->levels, count, level_max, merge_max);
     }
