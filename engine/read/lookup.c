@@ -20,6 +20,8 @@ struct search {
     struct tn_lookup *found;
     unsigned char *row; /* the best version's bytes */
     uint32_t row_room;
+    size_t row_mark; /* of the arena: before and behind its place */
+    size_t row_end;
     bool newest_wins;         /* of all versions; else they are kept, and merged in the end */
     struct version *versions; /* kept */
     uint32_t kept;
@@ -40,17 +42,30 @@ static bool beats(const struct search *s, const struct tn_kv *kv)
     return skip_best != skip_this ? skip_best : tn_kv_newer(&s->found->projection.order, kv, best);
 }
 
+/* A longer row takes the place of the one before, where nothing lies behind that. */
+static tn_rc make_room(struct search *s, uint32_t size, struct tn_err *err)
+{
+    void *memory;
+    if (s->row && tn_arena_mark(s->arena) == s->row_end) {
+        tn_arena_reset(s->arena, s->row_mark);
+    }
+    s->row_mark = tn_arena_mark(s->arena);
+    s->row_room = 0;
+    tn_rc rc = tn_arena_need(s->arena, size, "a row", &memory, err);
+    if (rc == TN_OK) {
+        s->row = memory;
+        s->row_room = size;
+        s->row_end = tn_arena_mark(s->arena);
+    }
+    return rc;
+}
+
 /* The file's buffers go when it is closed, so the best row is copied. */
 static tn_rc replace(struct search *s, const struct tn_kv *kv, struct tn_err *err)
 {
-    if (kv->row.size > s->row_room) {
-        void *memory;
-        tn_rc rc = tn_arena_need(s->arena, kv->row.size, "a row", &memory, err);
-        if (rc != TN_OK) {
-            return rc;
-        }
-        s->row = memory;
-        s->row_room = kv->row.size;
+    tn_rc rc = kv->row.size > s->row_room ? make_room(s, kv->row.size, err) : TN_OK;
+    if (rc != TN_OK) {
+        return rc;
     }
     memcpy(s->row, kv->row.data, kv->row.size);
     s->found->kv = *kv;

@@ -369,10 +369,17 @@ static tn_rc open_merged(struct tn_scan *scan, struct tn_err *err)
                                                 .fold = scan->projection.fold};
     uint32_t count = tn_files_section(&scan->projection.key_types, bucket->files,
                                       bucket->file_count, scan->file_at);
-    tn_rc rc = reduce_section(scan, &count, err);
-    if (rc == TN_OK) {
+    scan->section_at = scan->file_at;
+    scan->section_rows = 0;
+    tn_rc rc = TN_AGAIN;
+    for (bool more = true; rc == TN_AGAIN && more;) {
+        rc = reduce_section(scan, &count, err);
+        if (rc != TN_OK) {
+            return rc;
+        }
         rc = tn_cursor_open(&scan->cursor, &scan->cursor_spec, bucket->files + scan->file_at, count,
                             NULL, scan->worker, err);
+        more = rc == TN_AGAIN && tn_scratch_fewer(&scan->scratch, scan->cursor.run_count);
     }
     if (rc == TN_OK) {
         scan->file_at += count;
@@ -414,6 +421,33 @@ static tn_rc open_section(struct tn_scan *scan, struct tn_err *err)
     return keyed(scan) ? open_merged(scan, err) : open_plain(scan, err);
 }
 
+/* The section from its start, with its files made fewer, and behind the rows that were read. */
+static tn_rc begin_again(struct tn_scan *scan, uint64_t passed, struct tn_err *err)
+{
+    close_section(scan);
+    scan->file_at = scan->section_at;
+    tn_rc rc = open_merged(scan, err);
+    for (uint64_t i = 0; rc == TN_OK && i < passed; i++) {
+        struct tn_kv ignored;
+        rc = tn_iter_next(scan->rows, &ignored, err);
+    }
+    return rc;
+}
+
+/* The next row. Memory may turn out to be short in the middle of a section. */
+static tn_rc next_of_section(struct tn_scan *scan, struct tn_kv *kv, struct tn_err *err)
+{
+    uint64_t passed = scan->section_rows;
+    tn_rc rc = tn_iter_next(scan->rows, kv, err);
+    while (rc == TN_AGAIN && scan->rows && keyed(scan) &&
+           tn_scratch_fewer(&scan->scratch, scan->cursor.run_count)) {
+        rc = begin_again(scan, passed, err);
+        rc = rc == TN_OK ? tn_iter_next(scan->rows, kv, err) : rc;
+    }
+    scan->section_rows = passed + (rc == TN_OK);
+    return rc;
+}
+
 static bool matches(const struct tn_scan *scan, struct tn_row row)
 {
     return !scan->spec.predicate ||
@@ -430,7 +464,7 @@ tn_rc tn_scan_next(struct tn_scan *scan, struct tn_kv *kv, struct tn_err *err)
                 return rc;
             }
         }
-        tn_rc rc = tn_iter_next(scan->rows, kv, err);
+        tn_rc rc = next_of_section(scan, kv, err);
         if (rc == TN_ABSENT) {
             close_section(scan);
         } else if (rc != TN_OK) {

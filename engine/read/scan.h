@@ -5,7 +5,9 @@
  * Rows of one bucket come in key order; buckets follow each other by partition and number. The
  * layout that rows come in holds what was asked for, and behind it what the merge and the predicate
  * need; `columns` says which are to be shown. Append tables are read file by file, in the order of
- * their sequence numbers. Source: Paimon, MergeFileSplitRead, RawFileSplitRead.
+ * their sequence numbers. Where memory is short for a section of long rows it is begun again, with
+ * some of its files merged before, and what was read of it is passed over. Source: Paimon,
+ * MergeFileSplitRead, RawFileSplitRead.
  */
 #pragma once
 
@@ -62,6 +64,8 @@ struct tn_scan {
     struct tn_run_file run_file;
     struct tn_iter *rows; /* of the section at hand, or NULL */
     uint64_t rows_read;
+    uint32_t section_at;   /* its first file */
+    uint64_t section_rows; /* that were read of it */
 };
 
 /* `arena` and `window` (for the plan) live as long as the scan; the worker is the scan's own

@@ -7,15 +7,21 @@ static const char DIR[] = ".tarn/scratch/";
 enum {
     SCRATCH_SCHEMA_ID = -1, /* no schema of a table has it */
     BLOCK_SIZE = 32 * 1024,
-    ROW_SIZE_MAX = 64 * 1024,
+    /* Of what a worker has free: two runs and the output, of each a row raw and compressed. */
+    ROW_SHARE = 6,
+    FIXED = 128 * 1024, /* plans and keys: a guess */
 };
 
 void tn_scratch_init(struct tn_scratch *scratch, const struct tn_cursor_spec *cursor,
                      struct tn_schemas *schemas, struct tn_heap *heap, struct tn_arena *arena,
                      struct tn_worker *worker)
 {
-    *scratch = (struct tn_scratch){
-        .cursor = cursor, .schemas = schemas, .heap = heap, .arena = arena, .worker = worker};
+    *scratch = (struct tn_scratch){.cursor = cursor,
+                                   .schemas = schemas,
+                                   .heap = heap,
+                                   .arena = arena,
+                                   .worker = worker,
+                                   .runs_limit = TN_SCRATCH_RUNS_MAX};
 }
 
 /* A schema of the columns that are read, under their own names and ids. */
@@ -68,19 +74,26 @@ static uint32_t runs_max(const struct tn_scratch *s, uint32_t file_count, size_t
     size_t size = tn_arena_free(&s->worker->arena);
     uint32_t runs = size > taken ? tn_cursor_fits(s->cursor, file_count, size - taken) : 0;
     runs = runs < RUNS_MIN ? RUNS_MIN : runs;
-    return runs < TN_SCRATCH_RUNS_MAX ? runs : TN_SCRATCH_RUNS_MAX;
+    return runs < s->runs_limit ? runs : s->runs_limit;
+}
+
+/* The longest row of which a scratch file can be merged. */
+static uint32_t row_size_max(const struct tn_scratch *s)
+{
+    size_t left = tn_arena_free(&s->worker->arena);
+    return left > FIXED ? (uint32_t)((left - FIXED) / ROW_SHARE) : 0;
 }
 
 static size_t writer_size(const struct tn_scratch *s)
 {
     const struct tn_row_layout *layout = s->cursor->order->layout;
-    size_t size = tn_data_writer_size(layout, &s->options, BLOCK_SIZE, ROW_SIZE_MAX);
+    size_t size = tn_data_writer_size(layout, &s->options, BLOCK_SIZE, row_size_max(s));
     return (size + 15) & ~(size_t)15;
 }
 
 static size_t writer_state_size(const struct tn_scratch *s)
 {
-    return tn_data_writer_state_size(s->cursor->order->layout, &s->options, ROW_SIZE_MAX);
+    return tn_data_writer_state_size(s->cursor->order->layout, &s->options, row_size_max(s));
 }
 
 /* How many files from the front can be merged beside a writer. */
@@ -150,6 +163,7 @@ static tn_rc merge_files(struct tn_scratch *s, struct tn_level_file *const *file
     const struct tn_row_layout *layout = s->cursor->order->layout;
     struct tn_worker writing = *s->worker;
     struct tn_arena state;
+    uint32_t row_max = row_size_max(s);
     size_t size = writer_size(s);
     size_t state_size = writer_state_size(s);
     void *memory;
@@ -178,7 +192,7 @@ static tn_rc merge_files(struct tn_scratch *s, struct tn_level_file *const *file
                                       .name = name,
                                       .repeated = spec.fold.mode == TN_FOLD_NONE,
                                       .block_size = BLOCK_SIZE};
-    rc = tn_data_writer_begin(&writer, &out, &writing, ROW_SIZE_MAX, &state, err);
+    rc = tn_data_writer_begin(&writer, &out, &writing, row_max, &state, err);
     if (rc == TN_OK) {
         rc = copy_rows(&cursor, &writer, err);
         if (rc == TN_OK) {
@@ -229,6 +243,15 @@ static tn_rc reduce_once(struct tn_scratch *s, struct tn_level_file **files, uin
     return rc == TN_OK ? replace(s, files, count, take, &meta, err) : rc;
 }
 
+bool tn_scratch_fewer(struct tn_scratch *scratch, uint32_t runs)
+{
+    if (runs <= 2) {
+        return false;
+    }
+    scratch->runs_limit = runs / 2 > 2 ? runs / 2 : 2;
+    return true;
+}
+
 /* The new file goes behind its neighbours of the same smallest key, so that the next round takes
  * others with it; each round takes at least two files away. */
 tn_rc tn_scratch_reduce(struct tn_scratch *scratch, struct tn_level_file **files, uint32_t *count,
@@ -243,6 +266,9 @@ tn_rc tn_scratch_reduce(struct tn_scratch *scratch, struct tn_level_file **files
         }
         if (rc == TN_OK && chosen > 1) {
             rc = reduce_once(scratch, files, count, chosen, err);
+        }
+        if (rc == TN_AGAIN && tn_scratch_fewer(scratch, scratch->runs_limit)) {
+            rc = TN_OK;
         }
         tn_files_sort(keys, files, *count);
         if (chosen <= 1) {

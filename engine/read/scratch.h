@@ -15,7 +15,7 @@
 #include "file/data_writer.h"
 #include "levels/cursor.h"
 
-enum { TN_SCRATCH_RUNS_MAX = 24 }; /* merged at once: 200 KB each on the host board */
+enum { TN_SCRATCH_RUNS_MAX = 24 }; /* merged at once: 120 KB each on the host board */
 
 struct tn_scratch_file {
     const char *path;
@@ -28,6 +28,7 @@ struct tn_scratch {
     struct tn_heap *heap;   /* the files' entries */
     struct tn_arena *arena; /* names, and the scratch schema */
     struct tn_worker *worker;
+    uint32_t runs_limit;      /* merged at once; fewer where rows turned out to be long */
     struct tn_schema *schema; /* of scratch files: made at the first */
     struct tn_options options;
     char uuid[TN_UUID_SIZE];
@@ -41,7 +42,11 @@ void tn_scratch_init(struct tn_scratch *scratch, const struct tn_cursor_spec *cu
 
 /* Reduces files[0..*count) (in key order) until they are as few runs as the worker's memory can
  * merge, and at most TN_SCRATCH_RUNS_MAX; or more where the deeper levels alone have more. Entries
- * that were merged are dropped from the heap; `files` stays in key order. */
+ * that were merged are dropped from the heap; `files` stays in key order. AGAIN: not even two fit.
+ */
 TN_MUST_USE tn_rc tn_scratch_reduce(struct tn_scratch *scratch, struct tn_level_file **files,
                                     uint32_t *count, struct tn_err *err);
+/* For a merge of so many runs memory was short: half of them from now on. False: they are but two.
+ */
+bool tn_scratch_fewer(struct tn_scratch *scratch, uint32_t runs);
 void tn_scratch_close(struct tn_scratch *scratch);
