@@ -38,47 +38,99 @@ tn_rc tn_output_failed(struct tn_err *err)
                       strerror(os));
 }
 
+static void send_line(struct tn_output *output)
+{
+    size_t size = output->line.size;
+    if (fwrite(output->line.data, 1, size, stdout) != size && output->failure == 0) {
+        output->failure = errno;
+    }
+    output->line.size = 0;
+}
+
 static tn_rc put_line(struct tn_output *output, struct tn_err *err)
 {
     if (output->line.overflow) {
         return tn_err_set(err, TN_AGAIN, 0, "a row of more than %d bytes of text", LINE_SIZE);
     }
-    size_t size = output->line.size;
-    size_t put = fwrite(output->line.data, 1, size, stdout);
-    output->line.size = 0;
-    return put == size ? TN_OK : tn_output_failed(err);
+    send_line(output);
+    errno = output->failure;
+    return output->failure == 0 ? TN_OK : tn_output_failed(err);
 }
 
-tn_rc tn_output_json(struct tn_output *output, struct tn_bytes json, struct tn_err *err)
+/* At the line's end, of which what no longer fits the buffer goes out before. */
+static void put_bytes(struct tn_output *output, struct tn_bytes bytes)
 {
-    output->rows++;
-    if (fwrite(json.data, 1, json.size, stdout) != json.size || fputc('\n', stdout) == EOF) {
-        return tn_output_failed(err);
+    struct tn_buf *line = &output->line;
+    while (bytes.size > 0) {
+        size_t size = line->capacity - line->size;
+        size = size < bytes.size ? size : bytes.size;
+        tn_buf_append(line, bytes.data, size);
+        bytes.data += size;
+        bytes.size -= size;
+        if (line->size == line->capacity) {
+            send_line(output);
+        }
     }
-    return TN_OK;
+}
+
+static void put_text(struct tn_output *output, const char *text)
+{
+    put_bytes(output, tn_bytes_of(text));
+}
+
+static void put_hex(struct tn_output *output, struct tn_bytes bytes)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < bytes.size; i++) {
+        unsigned char pair[] = {(unsigned char)digits[bytes.data[i] >> 4],
+                                (unsigned char)digits[bytes.data[i] & 15]};
+        put_bytes(output, (struct tn_bytes){pair, sizeof pair});
+    }
+}
+
+tn_rc tn_output_json(struct tn_output *output, struct tn_bytes json, bool ends, struct tn_err *err)
+{
+    bool put = fwrite(json.data, 1, json.size, stdout) == json.size;
+    if (ends) {
+        output->rows++;
+        put = fputc('\n', stdout) != EOF && put;
+    }
+    return put ? TN_OK : tn_output_failed(err);
 }
 
 /* ---- csv: RFC 4180; NULL is nothing, an empty text is "" ---- */
 
-static void csv_cell(struct tn_buf *line, struct tn_bytes text)
+static bool needs_quotes(struct tn_bytes text)
 {
     bool quote = text.size == 0;
     for (size_t i = 0; i < text.size; i++) {
         unsigned char c = text.data[i];
         quote = quote || c == ',' || c == '"' || c == '\n' || c == '\r';
     }
-    if (!quote) {
-        tn_buf_append(line, text.data, text.size);
+    return quote;
+}
+
+static void csv_cell(struct tn_output *output, const struct tn_cell *cell)
+{
+    struct tn_bytes text = cell->text;
+    if (cell->hex) {
+        put_hex(output, text);
         return;
     }
-    tn_buf_byte(line, '"');
-    for (size_t i = 0; i < text.size; i++) {
-        if (text.data[i] == '"') {
-            tn_buf_byte(line, '"');
-        }
-        tn_buf_byte(line, text.data[i]);
+    if (!needs_quotes(text)) {
+        put_bytes(output, text);
+        return;
     }
-    tn_buf_byte(line, '"');
+    put_text(output, "\"");
+    while (text.size > 0) {
+        const unsigned char *quote = memchr(text.data, '"', text.size);
+        size_t size = quote ? (size_t)(quote - text.data) + 1 : text.size;
+        put_bytes(output, (struct tn_bytes){text.data, size});
+        put_text(output, quote ? "\"" : "");
+        text.data += size;
+        text.size -= size;
+    }
+    put_text(output, "\"");
 }
 
 static tn_rc csv_row(struct tn_output *output, const struct tn_cell *cells, struct tn_err *err)
@@ -86,19 +138,19 @@ static tn_rc csv_row(struct tn_output *output, const struct tn_cell *cells, stru
     if (!output->heading_done) {
         output->heading_done = true;
         for (uint32_t i = 0; i < output->count; i++) {
-            tn_buf_text(&output->line, i ? "," : "");
-            csv_cell(&output->line, tn_bytes_of(output->names[i]));
+            put_text(output, i ? "," : "");
+            csv_cell(output, &(struct tn_cell){.text = tn_bytes_of(output->names[i])});
         }
-        tn_buf_byte(&output->line, '\n');
+        put_text(output, "\n");
     }
     for (uint32_t i = 0; cells && i < output->count; i++) {
-        tn_buf_text(&output->line, i ? "," : "");
+        put_text(output, i ? "," : "");
         if (!cells[i].null) {
-            csv_cell(&output->line, cells[i].text);
+            csv_cell(output, &cells[i]);
         }
     }
     if (cells) {
-        tn_buf_byte(&output->line, '\n');
+        put_text(output, "\n");
     }
     return put_line(output, err);
 }
@@ -146,18 +198,22 @@ static void widen(struct tn_output *output, uint32_t column, struct tn_bytes tex
     }
 }
 
-static void padded(struct tn_output *output, uint32_t column, struct tn_bytes text)
+static void pad(struct tn_output *output, uint32_t column, uint32_t size)
 {
-    tn_buf_append(&output->line, text.data, text.size);
     bool last = column + 1 == output->count;
-    uint32_t size = code_points(text);
     uint32_t width = size > output->widths[column] ? size : output->widths[column];
     for (; !last && size < width + 2; size++) {
-        tn_buf_byte(&output->line, ' ');
+        put_text(output, " ");
     }
     if (last) {
-        tn_buf_byte(&output->line, '\n');
+        put_text(output, "\n");
     }
+}
+
+static void padded(struct tn_output *output, uint32_t column, struct tn_bytes text)
+{
+    put_bytes(output, text);
+    pad(output, column, code_points(text));
 }
 
 static tn_rc release_held(struct tn_output *output, struct tn_err *err)
@@ -189,6 +245,7 @@ static bool hold(struct tn_output *output, const struct tn_cell *cells)
 {
     size_t before = output->held.size;
     for (uint32_t i = 0; i < output->count; i++) {
+        output->held.overflow = output->held.overflow || cells[i].hex;
         unsigned char size[4];
         struct tn_bytes text = shown(&cells[i]);
         tn_store_u32(size, (uint32_t)text.size);
@@ -218,7 +275,12 @@ static tn_rc table_row(struct tn_output *output, const struct tn_cell *cells, st
         }
     }
     for (uint32_t i = 0; i < output->count; i++) {
-        padded(output, i, shown(&cells[i]));
+        if (cells[i].hex && !cells[i].null) {
+            put_hex(output, cells[i].text);
+            pad(output, i, 2 * (uint32_t)cells[i].text.size);
+        } else {
+            padded(output, i, shown(&cells[i]));
+        }
     }
     return put_line(output, err);
 }

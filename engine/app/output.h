@@ -11,6 +11,7 @@ struct tn_cell {
     struct tn_bytes text; /* for csv and tables */
     struct tn_bytes json; /* for JSON: a whole JSON value; data NULL: `text` as a string */
     bool null;
+    bool hex; /* the text is the hex digits of `text` */
 };
 
 struct tn_output {
@@ -22,17 +23,18 @@ struct tn_output {
     uint32_t held_rows;
     uint32_t *widths; /* code points */
     bool heading_done;
+    int failure; /* of standard output: the system's number, or 0 */
     uint64_t rows;
 };
 
-/* `arena` gives 64 KiB for a line and 64 KiB for a table's first rows. */
+/* `arena` gives 96 KiB for lines and 64 KiB for a table's first rows. A cell may be longer. */
 TN_MUST_USE tn_rc tn_output_open(struct tn_output *output, const char *const *names, uint32_t count,
                                  struct tn_arena *arena, struct tn_err *err);
 /* One row of `count` cells. FULL or IO when standard output takes no more. */
 TN_MUST_USE tn_rc tn_output_row(struct tn_output *output, const struct tn_cell *cells,
                                 struct tn_err *err);
-/* A row that is JSON already, for TN_FORMAT_JSON. */
-TN_MUST_USE tn_rc tn_output_json(struct tn_output *output, struct tn_bytes json,
+/* A row that is JSON already, for TN_FORMAT_JSON: its next part, or with `ends` its last. */
+TN_MUST_USE tn_rc tn_output_json(struct tn_output *output, struct tn_bytes json, bool ends,
                                  struct tn_err *err);
 /* What came so far is out; a table's widths stay what they are. */
 TN_MUST_USE tn_rc tn_output_flush(struct tn_output *output, struct tn_err *err);
