@@ -5,12 +5,12 @@ return {
     other_kib = 1024, -- libc, stacks, code's relocations: outside the block
     parts = {
         { name = "memtable", kind = "pool", kib = 5120, min = 512 },
-        { name = "long", kind = "arena", kib = 5504, min = 2048 }, -- flush, compaction, scan
-        { name = "short", kind = "arena", kib = 1536, min = 768 }, -- commit
+        { name = "long", kind = "arena", kib = 4608, min = 2048 }, -- flush, compaction, scan
+        { name = "short", kind = "arena", kib = 1280, min = 768 }, -- commit
         { name = "levels", kind = "heap", kib = 768, min = 192 },
         { name = "json", kind = "heap", kib = 256, min = 192 }, -- cJSON
         { name = "avro", kind = "heap", kib = 256, min = 192 }, -- avro-c and jansson
         { name = "table", kind = "arena", kib = 1152, min = 512 },
-        { name = "input", kind = "arena", kib = 768, min = 512 },
+        { name = "input", kind = "arena", kib = 1920, min = 560 },
     },
 }

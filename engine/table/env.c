@@ -4,7 +4,26 @@
 #include "format/avro.h"
 #include "format/json.h"
 
-enum { ROW_SHARE = 16, ROW_SHARE_MEMTABLE = 8 }; /* design, 4: what one row may take of a part */
+enum {
+    ROW_SHARE = 8, /* what one row may take of the parts "memtable" and "long" */
+    /* The least that a merge holds: two runs and the output, of each a row raw and compressed. */
+    MERGE_BLOCKS = 6,
+    MERGE_FIXED = 256 * 1024, /* plans, keys, a codec that is not zstd: a guess */
+};
+
+/* The largest row that can be buffered, written, and merged with others. */
+static uint32_t row_size_max(const struct tn_env *env)
+{
+    const struct tn_arena *merge = &env->workers[TN_LANE_LONG]->arena;
+    size_t left = tn_arena_free(merge);
+    size_t shares[] = {env->memtable_size / ROW_SHARE, merge->size / ROW_SHARE,
+                       (left > MERGE_FIXED ? left - MERGE_FIXED : 0) / MERGE_BLOCKS};
+    size_t size = UINT32_MAX / 4;
+    for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
+        size = shares[i] < size ? shares[i] : size;
+    }
+    return (uint32_t)size;
+}
 
 static tn_rc init_workers(const struct tn_env_spec *spec, struct tn_env *env, struct tn_err *err)
 {
@@ -42,8 +61,6 @@ tn_rc tn_env_open(struct tn_env *env, const struct tn_env_spec *spec, struct tn_
     const struct tn_part *memtable = tn_budget_part(spec->budget, "memtable");
     init_heaps(spec);
     tn_budget_arena(spec->budget, "table", spec->table);
-    size_t row = spec->table->size / ROW_SHARE;
-    size_t row_memtable = memtable->size / ROW_SHARE_MEMTABLE;
     *env = (struct tn_env){.io = spec->io,
                            .clock = spec->clock,
                            .exec = &spec->exec->exec,
@@ -51,7 +68,10 @@ tn_rc tn_env_open(struct tn_env *env, const struct tn_env_spec *spec, struct tn_
                            .memtable_size = memtable->size,
                            .levels = spec->levels,
                            .arena = spec->table,
-                           .block_size = TN_BLOCK_SIZE,
-                           .row_size_max = (uint32_t)(row < row_memtable ? row : row_memtable)};
-    return init_workers(spec, env, err);
+                           .block_size = TN_BLOCK_SIZE};
+    tn_rc rc = init_workers(spec, env, err);
+    if (rc == TN_OK) {
+        env->row_size_max = row_size_max(env);
+    }
+    return rc;
 }

@@ -120,6 +120,13 @@ tn_rc tn_table_put(struct tn_table *table, struct tn_row row, enum tn_row_kind k
         return tn_err_set(err, TN_INVALID, 0, "a row of %u bytes, at most %u fit the memory",
                           row.size, table->env->row_size_max);
     }
+    if (row.size > TN_DATA_KEY_MAX && table->keyed) {
+        uint32_t size = tn_data_key_size(&table->layout, table->order.keys, row);
+        if (size > TN_DATA_KEY_MAX) {
+            return tn_err_set(err, TN_INVALID, 0, "a key of %u bytes, at most %d", size,
+                              TN_DATA_KEY_MAX);
+        }
+    }
     tn_rc rc = kind_of_row(table, row, &kind, err);
     if (rc != TN_OK) {
         return rc;
