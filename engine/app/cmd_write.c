@@ -42,7 +42,7 @@ static const struct tn_flag flags[] = {
     {"stats", 0, TN_FLAG_SET, &o.stats, NULL, "say at the end what was written and read"},
 };
 
-enum { DEAD_SHOWN_MAX = 200 }; /* bytes of a dead record on stderr */
+enum { PIECE_SIZE = 256 }; /* of a dead record: its JSON is six times as long at most */
 
 struct write {
     struct tn_app *app;
@@ -153,23 +153,30 @@ static tn_rc parse_decode(struct write *w, struct tn_decode_spec *decode, struct
 
 /* ---- dead letters ---- */
 
-static void put_letter(FILE *to, const struct tn_decoded *d, const char *reason)
+/* A record may be as long as the input's memory: it is written piece by piece. */
+static void put_string(FILE *to, struct tn_bytes bytes)
 {
-    static unsigned char text[3 * TN_COPY_RECORD_MAX / 2];
+    unsigned char text[6 * PIECE_SIZE + 2];
     struct tn_buf buf;
     tn_buf_init(&buf, text, sizeof text);
-    tn_buf_format(&buf, "{\"line\":%" PRIu64 ",\"reason\":", d->line);
-    tn_json_string(&buf, tn_bytes_of(reason));
-    tn_buf_text(&buf, ",\"record\":");
-    size_t mark = buf.size;
-    tn_json_string(&buf, d->record);
-    if (buf.overflow) { /* many escapes: the first part must do */
-        buf.size = mark;
-        buf.overflow = false;
-        tn_json_string(&buf, (struct tn_bytes){d->record.data, DEAD_SHOWN_MAX});
+    (void)fputc('"', to);
+    for (size_t at = 0; at < bytes.size; at += PIECE_SIZE) {
+        size_t left = bytes.size - at;
+        buf.size = 0;
+        tn_json_string(&buf,
+                       (struct tn_bytes){bytes.data + at, left < PIECE_SIZE ? left : PIECE_SIZE});
+        (void)fwrite(text + 1, 1, buf.size - 2, to); /* less its quotes */
     }
-    tn_buf_text(&buf, "}\n");
-    (void)fwrite(text, 1, buf.size, to);
+    (void)fputc('"', to);
+}
+
+static void put_letter(FILE *to, const struct tn_decoded *d, const char *reason)
+{
+    (void)fprintf(to, "{\"line\":%" PRIu64 ",\"reason\":", d->line);
+    put_string(to, tn_bytes_of(reason));
+    (void)fputs(",\"record\":", to);
+    put_string(to, d->record);
+    (void)fputs("}\n", to);
 }
 
 static void bury(void *user, const struct tn_decoded *d, const char *reason)

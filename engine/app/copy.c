@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUFFER_SIZE = TN_COPY_RECORD_MAX + 32 * 1024 };
+enum {
+    READ_AHEAD = 32 * 1024, /* behind the longest record */
+};
 
 /* ---- where a file goes on ---- */
 
@@ -29,7 +31,7 @@ static bool parse_position(const char *text, char identity[TN_SOURCE_IDENTITY_SI
 static tn_rc read_header(struct tn_copy *copy, struct tn_bytes *header, struct tn_err *err)
 {
     size_t got;
-    tn_rc rc = tn_source_read(&copy->source, copy->buffer, BUFFER_SIZE, &got, err);
+    tn_rc rc = tn_source_read(&copy->source, copy->buffer, copy->buffer_size, &got, err);
     if (rc == TN_OK) {
         const unsigned char *newline = memchr(copy->buffer, '\n', got);
         size_t size = newline ? (size_t)(newline - copy->buffer) : got;
@@ -103,12 +105,14 @@ static tn_rc read_more(struct tn_copy *copy, struct tn_err *err)
     size_t kept = copy->rest.size;
     size_t got;
     memmove(copy->buffer, copy->rest.data, kept);
-    tn_rc rc = tn_source_read(&copy->source, copy->buffer + kept, BUFFER_SIZE - kept, &got, err);
+    tn_rc rc =
+        tn_source_read(&copy->source, copy->buffer + kept, copy->buffer_size - kept, &got, err);
     copy->rest = (struct tn_bytes){copy->buffer, kept};
     if (rc == TN_OK) {
         copy->rest.size += got;
         copy->at_end = got == 0;
     }
+    memset(copy->buffer + copy->rest.size, '\n', TN_DECODE_PAD);
     return rc;
 }
 
@@ -152,13 +156,18 @@ static tn_rc copy_all(struct tn_copy *copy, struct tn_feed *feed, struct tn_err 
 tn_rc tn_copy_init(struct tn_copy *copy, const struct tn_copy_spec *spec, struct tn_err *err)
 {
     *copy = (struct tn_copy){.spec = *spec};
-    copy->spec.decode.record_size_max = TN_COPY_RECORD_MAX;
-    void *memory;
-    tn_rc rc = tn_arena_need(&spec->app->input, BUFFER_SIZE, "the input", &memory, err);
-    if (rc == TN_OK) {
-        copy->buffer = memory;
-    }
-    return rc;
+    struct tn_decode_spec *decode = &copy->spec.decode;
+    size_t left = tn_arena_free(&spec->app->input);
+    size_t ahead = READ_AHEAD + TN_DECODE_PAD;
+    decode->padded = true;
+    decode->row_size_max = spec->app->env.row_size_max;
+    decode->record_size_max = tn_decode_record_max(decode->layout, decode->row_size_max, true,
+                                                   left > ahead ? left - ahead : 0);
+    copy->buffer_size = decode->record_size_max + (size_t)READ_AHEAD;
+    copy->buffer = tn_arena_take_raw(&spec->app->input, copy->buffer_size + TN_DECODE_PAD);
+    return copy->buffer ? TN_OK
+                        : tn_err_set(err, TN_AGAIN, 0, "the input needs %zu bytes, %zu are free",
+                                     copy->buffer_size, tn_arena_free(&spec->app->input));
 }
 
 tn_rc tn_copy_source(struct tn_copy *copy, struct tn_feed *feed, const char *path,
@@ -174,6 +183,7 @@ tn_rc tn_copy_source(struct tn_copy *copy, struct tn_feed *feed, const char *pat
     size_t mark = tn_arena_mark(arena);
     copy->rest = (struct tn_bytes){copy->buffer, 0};
     copy->at_end = false;
+    memset(copy->buffer, '\n', TN_DECODE_PAD);
     feed->next = (struct tn_feed_place){0};
     rc = tn_decoder_open(&feed->decoder, &copy->spec.decode, arena, err);
     if (rc == TN_OK && copy->spec.placed && copy->source.seekable) {

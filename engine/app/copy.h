@@ -22,13 +22,13 @@ struct tn_copy {
     struct tn_source source; /* name stays after its end, for messages */
     char key[160];           /* the source's, among the table's positions */
     unsigned char *buffer;   /* in the input's arena */
+    size_t buffer_size;      /* the padding behind it not counted */
     struct tn_bytes rest;    /* of the buffer, what is not eaten yet */
     bool at_end;
 };
 
-enum { TN_COPY_RECORD_MAX = 128 * 1024 }; /* bytes, with the line end */
-
-/* AGAIN: no memory for the buffer. */
+/* Takes what the input's arena has left but for a decoder: how long a record may be follows from
+ * that. AGAIN: it is too little. */
 TN_MUST_USE tn_rc tn_copy_init(struct tn_copy *copy, const struct tn_copy_spec *spec,
                                struct tn_err *err);
 

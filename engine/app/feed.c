@@ -86,14 +86,15 @@ static void bury(struct tn_feed *feed, const struct tn_decoded *decoded, const c
     feed->spec.bury(feed->spec.user, decoded, reason);
 }
 
-static tn_rc take_record(struct tn_feed *feed, const struct tn_decoded *decoded, struct tn_err *err)
+static tn_rc take_record(struct tn_feed *feed, struct tn_decoded *decoded, struct tn_err *err)
 {
     if (decoded->dead) {
         bury(feed, decoded, decoded->reason);
     }
     for (uint32_t i = 0; i < decoded->count; i++) {
         bool dead;
-        tn_rc rc = put(feed, decoded->rows[i], decoded->kinds[i], &dead, err);
+        struct tn_row row = tn_decoder_row(feed->decoder, decoded, i);
+        tn_rc rc = put(feed, row, decoded->kinds[i], &dead, err);
         if (rc != TN_OK) {
             return rc;
         }

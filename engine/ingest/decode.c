@@ -15,7 +15,13 @@ static const char *const input_names[] = {
     [TN_INPUT_DEBEZIUM] = "debezium-json",
     [TN_INPUT_CSV] = "csv",
 };
-enum { INPUT_COUNT = sizeof input_names / sizeof input_names[0] };
+enum {
+    INPUT_COUNT = sizeof input_names / sizeof input_names[0],
+    SCRATCH_MAX = 192 * 1024,  /* texts of a record of 128 KiB, and a copy of it */
+    COLUMN_SIZE = 320,         /* of a decoder: counted, and some more */
+    DECODER_FIXED = 32 * 1024, /* and default values: a guess */
+};
+_Static_assert((int)TN_DECODE_PAD >= (int)TN_SCAN_PAD, "a padded source needs no copy");
 
 static void (*const record_decoders[])(struct tn_decoder *) = {
     [TN_INPUT_JSON] = tn_decode_json,
@@ -88,7 +94,11 @@ bool tn_decode_text_value(struct tn_decoder *decoder, const unsigned char *at, u
     const struct tn_decode_column *c = &decoder->columns[column];
     struct tn_err err;
     *value = (struct tn_value){0};
-    if (tn_value_parse(&c->type, c->epoch, text, &decoder->scratch, value, &err)) {
+    tn_rc rc = tn_value_parse(&c->type, c->epoch, text, &decoder->scratch, value, &err);
+    if (rc == TN_AGAIN && tn_type_binary(c->type.kind) && !decoder->scratch.overflow) {
+        return tn_decode_text_late(decoder, column, text, text.size / 2, TN_LATE_HEX, value);
+    }
+    if (rc) {
         (void)tn_decode_fail(decoder, at, "column '%.60s': %s", decoder->names[column], err.text);
         return false;
     }
@@ -98,6 +108,91 @@ bool tn_decode_text_value(struct tn_decoder *decoder, const unsigned char *at, u
         return false;
     }
     return true;
+}
+
+static bool all_hex(struct tn_bytes text)
+{
+    for (size_t i = 0; i < text.size; i++) {
+        unsigned char lower = text.data[i] | 0x20;
+        if (!tn_scan_digit(text.data[i]) && (lower < 'a' || lower > 'f')) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool late_fits(struct tn_decoder *decoder, const struct tn_decode_column *c,
+                      struct tn_bytes raw, enum tn_decode_late_kind kind, struct tn_err *err)
+{
+    struct tn_value ignored;
+    if (kind == TN_LATE_HEX) {
+        return all_hex(raw) || tn_err_set(err, TN_INVALID, 0, "a long text is no hex") == TN_OK;
+    }
+    if (!tn_type_textual(c->type.kind)) {
+        return tn_err_set(err, TN_INVALID, 0, "the text is too long to be unescaped") == TN_OK;
+    }
+    /* An escape counts as the characters that it is written with: one refused more, at the limit.
+     */
+    return tn_value_parse(&c->type, c->epoch, raw, &decoder->scratch, &ignored, err) == TN_OK;
+}
+
+bool tn_decode_text_late(struct tn_decoder *decoder, uint32_t column, struct tn_bytes raw,
+                         size_t size, enum tn_decode_late_kind kind, struct tn_value *value)
+{
+    struct tn_err err;
+    bool fits = decoder->late_count < TN_DECODE_LATE_MAX
+                    ? late_fits(decoder, &decoder->columns[column], raw, kind, &err)
+                    : tn_err_set(&err, TN_INVALID, 0, "too many long texts") == TN_OK;
+    if (!fits) {
+        (void)tn_decode_fail(decoder, raw.data, "column '%.60s': %s", decoder->names[column],
+                             err.text);
+        return false;
+    }
+    *value = (struct tn_value){.as.bytes = {raw.data, size}};
+    decoder->late[decoder->late_count++] = (struct tn_decode_late){value, raw, kind};
+    return true;
+}
+
+static unsigned hex_digit(unsigned char byte)
+{
+    return tn_scan_digit(byte) ? byte - (unsigned)'0' : (byte | 0x20U) - 'a' + 10U;
+}
+
+static void write_late(struct tn_decoder *decoder, const struct tn_decode_late *late,
+                       unsigned char *out)
+{
+    struct tn_bytes raw = late->raw;
+    switch (late->kind) {
+    case TN_LATE_ESCAPED:
+        tn_json_unescape(decoder, raw, out);
+        break;
+    case TN_LATE_DOUBLED:
+        for (size_t i = 0; i < raw.size; i += raw.data[i] == '"' ? 2 : 1) {
+            *out++ = raw.data[i];
+        }
+        break;
+    case TN_LATE_HEX:
+        for (size_t i = 0; i + 1 < raw.size; i += 2) {
+            *out++ = (unsigned char)(hex_digit(raw.data[i]) << 4 | hex_digit(raw.data[i + 1]));
+        }
+        break;
+    }
+}
+
+static uint32_t pack(struct tn_decoder *decoder, const struct tn_decode_row *row,
+                     unsigned char *data)
+{
+    const struct tn_row_layout *layout = decoder->spec.layout;
+    uint32_t size = tn_row_pack(layout, row->values, data);
+    for (uint32_t i = 0; i < decoder->late_count; i++) {
+        for (uint32_t c = 0; c < decoder->column_count; c++) {
+            if (decoder->late[i].value == &row->values[c]) {
+                struct tn_bytes place = tn_row_bytes(layout, (struct tn_row){data, size}, c);
+                write_late(decoder, &decoder->late[i], data + (place.data - data));
+            }
+        }
+    }
+    return size;
 }
 
 static void fill_unseen(struct tn_decoder *decoder, struct tn_decode_row *row)
@@ -135,18 +230,42 @@ bool tn_decode_row_finish(struct tn_decoder *decoder, struct tn_decode_row *row,
     if ((row->any_null || row->seen_count < decoder->column_count) && !settle_nulls(decoder, row)) {
         return false;
     }
-    const struct tn_row_layout *layout = decoder->spec.layout;
     struct tn_decoded *decoded = decoder->decoded;
     uint32_t room = decoder->row_data_size - decoder->row_data_used;
+    uint32_t size = tn_row_packed_size(decoder->spec.layout, row->values);
     TN_CHECK(decoded->count < TN_DECODE_ROWS_MAX);
-    TN_CHECK(tn_row_packed_size(layout, row->values) <= room);
+    if (size > decoder->row_size_max) {
+        (void)tn_decode_fail(decoder, NULL,
+                             "a row of %" PRIu32 " bytes, at most %" PRIu32 " fit the memory", size,
+                             decoder->row_size_max);
+        return false;
+    }
     unsigned char *data = decoder->row_data + decoder->row_data_used;
-    uint32_t size = tn_row_pack(layout, row->values, data);
-    decoder->row_data_used += size;
-    decoded->rows[decoded->count] = (struct tn_row){data, size};
+    if (size <= room) {
+        (void)pack(decoder, row, data);
+        decoder->row_data_used += size;
+    }
+    decoder->finished[decoded->count] = row;
+    decoded->rows[decoded->count] = (struct tn_row){size <= room ? data : NULL, size};
     decoded->kinds[decoded->count] = kind;
     decoded->count++;
     return true;
+}
+
+struct tn_row tn_decoder_row(struct tn_decoder *decoder, struct tn_decoded *decoded, uint32_t i)
+{
+    TN_CHECK(i < decoded->count);
+    if (!decoded->rows[i].data) {
+        (void)pack(decoder, decoder->finished[i], decoder->row_data);
+        decoded->rows[i].data = decoder->row_data;
+    }
+    return decoded->rows[i];
+}
+
+unsigned char *tn_decoder_room(struct tn_decoder *decoder, uint32_t *size)
+{
+    *size = decoder->row_size_max;
+    return decoder->row_data;
 }
 
 /* ---- open ---- */
@@ -249,8 +368,8 @@ static void init_columns(struct tn_decoder *decoder)
     }
 }
 
-/* Two rows' own parts with all their defaults, and the bytes of one record: a text stands in one of
- * the two rows only. */
+/* Two rows' own parts with all their defaults, and the bytes of one record, for a text stands in
+ * one of the two rows only, or of the largest row. */
 static tn_rc row_data_size(struct tn_decoder *decoder, struct tn_err *err)
 {
     uint64_t size = decoder->spec.layout->fixed_size;
@@ -259,12 +378,22 @@ static tn_rc row_data_size(struct tn_decoder *decoder, struct tn_err *err)
         bool bytes = decoder->spec.layout->columns[i].slot == TN_SLOT_BYTES && !value->null;
         size += bytes ? value->as.bytes.size : 0;
     }
-    size = size * TN_DECODE_ROWS_MAX + decoder->spec.record_size_max;
+    uint64_t one = size;
+    uint32_t texts = decoder->spec.record_size_max;
+    if (decoder->spec.row_size_max > 0 && decoder->spec.row_size_max < texts) {
+        texts = decoder->spec.row_size_max;
+    }
+    size = size * TN_DECODE_ROWS_MAX + texts;
     if (size > UINT32_MAX / 2) {
         return tn_err_set(err, TN_INVALID, 0, "records of %u bytes are too long",
                           decoder->spec.record_size_max);
     }
     decoder->row_data_size = (uint32_t)size;
+    decoder->row_size_max =
+        decoder->spec.row_size_max > 0 ? decoder->spec.row_size_max : (uint32_t)(one + texts);
+    if (decoder->row_size_max > decoder->row_data_size) {
+        decoder->row_size_max = decoder->row_data_size;
+    }
     return TN_OK;
 }
 
@@ -277,12 +406,41 @@ static uint32_t table_size(uint32_t count)
     return size;
 }
 
+/* What texts that don't stand in a record as they are take. Longer ones are rewritten in their
+ * rows, but a source that is not padded has records that must be copied. */
+static size_t scratch_size(uint32_t record_size_max, bool padded)
+{
+    size_t texts = record_size_max + (size_t)record_size_max / 2;
+    if (texts > SCRATCH_MAX) {
+        texts = padded ? SCRATCH_MAX : record_size_max + (size_t)SCRATCH_MAX / 3;
+    }
+    return texts + (size_t)2 * TN_SCAN_PAD;
+}
+
+uint32_t tn_decode_record_max(const struct tn_row_layout *layout, uint32_t row_size_max,
+                              bool padded, size_t size)
+{
+    size_t fixed =
+        DECODER_FIXED + layout->column_count * (size_t)COLUMN_SIZE + 2 * (size_t)layout->fixed_size;
+    uint32_t low = 0;
+    uint32_t high = size > fixed && size - fixed < UINT32_MAX / 4 ? (uint32_t)(size - fixed) : 1;
+    while (low + 1 < high) {
+        uint32_t middle = low + (high - low) / 2;
+        size_t row = middle < row_size_max ? middle : row_size_max;
+        if ((padded ? middle : 0) + row + scratch_size(middle, padded) <= size - fixed) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
 static tn_rc take_memory(struct tn_decoder *decoder, struct tn_arena *arena, struct tn_err *err)
 {
     uint32_t count = decoder->column_count;
     size_t seen_size = (count + 63) / 64 * sizeof(uint64_t);
-    size_t scratch_size = (size_t)decoder->spec.record_size_max +
-                          decoder->spec.record_size_max / 2 + (size_t)2 * TN_SCAN_PAD;
+    size_t texts = scratch_size(decoder->spec.record_size_max, decoder->spec.padded);
     decoder->table_mask = table_size(count) - 1;
     void *scratch = NULL;
     const struct {
@@ -298,7 +456,7 @@ static tn_rc take_memory(struct tn_decoder *decoder, struct tn_arena *arena, str
         {&decoder->rows[0].seen, seen_size},
         {&decoder->rows[1].seen, seen_size},
         {&decoder->row_data, decoder->row_data_size},
-        {&scratch, scratch_size},
+        {&scratch, texts},
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         void *memory;
@@ -308,7 +466,7 @@ static tn_rc take_memory(struct tn_decoder *decoder, struct tn_arena *arena, str
         }
         memcpy(parts[i].at, &memory, sizeof memory);
     }
-    tn_buf_init(&decoder->scratch, scratch, scratch_size);
+    tn_buf_init(&decoder->scratch, scratch, texts);
     return TN_OK;
 }
 
@@ -402,8 +560,10 @@ static void set_cursor(struct tn_decoder *decoder, struct tn_bytes record, struc
     decoder->scratch.size = 0;
     decoder->scratch.overflow = false;
     decoder->row_data_used = 0;
+    decoder->late_count = 0;
     const unsigned char *end = record.data + record.size;
-    if ((size_t)(input.data + input.size - end) > TN_SCAN_PAD && (*end == '\n' || end[1] == '\n')) {
+    bool padded = decoder->spec.padded || (size_t)(input.data + input.size - end) > TN_SCAN_PAD;
+    if (padded && (*end == '\n' || end[1] == '\n')) {
         decoder->start = record.data;
         decoder->end = end;
         return;

@@ -15,9 +15,9 @@
  * Fields come in any order; a missing field is NULL (then its column's default value applies); an
  * unknown one is a dead letter or dropped; a repeated one is a dead letter. As in Paimon, a NULL in
  * a NOT NULL column is refused whether it has a default or not, for every kind of row. A string
- * with escapes is rewritten into the decoder's scratch, others are read where they stand; integers
- * never pass through a double. Lines end in \n or \r\n; blank ones are passed over, and so is a
- * byte order mark.
+ * with escapes is rewritten into the decoder's scratch, or into the row itself when it is long;
+ * others are read where they stand; integers never pass through a double. Lines end in \n or \r\n;
+ * blank ones are passed over, and so is a byte order mark.
  *
  * Costs 220 ns for a Debezium record of 290 bytes and 11 columns, 175 ns for the same row as csv
  * (measured on the build host).
@@ -32,7 +32,7 @@
 enum tn_input { TN_INPUT_JSON, TN_INPUT_CHANGES, TN_INPUT_DEBEZIUM, TN_INPUT_CSV };
 enum tn_unknown { TN_UNKNOWN_FAIL, TN_UNKNOWN_DROP };
 
-enum { TN_DECODE_ROWS_MAX = 2, TN_DECODE_DEPTH_MAX = 32 };
+enum { TN_DECODE_ROWS_MAX = 2, TN_DECODE_DEPTH_MAX = 32, TN_DECODE_PAD = 16 };
 
 struct tn_decode_spec {
     enum tn_input input;
@@ -41,11 +41,13 @@ struct tn_decode_spec {
     const struct tn_row_layout *layout; /* of the whole schema */
     const enum tn_epoch *epochs; /* per field: what bare numbers in time columns are; or NULL */
     uint32_t record_size_max;    /* bytes with the line end; a longer record is a dead letter */
+    uint32_t row_size_max;       /* bytes packed, likewise; 0: what a record can hold */
+    bool padded; /* TN_DECODE_PAD bytes behind the input can be read, and are line ends */
 };
 
 struct tn_decoded {
     uint32_t count;                         /* rows, 0..TN_DECODE_ROWS_MAX */
-    struct tn_row rows[TN_DECODE_ROWS_MAX]; /* in the decoder's memory, until its next call */
+    struct tn_row rows[TN_DECODE_ROWS_MAX]; /* by tn_decoder_row */
     enum tn_row_kind kinds[TN_DECODE_ROWS_MAX];
     bool dead; /* no rows; why is in `reason` */
     char reason[TN_ERR_TEXT_SIZE];
@@ -55,10 +57,22 @@ struct tn_decoded {
 
 struct tn_decoder; /* decode.c */
 
-/* Memory from the arena: some 200 bytes a column, two rows, and 2.5 records. INVALID where a
- * default value does not parse. The schema and the layout are kept by pointer. */
+/* Memory from the arena: some 200 bytes a column, a row, and a bounded part of a record. INVALID
+ * where a default value does not parse. The schema and the layout are kept by pointer. */
 TN_MUST_USE tn_rc tn_decoder_open(struct tn_decoder **decoder, const struct tn_decode_spec *spec,
                                   struct tn_arena *arena, struct tn_err *err);
+
+/* The longest record whose decoder fits into `size` bytes; that of a padded source with the record
+ * itself, which is its owner's. 0: not even a short one. */
+uint32_t tn_decode_record_max(const struct tn_row_layout *layout, uint32_t row_size_max,
+                              bool padded, size_t size);
+
+/* Row i of what the last call gave, in the decoder's memory. Two long rows don't fit it at once: so
+ * it lives until the next row is asked for, or the next call. */
+struct tn_row tn_decoder_row(struct tn_decoder *decoder, struct tn_decoded *decoded, uint32_t i);
+
+/* Memory for a row of row_size_max bytes that is nobody's between two calls. */
+unsigned char *tn_decoder_room(struct tn_decoder *decoder, uint32_t *size);
 
 /* Eats one record from `input`. OK: `decoded` is filled and *eaten bytes are done with (blank lines
  * give count 0, not dead). AGAIN: the record goes on behind `input` (read more; with `last` the end

@@ -34,6 +34,8 @@ const unsigned char *tn_csv_record_end(const unsigned char *at, const unsigned c
 struct csv_field {
     struct tn_bytes text;
     bool quoted;
+    bool late;   /* it has doubled quotes, which found no room to be halved */
+    size_t size; /* without them */
 };
 
 /* Where a field with doubled quotes goes: a record that was copied makes room for itself. */
@@ -66,7 +68,7 @@ static const unsigned char *read_quoted(struct tn_decoder *d, const unsigned cha
                                         struct csv_field *field)
 {
     const unsigned char *first = at;
-    bool doubled = false;
+    size_t doubled = 0;
     for (;;) {
         at = memchr(at, '"', (size_t)(d->end - at));
         if (!at) {
@@ -75,16 +77,17 @@ static const unsigned char *read_quoted(struct tn_decoder *d, const unsigned cha
         if (at + 1 == d->end || at[1] != '"') {
             break;
         }
-        doubled = true;
+        doubled++;
         at += 2;
     }
-    *field = (struct csv_field){{first, (size_t)(at - first)}, true};
-    if (doubled) {
-        unsigned char *out = room_for(d, first, field->text.size);
-        if (!out) {
-            return tn_decode_fail(d, first, "no room for texts with quotes");
+    *field = (struct csv_field){.text = {first, (size_t)(at - first)}, .quoted = true};
+    if (doubled > 0) {
+        field->size = field->text.size - doubled;
+        unsigned char *out = room_for(d, first, field->size);
+        field->late = !out;
+        if (out) {
+            undouble(d, out, field);
         }
-        undouble(d, out, field);
     }
     return at + 1;
 }
@@ -106,7 +109,7 @@ static const unsigned char *read_field(struct tn_decoder *d, const unsigned char
     } else if (*at == '"') {
         return tn_decode_fail(d, at, "a quote inside a field without quotes");
     }
-    *field = (struct csv_field){{first, (size_t)(at - first)}, false};
+    *field = (struct csv_field){.text = {first, (size_t)(at - first)}};
     return at;
 }
 
@@ -145,6 +148,9 @@ static bool set_column(struct tn_decoder *d, uint32_t column, const struct csv_f
     struct tn_decode_row *row = &d->rows[0];
     struct tn_value *value = &row->values[column];
     (void)tn_decode_see(row, column);
+    if (field->late) {
+        return tn_decode_text_late(d, column, field->text, field->size, TN_LATE_DOUBLED, value);
+    }
     if (field->text.size == 0 && !field->quoted) {
         *value = (struct tn_value){.null = true};
         row->any_null = true;

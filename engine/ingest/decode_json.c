@@ -74,34 +74,59 @@ static unsigned char *room_for(struct tn_decoder *d, tn_cursor at, size_t size)
     return size <= scratch->capacity - scratch->size ? scratch->data + scratch->size : NULL;
 }
 
-static tn_cursor read_escaped(struct tn_decoder *d, tn_cursor at, struct tn_bytes *text)
+/* What a string stands for, from behind its opening quote on; returns behind the closing one. `out`
+ * may be `at`; NULL: it is only measured. */
+static tn_cursor unescape(struct tn_decoder *d, tn_cursor at, unsigned char *out, size_t *size)
 {
     uint64_t beyond_ascii = 0;
-    unsigned char *first = room_for(d, at, (size_t)(d->end - at));
-    unsigned char *out = first;
-    if (!first) {
-        return tn_decode_fail(d, at, "no room for texts with escapes");
-    }
+    size_t done = 0;
     while (*at != '"') {
-        bool escape = *at == '\\'; /* `out` may be `at`: ask before it is written */
-        tn_cursor end = escape ? read_escape(d, at, &out) : tn_scan_plain(at, &beyond_ascii);
+        bool escape = *at == '\\'; /* ask before `out`, which may be here, is written */
+        unsigned char bytes[4];
+        unsigned char *first = out ? out + done : bytes;
+        unsigned char *last = first;
+        tn_cursor end = escape ? read_escape(d, at, &last) : tn_scan_plain(at, &beyond_ascii);
         if (!end) {
             return NULL;
         }
         if (end == at) {
             return tn_decode_fail(d, at, "a control byte, or the end, in a string");
         }
-        if (!escape) {
-            memmove(out, at, (size_t)(end - at));
-            out += end - at;
+        if (!escape && out) {
+            memmove(first, at, (size_t)(end - at));
         }
+        done += (size_t)(escape ? last - first : end - at);
         at = end;
     }
-    *text = (struct tn_bytes){first, (size_t)(out - first)};
-    if (d->start != d->scratch.data) {
-        d->scratch.size += text->size;
-    }
+    *size = done;
     return at + 1;
+}
+
+void tn_json_unescape(struct tn_decoder *d, struct tn_bytes raw, unsigned char *out)
+{
+    size_t size;
+    (void)unescape(d, raw.data, out, &size);
+}
+
+/* A text that finds no room has its size, but no data. */
+static tn_cursor read_escaped(struct tn_decoder *d, tn_cursor at, struct tn_bytes *text)
+{
+    size_t size = 0;
+    unsigned char *out = room_for(d, at, (size_t)(d->end - at));
+    if (!out) { /* the record's rest has none; does the string? */
+        tn_cursor end = unescape(d, at, NULL, &size);
+        out = end ? room_for(d, at, size) : NULL;
+        if (!out) {
+            *text = (struct tn_bytes){NULL, size};
+            return end;
+        }
+    }
+    at = unescape(d, at, out, &size);
+    *text = (struct tn_bytes){out, size};
+    if (d->start != d->scratch.data) {
+        d->scratch.size += size;
+    }
+    return at;
 }
 
 /* `at` is behind the opening quote. The text is a view of the record, or of scratch where it has
@@ -121,7 +146,8 @@ static inline tn_cursor read_string(struct tn_decoder *d, tn_cursor at, struct t
 tn_cursor tn_json_read_string(struct tn_decoder *d, tn_cursor at, struct tn_bytes *text,
                               uint64_t *beyond_ascii)
 {
-    return read_string(d, at, text, beyond_ascii);
+    tn_cursor end = read_string(d, at, text, beyond_ascii);
+    return !end || text->data ? end : tn_decode_fail(d, at, "no room for texts with escapes");
 }
 
 /* A key, its colon, and the blanks up to the value. */
@@ -131,7 +157,7 @@ static tn_cursor read_key(struct tn_decoder *d, tn_cursor at, struct tn_bytes *k
     if (*at != '"') {
         return tn_decode_fail(d, at, "a name in quotes belongs here");
     }
-    at = read_string(d, at + 1, key, &beyond_ascii);
+    at = tn_json_read_string(d, at + 1, key, &beyond_ascii);
     if (!at) {
         return NULL;
     }
@@ -313,6 +339,10 @@ static tn_cursor read_string_value(struct tn_decoder *d, tn_cursor at, uint32_t 
     tn_cursor end = read_string(d, at + 1, &text, &beyond_ascii);
     if (!end) {
         return NULL;
+    }
+    if (!text.data) {
+        struct tn_bytes raw = {at + 1, (size_t)(end - at - 2)};
+        return tn_decode_text_late(d, column, raw, text.size, TN_LATE_ESCAPED, value) ? end : NULL;
     }
     if (c->quick == TN_QUICK_TEXT && !beyond_ascii && text.size <= (size_t)c->type.length) {
         value->null = false;

@@ -45,6 +45,18 @@ struct tn_decode_row {
     bool any_null;
 };
 
+/* Texts for which scratch is too small: their value counts the bytes that they will have, and
+ * points to them as they stand in the record; they are rewritten where the row is packed. */
+enum tn_decode_late_kind { TN_LATE_ESCAPED, TN_LATE_DOUBLED, TN_LATE_HEX };
+
+struct tn_decode_late {
+    const struct tn_value *value;
+    struct tn_bytes raw;
+    enum tn_decode_late_kind kind;
+};
+
+enum { TN_DECODE_LATE_MAX = 32 }; /* they are long, so a record has few: a guess */
+
 enum { TN_DECODE_PARTS = 4 }; /* members of an envelope that count */
 
 struct tn_decoder {
@@ -62,6 +74,10 @@ struct tn_decoder {
     unsigned char *row_data; /* the packed rows */
     uint32_t row_data_size;
     uint32_t row_data_used;
+    uint32_t row_size_max;
+    const struct tn_decode_row *finished[TN_DECODE_ROWS_MAX]; /* what `decoded` counts */
+    struct tn_decode_late late[TN_DECODE_LATE_MAX];
+    uint32_t late_count;
     struct tn_buf scratch; /* texts without their escapes, bytes of hex, the copy of a record that
                               ends the input */
 
@@ -102,6 +118,14 @@ static inline bool tn_decode_see(struct tn_decode_row *row, uint32_t column)
 /* A value from text, for everything that has no quick form. False: the record is dead. */
 bool tn_decode_text_value(struct tn_decoder *decoder, const unsigned char *at, uint32_t column,
                           struct tn_bytes text, struct tn_value *value);
+
+/* A text that becomes `size` bytes when its row is packed. False: the record is dead. */
+bool tn_decode_text_late(struct tn_decoder *decoder, uint32_t column, struct tn_bytes raw,
+                         size_t size, enum tn_decode_late_kind kind, struct tn_value *value);
+
+/* Writes what a JSON string, without its quotes, stands for; it was measured before. decode_json.c
+ */
+void tn_json_unescape(struct tn_decoder *decoder, struct tn_bytes raw, unsigned char *out);
 
 /* Defaults, NOT NULL, and the packed row. False: the record is dead. */
 bool tn_decode_row_finish(struct tn_decoder *decoder, struct tn_decode_row *row,

@@ -64,7 +64,12 @@ static void open_fixture(struct fixture *f, enum tn_input input, enum tn_unknown
     CHECK_OK(rc, f->err);
     f->schema = (struct tn_schema){
         .fields = fields, .field_count = COLUMNS, .primary_keys = {primary_keys, 1}};
-    struct tn_decode_spec spec = {input, unknown, &f->schema, &f->layout, epochs, RECORD_MAX};
+    struct tn_decode_spec spec = {.input = input,
+                                  .unknown = unknown,
+                                  .schema = &f->schema,
+                                  .layout = &f->layout,
+                                  .epochs = epochs,
+                                  .record_size_max = RECORD_MAX};
     rc = tn_decoder_open(&f->decoder, &spec, &f->arena, &f->err);
     CHECK_OK(rc, f->err);
 }
@@ -606,8 +611,8 @@ static void a_small_arena_is_an_answer(void)
 {
     static struct fixture f;
     open_fixture(&f, TN_INPUT_JSON, TN_UNKNOWN_FAIL);
-    struct tn_decode_spec spec = {TN_INPUT_JSON, TN_UNKNOWN_FAIL, &f.schema, &f.layout,
-                                  NULL,          RECORD_MAX};
+    struct tn_decode_spec spec = {
+        .schema = &f.schema, .layout = &f.layout, .record_size_max = RECORD_MAX};
     for (size_t size = 0; size < 4096; size += 64) {
         struct tn_arena small;
         struct tn_decoder *decoder;
