@@ -24,6 +24,8 @@ SAME(UNSUPPORTED)
 _Static_assert(sizeof((tarn_error){0}.text) == TN_ERR_TEXT_SIZE, "a text fits whole");
 _Static_assert((int)TARN_DELETE == (int)TN_ROW_DELETE, "the kinds are the engine's");
 
+enum { SCAN_ENOUGH = 384 * 1024 }; /* a schema, a plan, and names: a guess */
+
 tarn_rc tn_api_tell(tn_rc rc, const struct tn_err *err, tarn_error *error)
 {
     if (rc != TN_OK && error) {
@@ -55,7 +57,8 @@ uint32_t tarn_version(void)
     return TARN_API_VERSION;
 }
 
-/* The engine itself lies in front of the part "input"; the rest is for a table and a scan. */
+/* The engine itself lies in front of the part "input"; the rest is for a table and a scan: half of
+ * it each, or more for the table, whose rows may be long, when the scan has enough. */
 static tn_rc place_engine(struct tn_budget *budget, tarn_engine **out, struct tn_err *err)
 {
     struct tn_part *input = tn_budget_part(budget, "input");
@@ -68,10 +71,12 @@ static tn_rc place_engine(struct tn_budget *budget, tarn_engine **out, struct tn
     }
     tarn_engine *engine = place;
     engine->budget = *budget;
-    size_t half = (tn_arena_free(&whole) / 2) & ~(size_t)63;
-    tn_arena_init(&engine->for_table, tn_arena_take_raw(&whole, half), half);
-    half = tn_arena_free(&whole) & ~(size_t)63;
-    tn_arena_init(&engine->for_scan, tn_arena_take_raw(&whole, half), half);
+    size_t half = tn_arena_free(&whole) / 2;
+    size_t scan = half < SCAN_ENOUGH ? half : SCAN_ENOUGH;
+    size_t size = (tn_arena_free(&whole) - scan) & ~(size_t)63;
+    tn_arena_init(&engine->for_table, tn_arena_take_raw(&whole, size), size);
+    size = tn_arena_free(&whole) & ~(size_t)63;
+    tn_arena_init(&engine->for_scan, tn_arena_take_raw(&whole, size), size);
     *out = engine;
     return TN_OK;
 }

@@ -21,7 +21,7 @@ struct tarn_engine {
     struct tn_io_posix posix;
     bool posix_open;
     struct tn_env env;
-    struct tn_arena for_table; /* halves of the part "input" */
+    struct tn_arena for_table; /* both of the part "input" */
     struct tn_arena for_scan;
     tarn_table *table;  /* that is open, or NULL */
     tarn_scan *scan;    /* likewise */

@@ -18,6 +18,7 @@ struct tarn_scan {
     struct tn_buf text;
     bool empty; /* no snapshot */
     bool has_row;
+    bool owns_texts; /* the table's memory */
 };
 
 static tn_rc find_snapshot(tarn_scan *scan, int64_t id, struct tn_err *err)
@@ -96,16 +97,18 @@ static tn_rc find_rows(tarn_scan *scan, const tarn_scan_options *options, struct
     return rc;
 }
 
-/* A quarter of what is left is for a row's text. While no table is open the memtable's part is the
- * plan's window, else half of what is left. */
+/* A row's text has the table's memory. While a table is open it has a quarter of what is left of
+ * the scan's, and half of the rest is the plan's window, which else is the memtable's part. */
 static tn_rc begin_scan(tarn_scan *scan, struct tn_err *err)
 {
     tarn_engine *engine = scan->engine;
     struct tn_arena *arena = &engine->for_scan;
-    size_t size = tn_arena_free(arena) / 4;
+    struct tn_arena *texts = engine->table ? arena : &engine->for_table;
+    size_t size = engine->table ? tn_arena_free(arena) / 4 : tn_arena_free(texts);
     void *window = engine->env.memtable;
     size_t window_size = engine->env.memtable_size;
-    tn_buf_init(&scan->text, tn_arena_take_raw(arena, size), size);
+    scan->owns_texts = !engine->table;
+    tn_buf_init(&scan->text, tn_arena_take_raw(texts, size), size);
     if (engine->table) {
         window_size = tn_arena_free(arena) / 2;
         window = tn_arena_take_raw(arena, window_size);
@@ -158,6 +161,9 @@ tarn_rc tarn_scan_open(tarn_engine *engine, const tarn_scan_options *options, ta
         *scan = opened;
     } else {
         tn_arena_reset(worker, engine->worker_mark);
+        if (!engine->table) {
+            tn_arena_reset(&engine->for_table, 0);
+        }
         tn_arena_reset(&engine->for_scan, 0);
     }
     return tn_api_tell(rc, &err, error);
@@ -251,6 +257,20 @@ static void begin_text(tarn_scan *scan)
     scan->text.overflow = false;
 }
 
+static tn_rc text_of(tarn_scan *scan, const struct tn_type *type, const struct tn_value *found,
+                     const char **value, size_t *size, struct tn_err *err)
+{
+    bool textual = tn_type_textual(type->kind);
+    if (textual && found->as.bytes.size >= scan->text.capacity) { /* as it stands in the row */
+        *value = (const char *)found->as.bytes.data;
+        *size = found->as.bytes.size;
+        return TN_OK;
+    }
+    begin_text(scan);
+    tn_value_format_text(type, found, &scan->text);
+    return take_text(scan, value, size, err);
+}
+
 tarn_rc tarn_scan_text(tarn_scan *scan, uint32_t column, const char **value, size_t *size,
                        tarn_error *error)
 {
@@ -259,9 +279,7 @@ tarn_rc tarn_scan_text(tarn_scan *scan, uint32_t column, const char **value, siz
     struct tn_value found;
     tn_rc rc = value_of(scan, column, &type, &found, &err);
     if (rc == TN_OK) {
-        begin_text(scan);
-        tn_value_format_text(type, &found, &scan->text);
-        rc = take_text(scan, value, size, &err);
+        rc = text_of(scan, type, &found, value, size, &err);
     }
     return tn_api_tell(rc, &err, error);
 }
@@ -309,5 +327,8 @@ void tarn_scan_close(tarn_scan *scan)
         tn_arena_reset(&engine->env.workers[TN_LANE_LONG]->arena, engine->worker_mark);
     }
     engine->scan = NULL;
+    if (scan->owns_texts) {
+        tn_arena_reset(&engine->for_table, 0);
+    }
     tn_arena_reset(&engine->for_scan, 0);
 }

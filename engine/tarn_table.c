@@ -1,10 +1,11 @@
+#include <inttypes.h>
 #include <string.h>
 
 #include "ingest/decode.h"
 #include "table/table.h"
 #include "tarn_parts.h"
 
-enum { RECORD_SHARE = 8 /* of a table's memory a line of JSON may take */ };
+enum { PARSED_SHARE = 16 /* of a table's memory the bytes of hex texts may take */ };
 
 struct tarn_table {
     tarn_engine *engine;
@@ -15,7 +16,6 @@ struct tarn_table {
     struct tn_value *values; /* of the row that was begun */
     enum tn_row_kind kind;
     struct tn_buf parsed; /* what texts became */
-    unsigned char *packed;
     uint64_t row_count;
     int64_t latest;
 };
@@ -29,13 +29,17 @@ static void note_commit(void *user, const struct tn_committed *committed)
 static tn_rc open_rows(tarn_table *table, struct tn_arena *arena, struct tn_err *err)
 {
     const struct tn_row_layout *layout = tn_table_layout(table->table);
-    uint32_t record_size_max = (uint32_t)(arena->size / RECORD_SHARE);
+    size_t fixed = layout->column_count * sizeof(struct tn_value) + 64;
+    size_t parsed = arena->size / PARSED_SHARE;
+    size_t left = tn_arena_free(arena);
+    left = left > fixed + parsed ? left - fixed - parsed : 0;
     uint32_t row_size_max = table->engine->env.row_size_max;
-    uint32_t packed_size = row_size_max < record_size_max ? row_size_max : record_size_max;
     struct tn_decode_spec spec = {.input = TN_INPUT_JSON,
                                   .schema = tn_table_schema(table->table),
                                   .layout = layout,
-                                  .record_size_max = record_size_max};
+                                  .row_size_max = row_size_max,
+                                  .record_size_max =
+                                      tn_decode_record_max(layout, row_size_max, false, left)};
     void *memory;
     tn_rc rc = tn_decoder_open(&table->decoder, &spec, arena, err);
     if (rc == TN_OK) {
@@ -46,13 +50,11 @@ static tn_rc open_rows(tarn_table *table, struct tn_arena *arena, struct tn_err 
         return rc;
     }
     table->values = memory;
-    rc = tn_arena_need(arena, 2 * (size_t)packed_size, "a row", &memory, err);
-    if (rc != TN_OK) {
-        return rc;
+    rc = tn_arena_need(arena, parsed, "a row", &memory, err);
+    if (rc == TN_OK) {
+        tn_buf_init(&table->parsed, memory, parsed);
     }
-    table->packed = memory;
-    tn_buf_init(&table->parsed, table->packed + packed_size, packed_size);
-    return TN_OK;
+    return rc;
 }
 
 static tn_rc open_table(tarn_engine *engine, const tarn_table_options *options, tarn_table **out,
@@ -168,7 +170,7 @@ static tn_rc put_json(tarn_table *table, enum tn_row_kind kind, struct tn_bytes 
     if (rc == TN_AGAIN || (rc == TN_OK && (decoded.count != 1 || eaten != json.size))) {
         return tn_err_set(err, TN_INVALID, 0, "one JSON object on one line is one row");
     }
-    return rc == TN_OK ? put(table, decoded.rows[0], kind, err) : rc;
+    return rc == TN_OK ? put(table, tn_decoder_row(table->decoder, &decoded, 0), kind, err) : rc;
 }
 
 tarn_rc tarn_put_json(tarn_table *table, tarn_row_kind kind, const char *json, size_t size,
@@ -284,24 +286,32 @@ tarn_rc tarn_row_set_bytes(tarn_table *table, int32_t column, const void *value,
     return tn_api_tell(rc, &err, error);
 }
 
+static tn_rc too_long(uint64_t size, uint32_t size_max, struct tn_err *err)
+{
+    return tn_err_set(err, TN_INVALID, 0,
+                      "a row of %" PRIu64 " bytes, at most %" PRIu32 " fit the memory", size,
+                      size_max);
+}
+
 static tn_rc put_values(tarn_table *table, struct tn_err *err)
 {
     const struct tn_row_layout *layout = tn_table_layout(table->table);
+    uint32_t size_max;
+    unsigned char *packed = tn_decoder_room(table->decoder, &size_max);
     for (uint32_t i = 0; i < layout->column_count; i++) {
         if (table->values[i].null && !layout->columns[i].type.nullable) {
             return wrong_value(table, (int32_t)i, "NULL", err);
         }
         bool bytes = layout->columns[i].slot == TN_SLOT_BYTES && !table->values[i].null;
-        if (bytes && table->values[i].as.bytes.size > table->parsed.capacity) {
-            return wrong_value(table, (int32_t)i, "so many bytes: no row is that large", err);
+        if (bytes && table->values[i].as.bytes.size > size_max) {
+            return too_long(table->values[i].as.bytes.size, size_max, err);
         }
     }
     uint32_t size = tn_row_packed_size(layout, table->values);
-    if (size > table->parsed.capacity) {
-        return tn_err_set(err, TN_INVALID, 0, "a row of %u bytes, at most %zu fit the memory", size,
-                          table->parsed.capacity);
+    if (size > size_max) {
+        return too_long(size, size_max, err);
     }
-    struct tn_row row = {table->packed, tn_row_pack(layout, table->values, table->packed)};
+    struct tn_row row = {packed, tn_row_pack(layout, table->values, packed)};
     return put(table, row, table->kind, err);
 }
 
