@@ -1,0 +1,275 @@
+"""Rows of any length up to the limit: through every form of input, flush, compaction, cat, get and fsck, in 16 MiB.
+
+    long_test.py [--java] [--seed S] [--rounds N] [NAME...]
+
+With --java official Paimon reads what tarn wrote, and tarn reads and compacts what it wrote; else only tarn runs.
+"""
+import argparse
+import csv
+import io
+import json
+import random
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import peer
+from process_test import anonymous_kib, need
+
+TABLE = peer.TABLE
+COLUMNS = ["k", "s", "b", "n"]
+TEXT_MAX = 512 * 1024
+RECORD_MAX = 1000 * 1000  # bytes of one line: with `before` and `after` long ones it may be too long
+LETTERS = 'abcdefgh"\\\n\té☃,'
+csv.field_size_limit(1 << 30)
+TOO_LONG = re.compile(r"a row of (\d+) bytes, at most (\d+) fit the memory")
+
+
+class Bench:
+    """A warehouse with a table of long rows, and what is in it."""
+
+    def __init__(self, seed, options=None):
+        self.rng = random.Random(seed)
+        self.folder = Path(tempfile.mkdtemp(prefix="tarn-long-"))
+        self.tarn = peer.Tarn(self.folder / "warehouse")
+        self.rows = {}
+        schema = {"fields": [{"name": "k", "type": "INT"}, {"name": "s", "type": "STRING"}, {"name": "b", "type": "BYTES"},
+                             {"name": "n", "type": "BIGINT"}],
+                  "primaryKeys": ["k"], "options": dict({"bucket": "1"}, **(options or {}))}
+        path = self.folder / "schema.json"
+        path.write_text(json.dumps(schema))
+        self.tarn.run("create", TABLE, "--schema", path).ok("create")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind is None:
+            shutil.rmtree(self.folder)
+
+    def row(self, k):
+        """Every order of length; texts of many escapes, bytes of any value, and what does not compress."""
+        rng = self.rng
+        size = rng.randint(0, rng.choice([10, 100, 5000, 70000, 200000, TEXT_MAX]))
+        form = rng.randrange(4)
+        row = {"k": k, "s": None, "b": None, "n": rng.randrange(1000)}
+        if form == 0:
+            row["s"] = "".join(rng.choices(LETTERS, k=size // 3))
+        elif form == 1:
+            row["b"] = rng.randbytes(size).hex()
+        elif form == 2:
+            row["s"] = rng.randbytes(size // 2).hex()
+        else:
+            row["s"], row["b"] = "x" * (size // 2), rng.randbytes(size // 3).hex()
+        return row
+
+    def write(self, rows, form, *args):
+        letters = self.folder / "letters"
+        lines = list(encode(self, rows, form))
+        data = "\n".join(lines) + self.rng.choice(["\n", ""])
+        self.tarn.run("write", TABLE, "-", "--input", form, "--dead-letters", letters, *args, stdin=data).ok("write " + form)
+        need(letters.read_text() == "", "%s: dead letters: %s" % (form, letters.read_text()[:300]))
+
+    def check(self, what):
+        got = {}
+        for line in self.tarn.cat().ok("cat"):
+            row = json.loads(line)
+            need(row["k"] not in got, "%s: key %d twice" % (what, row["k"]))
+            got[row["k"]] = row
+        wrong = [k for k in self.rows.keys() | got.keys() if self.rows.get(k) != got.get(k)]
+        need(not wrong, "%s: keys %s differ" % (what, wrong[:5]))
+
+    def check_forms(self):
+        """csv and the table for people say the same."""
+        text = self.tarn.run("cat", TABLE, "--format", "csv")
+        text.ok("cat csv")
+        rows = csv.DictReader(io.StringIO("".join(x + "\n" for x in text.lines), newline=""))
+        for row in rows:
+            want = self.rows[int(row["k"])]
+            need(row["s"] == (want["s"] or "") and row["b"] == (want["b"] or ""), "csv: key %s differs" % row["k"])
+        table = "\n".join(self.tarn.run("cat", TABLE, "--format", "table").ok("cat table"))
+        for k, row in self.rows.items():
+            need(not row["b"] or row["b"] in table, "table: the bytes of key %d are not there" % k)
+
+    def get(self, k):
+        lines = self.tarn.run("get", TABLE, k, "--format", "json").ok("get")
+        need(json.loads(lines[0]) == self.rows[k], "get %d differs" % k)
+
+
+def encode(bench, rows, form):
+    """Lines of input; the bench's rows become what they mean."""
+    if form == "csv":
+        yield ",".join(COLUMNS)
+    for row in rows:
+        before = bench.rows.get(row["k"])
+        if form == "csv":
+            row["b"] = row["b"] or None
+            s = "" if row["s"] is None else '"%s"' % row["s"].replace('"', '""')
+            yield "%d,%s,%s,%d" % (row["k"], s, row["b"] or "", row["n"])
+        elif form == "json":
+            yield json.dumps(row, ensure_ascii=False)
+        elif form == "changes":
+            yield json.dumps({"kind": "+U", "row": row}, ensure_ascii=False)
+        else:
+            line = json.dumps({"before": before, "after": row, "op": "u" if before else "c"}, ensure_ascii=False)
+            if len(line.encode()) > RECORD_MAX:
+                line = json.dumps({"before": None, "after": row, "op": "u"}, ensure_ascii=False)
+            yield line
+        bench.rows[row["k"]] = row
+
+
+def rows_of_any_length_come_back(args):
+    with Bench(args.seed, {"bucket": "2"}) as b:
+        for round_number in range(args.rounds):
+            form = b.rng.choice(["json", "changes", "csv", "debezium-json"])
+            rows = [b.row(b.rng.randrange(40)) for _ in range(b.rng.randrange(5, 50))]
+            b.write(rows, form, "--commit-every", b.rng.choice([3, 10, 1000]))
+            if b.rng.random() < 0.4:
+                b.tarn.run("compact", TABLE, *(["--full"] if b.rng.random() < 0.5 else [])).ok("compact")
+            b.check("round %d, %s" % (round_number, form))
+            b.get(b.rng.choice(list(b.rows)))
+            b.tarn.run("fsck", TABLE).ok("fsck")
+        b.check_forms()
+
+
+def both_rows_of_an_update_may_be_long(args):
+    with Bench(args.seed) as b:
+        for n in (1, 2):
+            row = {"k": 1, "s": chr(ord("a") + n) * (TEXT_MAX - 4096), "b": None, "n": n}
+            before = b.rows.get(1)
+            line = json.dumps({"before": before, "after": row, "op": "u" if before else "c"})
+            b.rows[1] = row
+            b.tarn.run("write", TABLE, "-", "--input", "debezium-json", stdin=line + "\n").ok("write")
+            b.check("update %d" % n)
+
+
+def many_long_runs_are_merged_a_few_at_once(args):
+    """Eight runs of rows that do not compress are more than fit: cat merges in passes, so does compaction."""
+    with Bench(args.seed, {"write-only": "true"}) as b:
+        for n in range(8):
+            rows = [{"k": k, "s": b.rng.randbytes(TEXT_MAX // 2).hex(), "b": None, "n": n} for k in range(4)]
+            b.write(rows, "json")
+        b.check("eight runs")
+        b.tarn.run("compact", TABLE, "--full").ok("compact")
+        files = b.tarn.run("show", TABLE, "files", "--format", "json").ok("show files")
+        need(len(files) == 1, "after compaction there are %d files" % len(files))
+        b.check("compacted")
+        left = list((b.folder / "warehouse/.tarn/scratch").glob("*"))
+        need(not left, "scratch files stay: %s" % left)
+
+
+def long_rows_stay_in_16_mib(args):
+    """Anonymous memory, for a table where every tenth row has 512 KiB of bytes, and against one of short rows."""
+    peaks = {}
+    for size in (16, TEXT_MAX):
+        with Bench(args.seed, {"bucket": "4"}) as b:
+            path = b.folder / "rows.json"
+            with path.open("w") as f:
+                for k in range(400):
+                    b.rows[k] = {"k": k, "s": None, "b": b.rng.randbytes(size if k % 10 == 0 else 16).hex(), "n": k}
+                    f.write(json.dumps(b.rows[k]) + "\n")
+            for words in (["write", TABLE, str(path), "--commit-every", "50"], ["cat", TABLE], ["compact", TABLE, "--full"], ["cat", TABLE],
+                          ["get", TABLE, "10"], ["fsck", TABLE]):
+                peak = anonymous_kib([str(peer.TARN), words[0], "--warehouse", b.tarn.warehouse, *words[1:]])
+                need(peak <= 16 * 1024, "tarn %s: %d KiB" % (words[0], peak))
+                peaks[size] = max(peak, peaks.get(size, 0))
+            b.check("every tenth row is of %d bytes" % size)
+    need(peaks[TEXT_MAX] <= peaks[16] + 1024, "long rows take %d KiB, short ones %d" % (peaks[TEXT_MAX], peaks[16]))
+    print("RssAnon: %d KiB with short rows, %d KiB with long ones" % (peaks[16], peaks[TEXT_MAX]))
+
+
+def a_row_over_the_limit_is_a_dead_letter(args):
+    with Bench(args.seed) as b:
+        letters = b.folder / "letters"
+        long_row = {"k": 1, "s": "y" * 650000, "b": None, "n": 1}
+        too_long = json.dumps({"k": 2, "s": "z" * 2000000, "b": None, "n": 1})
+        good = {"k": 3, "s": "x", "b": None, "n": 1}
+        b.rows[3] = good
+        text = "\n".join([json.dumps(long_row), too_long, json.dumps(good)]) + "\n"
+        result = b.tarn.run("write", TABLE, "-", "--dead-letters", letters, stdin=text)
+        need(result.rc in (0, 1), "write: exit code %d: %s" % (result.rc, result.err))
+        dead = [json.loads(x) for x in letters.read_text().splitlines()]
+        need(len(dead) == 2, "%d dead letters" % len(dead))
+        size = TOO_LONG.search(dead[0]["reason"])
+        need(size and int(size[1]) > 650000 > int(size[2]) >= TEXT_MAX, "reason: " + dead[0]["reason"])
+        need(json.loads(dead[0]["record"]) == long_row, "the letter is not the record")
+        need("longer than" in dead[1]["reason"], "reason: " + dead[1]["reason"])
+        b.check("the others are there")
+
+
+def files_are_cut_at_thousands_of_rows(args):
+    """Whatever target-file-size is, its file's size is looked at once in 1,000 rows. Paimon: RollingFileWriter"""
+    with Bench(args.seed, {"target-file-size": "1b"}) as b:
+        b.write([{"k": k, "s": "x", "b": None, "n": k} for k in range(3500)], "json")
+        for what in ("flushed", "compacted"):
+            counts = sorted(json.loads(x)["record_count"] for x in b.tarn.run("show", TABLE, "files", "--format", "json").ok("show files"))
+            need(counts == [500, 1000, 1000, 1000], "%s: files of %s rows" % (what, counts))
+            b.check(what)
+            b.write([{"k": k, "s": "y", "b": None, "n": k} for k in range(3500)], "json")
+            b.tarn.run("compact", TABLE, "--full").ok("compact")
+
+
+TESTS = [rows_of_any_length_come_back, both_rows_of_an_update_may_be_long, many_long_runs_are_merged_a_few_at_once,
+         long_rows_stay_in_16_mib, a_row_over_the_limit_is_a_dead_letter, files_are_cut_at_thousands_of_rows]
+
+
+def java_reads_long_rows(args):
+    with Bench(args.seed) as b, peer.java() as java:
+        for _ in range(2):
+            b.write([dict(b.row(k), n=k) for k in range(6)] + [{"k": 7, "s": "é" * 250000, "b": None, "n": 7}], "json")
+        need_same(b, java, "written")
+        b.tarn.run("compact", TABLE, "--full").ok("compact")
+        need_same(b, java, "compacted")
+
+
+def need_same(b, java, what):
+    want = peer.ordered(b.tarn.cat().ok("cat"))
+    got = peer.ordered(java.run("read", b.tarn.warehouse, TABLE).ok("Java read"))
+    need(want == got, "%s: Java reads other rows: %s" % (what, [x[:60] for x in set(got) ^ set(want)]))
+
+
+def long_rows_of_java_are_read_and_compacted(args):
+    with Bench(args.seed) as b, peer.java() as java:
+        for n in range(3):
+            path = b.folder / "java.json"
+            for k in range(4):
+                b.rows[k] = {"k": k, "s": b.rng.randbytes(250000).hex(), "b": None, "n": n}
+            path.write_text("".join(json.dumps({"kind": "+I", "row": b.rows[k]}) + "\n" for k in range(4)))
+            java.run("write", b.tarn.warehouse, TABLE, path, "--compact", "none").ok("Java write")
+        b.check("of Java")
+        b.get(2)
+        b.tarn.run("compact", TABLE, "--full").ok("compact")
+        b.check("compacted")
+        b.tarn.run("fsck", TABLE).ok("fsck")
+        need_same(b, java, "compacted")
+
+
+JAVA_TESTS = [java_reads_long_rows, long_rows_of_java_are_read_and_compacted]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--java", action="store_true")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("names", nargs="*")
+    args = parser.parse_args()
+    passed = failed = 0
+    for test in JAVA_TESTS if args.java else TESTS:
+        if args.names and test.__name__ not in args.names:
+            continue
+        try:
+            test(args)
+            passed += 1
+        except peer.Failure as e:
+            failed += 1
+            print("%s: %s\n  repeat: python3 tests/interop/long_test.py%s --seed %d --rounds %d %s"
+                  % (test.__name__, e, " --java" if args.java else "", args.seed, args.rounds, test.__name__), flush=True)
+    print("%d passed, %d failed" % (passed, failed))
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
