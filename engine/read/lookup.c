@@ -16,12 +16,11 @@ struct search {
     const struct tn_scan_spec *spec; /* with the key as its predicate */
     const struct tn_value *key;      /* trimmed: the order of a file's key */
     struct tn_arena *arena;
+    struct tn_arena rows; /* the versions' */
     struct tn_worker *worker;
     struct tn_lookup *found;
     unsigned char *row; /* the best version's bytes */
     uint32_t row_room;
-    size_t row_mark; /* of the arena: before and behind its place */
-    size_t row_end;
     bool newest_wins;         /* of all versions; else they are kept, and merged in the end */
     struct version *versions; /* kept */
     uint32_t kept;
@@ -42,20 +41,16 @@ static bool beats(const struct search *s, const struct tn_kv *kv)
     return skip_best != skip_this ? skip_best : tn_kv_newer(&s->found->projection.order, kv, best);
 }
 
-/* A longer row takes the place of the one before, where nothing lies behind that. */
+/* A longer row takes the place of the one before. */
 static tn_rc make_room(struct search *s, uint32_t size, struct tn_err *err)
 {
     void *memory;
-    if (s->row && tn_arena_mark(s->arena) == s->row_end) {
-        tn_arena_reset(s->arena, s->row_mark);
-    }
-    s->row_mark = tn_arena_mark(s->arena);
+    tn_arena_reset(&s->rows, 0);
     s->row_room = 0;
-    tn_rc rc = tn_arena_need(s->arena, size, "a row", &memory, err);
+    tn_rc rc = tn_arena_need(&s->rows, size, "a row", &memory, err);
     if (rc == TN_OK) {
         s->row = memory;
         s->row_room = size;
-        s->row_end = tn_arena_mark(s->arena);
     }
     return rc;
 }
@@ -98,7 +93,7 @@ static tn_rc keep(struct search *s, const struct tn_kv *kv, struct tn_err *err)
 {
     void *memory;
     tn_rc rc =
-        tn_arena_need(s->arena, sizeof(struct version) + kv->row.size, "a row", &memory, err);
+        tn_arena_need(&s->rows, sizeof(struct version) + kv->row.size, "a row", &memory, err);
     if (rc == TN_OK) {
         struct version *version = memory;
         unsigned char *row = (unsigned char *)(version + 1);
@@ -116,18 +111,18 @@ static tn_rc keep(struct search *s, const struct tn_kv *kv, struct tn_err *err)
 static uint32_t merged_max(const struct search *s)
 {
     enum { ROW_SHARE = 40 };
-    size_t part = tn_arena_free(s->arena) / ROW_SHARE;
+    size_t part = tn_arena_free(&s->worker->arena) / ROW_SHARE;
     return s->row_room > part ? s->row_room : (uint32_t)part;
 }
 
-/* The row lies in the arena, so it stays when the fold is gone. */
-static tn_rc merge_versions(struct search *s, struct tn_err *err)
+static tn_rc fold_versions(struct search *s, struct tn_arena *arena, struct tn_kv *kv,
+                           struct tn_err *err)
 {
     struct tn_fold_spec spec = s->found->projection.fold;
     spec.row_size_max = merged_max(s);
     void *memory;
     tn_rc rc =
-        tn_arena_need(s->arena, (s->kept + 1) * sizeof(struct tn_iter *), "versions", &memory, err);
+        tn_arena_need(arena, (s->kept + 1) * sizeof(struct tn_iter *), "versions", &memory, err);
     if (rc != TN_OK) {
         return rc;
     }
@@ -139,11 +134,31 @@ static tn_rc merge_versions(struct search *s, struct tn_err *err)
     struct tn_merge merge;
     struct tn_fold fold;
     rc = tn_merge_init(&merge, &s->found->projection.order, tn_fold_merges(&spec), iters, count,
-                       s->arena, err);
+                       arena, err);
     if (rc == TN_OK) {
-        rc = tn_fold_init(&fold, &merge, &spec, s->arena, err);
+        rc = tn_fold_init(&fold, &merge, &spec, arena, err);
     }
-    return rc == TN_OK ? tn_iter_next(&fold.iter, &s->found->kv, err) : rc;
+    return rc == TN_OK ? tn_iter_next(&fold.iter, kv, err) : rc;
+}
+
+/* The fold works in the worker's memory, where no file is open any more. */
+static tn_rc merge_versions(struct search *s, struct tn_err *err)
+{
+    struct tn_arena *arena = &s->worker->arena;
+    size_t mark = tn_arena_mark(arena);
+    struct tn_kv kv;
+    tn_rc rc = fold_versions(s, arena, &kv, err);
+    void *memory = NULL;
+    if (rc == TN_OK) {
+        rc = tn_arena_need(&s->rows, kv.row.size, "a row", &memory, err);
+    }
+    if (rc == TN_OK) {
+        memcpy(memory, kv.row.data, kv.row.size);
+        s->found->kv = kv;
+        s->found->kv.row.data = memory;
+    }
+    tn_arena_reset(arena, mark);
+    return rc;
 }
 
 /* ---- rows ---- */
@@ -312,10 +327,12 @@ tn_rc tn_lookup(const struct tn_scan_spec *spec, const struct tn_value *key, voi
     if (rc == TN_OK) {
         rc = tn_projection_init(&lookup->projection, &own, arena, err);
     }
+    size_t half = window_size / 2 & ~(size_t)63;
+    tn_arena_init(&s.rows, (unsigned char *)window + half, window_size - half);
     s.newest_wins =
         !lookup->projection.fold.engine && lookup->projection.fold.mode == TN_FOLD_PLAIN;
     if (rc == TN_OK && own.snapshot) {
-        rc = look_everywhere(&s, window, window_size, err);
+        rc = look_everywhere(&s, window, half, err);
     }
     if (rc == TN_OK && lookup->version_count == 0) {
         return TN_ABSENT;

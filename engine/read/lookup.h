@@ -14,15 +14,16 @@
 
 struct tn_lookup {
     struct tn_projection projection;
-    struct tn_kv kv;        /* the row, in the arena that tn_lookup was given */
+    struct tn_kv kv;        /* the row, in the window that tn_lookup was given */
     uint32_t version_count; /* that were compared, or merged */
     uint32_t file_count;    /* that were opened */
 };
 
 /* `key` is one value for each of the schema's primary keys, in their order; its bytes are read
- * until the call returns. spec->predicate and keep_deletes don't count. `arena` holds projection
- * and row, `window` the plan's files, meanwhile. ABSENT: there is no such row, or it was deleted
- * (the projection is there). INVALID: the table has no primary key. */
+ * until the call returns. spec->predicate and keep_deletes don't count. `arena` holds the
+ * projection, `window` the row, and meanwhile the plan's files and the row's versions. ABSENT:
+ * there is no such row, or it was deleted (the projection is there). INVALID: the table has no
+ * primary key. */
 TN_MUST_USE tn_rc tn_lookup(const struct tn_scan_spec *spec, const struct tn_value *key,
                             void *window, size_t window_size, struct tn_arena *arena,
                             struct tn_worker *worker, struct tn_lookup *lookup, struct tn_err *err);
