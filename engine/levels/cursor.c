@@ -5,8 +5,8 @@
 enum {
     RUN_ARENA_MIN = 96 * 1024,    /* two blocks of 32 KB and a row: less is not worth a try */
     RUN_ARENA_USUAL = 160 * 1024, /* a block of 64 KB, packed and not, and a row */
-    ROW_SHARE = 40, /* a folded row is at most 1/40 of what is free: 137 KB of the host
-                       board's, and four times that are taken: a guess */
+    ROW_SHARE = 10, /* a folded row is at most a tenth of what is free, and four times that are
+                       taken: what is written is read again */
 };
 
 void tn_files_sort(const struct tn_key_types *keys, struct tn_level_file **files, uint32_t count)

@@ -245,10 +245,11 @@ static tn_rc reduce_once(struct tn_scratch *s, struct tn_level_file **files, uin
 
 bool tn_scratch_fewer(struct tn_scratch *scratch, uint32_t runs)
 {
-    if (runs <= 2) {
+    uint32_t fewer = runs / 2 > 2 ? runs / 2 : 2;
+    if (runs <= 2 || fewer >= scratch->runs_limit) {
         return false;
     }
-    scratch->runs_limit = runs / 2 > 2 ? runs / 2 : 2;
+    scratch->runs_limit = fewer;
     return true;
 }
 

@@ -46,7 +46,7 @@ void tn_scratch_init(struct tn_scratch *scratch, const struct tn_cursor_spec *cu
  */
 TN_MUST_USE tn_rc tn_scratch_reduce(struct tn_scratch *scratch, struct tn_level_file **files,
                                     uint32_t *count, struct tn_err *err);
-/* For a merge of so many runs memory was short: half of them from now on. False: they are but two.
- */
+/* For a merge of so many runs memory was short: half of them from now on. False: they are but two,
+ * or that was tried. */
 bool tn_scratch_fewer(struct tn_scratch *scratch, uint32_t runs);
 void tn_scratch_close(struct tn_scratch *scratch);

@@ -6,23 +6,24 @@
 
 enum {
     ROW_SHARE = 8, /* what one row may take of the parts "memtable" and "long" */
-    /* The least that a merge holds: two runs and the output, of each a row raw and compressed. */
-    MERGE_BLOCKS = 6,
+    MERGE_ROWS =
+        6, /* the least that a merge holds: of two runs and the output a row, raw and packed */
     MERGE_FIXED = 256 * 1024, /* plans, keys, a codec that is not zstd: a guess */
 };
 
 /* The largest row that can be buffered, written, and merged with others. */
-static uint32_t row_size_max(const struct tn_env *env)
+static void init_rows(struct tn_env *env)
 {
     const struct tn_arena *merge = &env->workers[TN_LANE_LONG]->arena;
     size_t left = tn_arena_free(merge);
+    env->merge_size = left > MERGE_FIXED ? left - MERGE_FIXED : 0;
     size_t shares[] = {env->memtable_size / ROW_SHARE, merge->size / ROW_SHARE,
-                       (left > MERGE_FIXED ? left - MERGE_FIXED : 0) / MERGE_BLOCKS};
+                       env->merge_size / MERGE_ROWS};
     size_t size = UINT32_MAX / 4;
     for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
         size = shares[i] < size ? shares[i] : size;
     }
-    return (uint32_t)size;
+    env->row_size_max = (uint32_t)size;
 }
 
 static tn_rc init_workers(const struct tn_env_spec *spec, struct tn_env *env, struct tn_err *err)
@@ -71,7 +72,7 @@ tn_rc tn_env_open(struct tn_env *env, const struct tn_env_spec *spec, struct tn_
                            .block_size = TN_BLOCK_SIZE};
     tn_rc rc = init_workers(spec, env, err);
     if (rc == TN_OK) {
-        env->row_size_max = row_size_max(env);
+        init_rows(env);
     }
     return rc;
 }

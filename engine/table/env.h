@@ -19,6 +19,7 @@ struct tn_env {
     struct tn_arena *arena; /* the table part */
     uint32_t block_size;    /* raw bytes of a data block */
     uint32_t row_size_max;  /* bytes of a packed row; a larger one is refused */
+    size_t merge_size;      /* bytes that the rows of a merge may take at once */
 };
 
 enum { TN_BLOCK_SIZE = 64 * 1024 }; /* measured: 64 KiB blocks, windows of 2^16: 2.91x at 300 KB */

@@ -50,6 +50,20 @@ static tn_rc init_read(struct tn_table *t, const uint32_t *field_of, struct tn_a
     return TN_OK;
 }
 
+/* A fold holds four rows more than a merge. One that tells changes holds a fifth, and reads the
+ * state before and writes a changelog, too. */
+static void init_row_size(struct tn_table *t)
+{
+    enum { FOLD_ROWS = 10, CHANGE_ROWS = 20 };
+    struct tn_fold_spec fold = {.engine = t->engine, .mode = tn_fold_reading(&t->options)};
+    bool changes =
+        t->options.changelog_producer != TN_CHANGELOG_NONE || tn_options_need_lookup(&t->options);
+    if (changes || t->keeps == TN_MEMTABLE_ALL || tn_fold_merges(&fold) == TN_MERGE_VERSIONS) {
+        size_t size = t->env->merge_size / (changes ? CHANGE_ROWS : FOLD_ROWS);
+        t->row_size_max = size < t->row_size_max ? (uint32_t)size : t->row_size_max;
+    }
+}
+
 /* Where older versions count, or a changelog is made of them, all are kept until the flush. */
 static tn_rc init_engine(struct tn_table *t, const uint32_t *field_of, struct tn_arena *arena,
                          struct tn_err *err)
@@ -58,6 +72,9 @@ static tn_rc init_engine(struct tn_table *t, const uint32_t *field_of, struct tn
     if (rc == TN_OK && (!tn_engine_keeps_newest(t->engine) ||
                         t->options.changelog_producer == TN_CHANGELOG_INPUT)) {
         t->keeps = TN_MEMTABLE_ALL;
+    }
+    if (rc == TN_OK) {
+        init_row_size(t);
     }
     return rc;
 }
@@ -88,6 +105,7 @@ static tn_rc init_layout(struct tn_table *t, struct tn_arena *arena, struct tn_e
     if (rc != TN_OK) {
         return rc;
     }
+    t->row_size_max = t->env->row_size_max;
     t->keyed = t->schema->primary_keys.count > 0;
     t->order.layout = &t->layout;
     t->order.sequence_descending = t->options.sequence_descending;

@@ -79,6 +79,7 @@ struct tn_table {
     struct tn_order order;
     const struct tn_engine *engine; /* NULL: no keys */
     enum tn_memtable_keeps keeps;
+    uint32_t row_size_max; /* bytes of a packed row */
     struct tn_changes changes;
     struct tn_read_spec read;
     struct tn_key_types key_types;

@@ -116,9 +116,9 @@ static tn_rc put_routed(struct tn_table *t, struct tn_bucket *bucket, struct tn_
 tn_rc tn_table_put(struct tn_table *table, struct tn_row row, enum tn_row_kind kind,
                    struct tn_err *err)
 {
-    if (row.size > table->env->row_size_max) {
+    if (row.size > table->row_size_max) {
         return tn_err_set(err, TN_INVALID, 0, "a row of %u bytes, at most %u fit the memory",
-                          row.size, table->env->row_size_max);
+                          row.size, table->row_size_max);
     }
     if (row.size > TN_DATA_KEY_MAX && table->keyed) {
         uint32_t size = tn_data_key_size(&table->layout, table->order.keys, row);

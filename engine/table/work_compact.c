@@ -62,7 +62,7 @@ static tn_rc plan_compaction(struct tn_table *t, struct tn_bucket *bucket, struc
                                        unit.output_level != 0 && unit.output_level >= unit.behind,
                                    .to_last_level = unit.output_level == unit.level_max,
                                    .block_size = t->env->block_size,
-                                   .row_size_max = t->env->row_size_max};
+                                   .row_size_max = t->row_size_max};
     tn_changes_spec(&t->changes, &spec);
     tn_arena_reset(&slice->arena, 0);
     tn_rc rc =

@@ -97,7 +97,7 @@ void tn_work_flush(struct tn_table *table, struct tn_bucket *bucket)
                  .uuid = bucket->uuid,
                  .counter = &bucket->counter,
                  .block_size = table->env->block_size,
-                 .row_size_max = table->env->row_size_max},
+                 .row_size_max = table->row_size_max},
         .under_way = true};
     bucket->flushing = true;
     tn_exec_submit(table->env->exec, &flush->task);

@@ -160,6 +160,23 @@ def many_long_runs_are_merged_a_few_at_once(args):
         need(not left, "scratch files stay: %s" % left)
 
 
+def versions_of_long_rows_are_folded(args):
+    """An engine that makes one row of several holds some more of them at once, so its rows are shorter."""
+    with Bench(args.seed, {"merge-engine": "partial-update", "write-only": "true"}) as b:
+        size = 380 * 1024
+        for n in range(5):
+            rows = [{"k": k, "s": b.rng.randbytes(size // 2).hex() if n < 3 else None, "b": None, "n": n} for k in range(3)]
+            kept = {k: b.rows[k]["s"] for k in b.rows}
+            b.write(rows, "json")
+            for k in kept:
+                b.rows[k]["s"] = b.rows[k]["s"] or kept[k]
+        b.check("five runs")
+        b.get(1)
+        b.tarn.run("compact", TABLE, "--full").ok("compact")
+        b.check("compacted")
+        b.get(2)
+
+
 def long_rows_stay_in_16_mib(args):
     """Anonymous memory, for a table where every tenth row has 512 KiB of bytes, and against one of short rows."""
     peaks = {}
@@ -212,6 +229,7 @@ def files_are_cut_at_thousands_of_rows(args):
 
 
 TESTS = [rows_of_any_length_come_back, both_rows_of_an_update_may_be_long, many_long_runs_are_merged_a_few_at_once,
+         versions_of_long_rows_are_folded,
          long_rows_stay_in_16_mib, a_row_over_the_limit_is_a_dead_letter, files_are_cut_at_thousands_of_rows]
 
 

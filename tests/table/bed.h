@@ -36,6 +36,7 @@ enum {
     BED_OWN_SIZE = 512 << 10,
     BED_DISK_SIZE = 64 << 20,
     BED_BLOCK_SIZE = 4096,
+    BED_MERGE_SIZE = 20 * 4096, /* rows that versions are folded into are as long as others */
     BED_KEYS = 12,
     BED_ROWS_MAX = 1024,
     BED_ROUNDS_MAX = 16,
@@ -156,6 +157,7 @@ bed_engine_begin(struct bed_engine *engine, struct tn_io *io, struct tn_clock *c
     engine->env.arena = &engine->table;
     engine->env.block_size = BED_BLOCK_SIZE;
     engine->env.row_size_max = 4096;
+    engine->env.merge_size = BED_MERGE_SIZE;
 }
 
 static __attribute__((unused, noinline)) void bed_engine_start(struct bed_engine *engine,
