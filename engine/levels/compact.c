@@ -271,7 +271,7 @@ static tn_rc wake_stream(struct slice *s, struct tn_compact_stream *stream, stru
 
 static tn_rc put_change(struct tn_change_sink *sink, const struct tn_kv *kv, struct tn_err *err)
 {
-    struct slice *s = (struct slice *)sink;
+    struct slice *s = (struct slice *)(void *)sink;
     return put_into(s, &s->c->changes, kv, err);
 }
 
