@@ -161,10 +161,12 @@ static bool adds(const struct tn_kv *kv)
     return !tn_row_kind_retracts(kv->kind);
 }
 
+/* A later delete is none that was there: between the two the row may have come back, in a file that
+ * both snapshots hold. */
 static bool same(const struct tn_kv *a, const struct tn_kv *b)
 {
-    return adds(a) == adds(b) && a->row.size == b->row.size &&
-           memcmp(a->row.data, b->row.data, a->row.size) == 0;
+    return adds(a) == adds(b) && (adds(a) || a->sequence == b->sequence) &&
+           a->row.size == b->row.size && memcmp(a->row.data, b->row.data, a->row.size) == 0;
 }
 
 /* What the heads say: true with a row. Both are taken when they hold one key. */

@@ -1,10 +1,11 @@
 /* diff: what is new or other in one snapshot than in an older one, a row a key.
  *
  * Two scans in step, in the order of buckets and keys; files that both snapshots hold are left out
- * on both sides first, so the cost is that of the files that changed. A row that a compaction wrote
- * again without its older versions therefore counts as new when those lie in a file of both: as
- * Paimon does it. Tables without keys give the rows of the files that only the newer snapshot has.
- * Source: Paimon, IncrementalDiffSplitRead.
+ * on both sides first, so the cost is that of the files that changed. What it says is therefore
+ * what those files say, as in Paimon: a row that was written again counts as new when the version
+ * before lies in a file of both, and so does a late one, though an older version with a larger
+ * sequence field still wins in the table. Tables without keys give the rows of the files that only
+ * the newer snapshot has. Source: Paimon, IncrementalDiffSplitRead.
  */
 #pragma once
 
