@@ -92,18 +92,23 @@ static void look_for_signal(struct follower *f, long wait_ns)
 
 /* ---- rows ---- */
 
-static tn_rc print_row(struct follower *f, const struct tn_kv *kv, struct tn_err *err)
-{
-    f->left -= f->left > 0;
-    return tn_row_printer_put(&f->printer, kv, err);
-}
-
-static bool may_go_on(struct follower *f, uint64_t rows)
+/* One more row is asked for than is printed: so a limit that ends with a snapshot is known to. */
+static bool may_ask(struct follower *f, uint64_t rows)
 {
     if (rows % ROWS_A_LOOK == ROWS_A_LOOK - 1) {
         look_for_signal(f, 0);
     }
-    return !f->stopped && f->left != 0;
+    return !f->stopped;
+}
+
+/* CANCELED behind the limit. */
+static tn_rc print_row(struct follower *f, const struct tn_kv *kv, struct tn_err *err)
+{
+    if (f->left == 0) {
+        return TN_CANCELED;
+    }
+    f->left -= f->left > 0;
+    return tn_row_printer_put(&f->printer, kv, err);
 }
 
 /* ABSENT when all of it was printed. */
@@ -119,12 +124,15 @@ static tn_rc print_state(struct follower *f, struct tn_err *err)
     if (rc != TN_OK) {
         return rc;
     }
-    for (uint64_t rows = 0; rc == TN_OK && may_go_on(f, rows); rows++) {
+    for (uint64_t rows = 0; rc == TN_OK && may_ask(f, rows); rows++) {
         struct tn_kv kv;
         rc = tn_scan_next(&f->scan, &kv, err);
         rc = rc == TN_OK ? print_row(f, &kv, err) : rc;
     }
     tn_scan_close(&f->scan);
+    if (rc == TN_CANCELED) {
+        return TN_OK;
+    }
     if (rc != TN_OK && rc != TN_ABSENT && tn_reader_expired(&f->reader, err)) {
         return tn_err_set(err, TN_IO, 0, "snapshot %" PRId64 " %s", f->reader.snapshot.id,
                           "expired while it was read; please try again");
@@ -141,14 +149,14 @@ static tn_rc print_changes(struct follower *f, bool *whole, struct tn_err *err)
     if (rc != TN_OK) {
         return rc;
     }
-    for (uint64_t rows = 0; rc == TN_OK && may_go_on(f, rows); rows++) {
+    for (uint64_t rows = 0; rc == TN_OK && may_ask(f, rows); rows++) {
         struct tn_kv kv;
         rc = tn_tail_next(&f->tail, &kv, err);
         rc = rc == TN_OK ? print_row(f, &kv, err) : rc;
     }
     tn_tail_end(&f->tail);
     *whole = rc == TN_ABSENT;
-    return *whole ? TN_OK : rc;
+    return *whole || rc == TN_CANCELED ? TN_OK : rc;
 }
 
 /* ---- where it starts ---- */

@@ -13,6 +13,12 @@
         name, "integer", fallback, TN_OPTION_WRITING, tn_option_read_integer, AT(at), low, high, \
             NULL, help                                                                           \
     }
+/* What the highest level is, tells a follower what changelogs will tell him. */
+#define LEVELS(name, at, fallback, low, high, help)                                              \
+    {                                                                                            \
+        name, "integer", fallback, TN_OPTION_KEYED_READING, tn_option_read_integer, AT(at), low, \
+            high, NULL, help                                                                     \
+    }
 #define SIZE(name, at, fallback, low, help)                                                     \
     {                                                                                           \
         name, "size", fallback, TN_OPTION_WRITING, tn_option_read_size, AT(at), low, INT64_MAX, \
@@ -133,12 +139,12 @@ const struct tn_option_rule tn_option_rules[] = {
             "so many small manifests are merged"),
     SIZE("manifest.full-compaction-threshold-size", manifest_full_threshold, "16 mb", 0,
          "changed manifests of that size are merged with all others"),
-    INTEGER("num-sorted-run.compaction-trigger", compaction_trigger, "5", 1, INT32_MAX - 3,
-            "so many sorted runs in a bucket start a compaction"),
+    LEVELS("num-sorted-run.compaction-trigger", compaction_trigger, "5", 1, INT32_MAX - 3,
+           "so many sorted runs in a bucket start a compaction"),
     INTEGER("num-sorted-run.stop-trigger", stop_trigger, NULL, 1, INT32_MAX,
             "so many sorted runs make writing wait; default: the compaction trigger + 3"),
-    INTEGER("num-levels", num_levels, NULL, 2, INT32_MAX,
-            "levels of a bucket; default: the compaction trigger + 1"),
+    LEVELS("num-levels", num_levels, NULL, 2, INT32_MAX,
+           "levels of a bucket; default: the compaction trigger + 1"),
     INTEGER("compaction.max-size-amplification-percent", max_size_amplification, "200", 0,
             INT32_MAX, "newer runs of that part of the oldest one's size: all are compacted"),
     INTEGER("compaction.size-ratio", size_ratio, "1", 0, INT32_MAX,

@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <stddef.h>
 
+#include "commit/consumer.h"
 #include "file/names.h"
 #include "table/folder.h"
 #include "table/inspect_private.h"
@@ -162,48 +163,20 @@ const struct tn_view tn_view_branches = {
 
 static const char *const consumers_columns[] = {"consumer_id", "next_snapshot_id"};
 
-struct consumer {
-    int64_t next;
-};
-
-static const struct tn_json_field consumer_fields[] = {
-    {"nextSnapshot", TN_JSON_I64, TN_JSON_REQUIRED, offsetof(struct consumer, next)}};
-
-static tn_rc read_consumer(struct tn_line *l, const char *path, struct consumer *consumer,
-                           struct tn_err *err)
-{
-    struct tn_arena *arena = &l->in->worker->arena;
-    struct tn_bytes json;
-    struct cJSON *root = NULL;
-    tn_rc rc = tn_io_read_all(l->in->worker->io, path, 4096, arena, &json, err);
-    if (rc == TN_OK) {
-        rc = tn_json_open(json, arena, &root, err);
-    }
-    if (rc == TN_OK) {
-        rc = tn_json_read(root, consumer_fields, 1, consumer, arena, err);
-    }
-    tn_json_close(root);
-    return rc == TN_OK ? rc : tn_err_in(err, "%s", path);
-}
-
 static tn_rc show_consumer(void *user, const char *name, struct tn_err *err)
 {
     struct tn_line *l = user;
-    struct tn_arena *arena = &l->in->worker->arena;
-    size_t mark = tn_arena_mark(arena);
-    struct consumer consumer = {0};
-    const char *path =
-        tn_arena_format(arena, "%s/%sconsumer-%s", l->in->root, TN_DIR_CONSUMER, name);
-    tn_rc rc = path ? read_consumer(l, path, &consumer, err)
-                    : tn_err_set(err, TN_AGAIN, 0, "no memory for a consumer's name");
+    int64_t next;
+    tn_rc rc =
+        tn_consumer_read(l->in->worker->io, l->in->root, name, &l->in->worker->arena, &next, err);
+    if (rc == TN_ABSENT) {
+        return TN_OK; /* removed meanwhile */
+    }
     if (rc == TN_OK) {
         tn_line_text(l, name);
-        tn_line_number(l, consumer.next);
+        tn_line_number(l, next);
         rc = tn_line_end(l, err);
-    } else if (rc == TN_ABSENT) {
-        rc = TN_OK; /* it expired meanwhile */
     }
-    tn_arena_reset(arena, mark);
     return rc;
 }
 

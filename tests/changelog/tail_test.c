@@ -316,7 +316,7 @@ static void a_snapshot_that_goes_meanwhile_is_no_damage(void)
 static void every_call_may_fail(void)
 {
     uint64_t failed = 0;
-    for (uint64_t i = 0; i < 3; i++) {
+    for (uint64_t i = 0; i < 6; i++) {
         bool reached = true;
         table_open(&t, seed_of(i));
         open_tail(TN_TAIL_DELTA);

@@ -254,7 +254,8 @@ static void readers_refuse_only_what_changes_rows(void)
     struct tn_schema schema = schema_of(
         "\"k\"", "",
         "\"bucket\":1,\"changelog-producer\":\"lookup\",\"file.compression\":\"snappy\","
-        "\"row-tracking.enabled\":true,\"num-levels\":\"x\",\"metadata.stats-mode\":\"y\","
+        "\"row-tracking.enabled\":true,\"num-sorted-run.stop-trigger\":\"x\",\"metadata.stats-"
+        "mode\":\"y\","
         "\"file-index.bloom-filter.columns\":\"v\",\"fields.v.stats-mode\":\"z\","
         "\"sequence.field\":\"v\",\"snapshot.num-retained.max\":1,\"manifest.format\":\"parquet\"");
     struct tn_options o = read_options(&schema, TN_OPTIONS_READ);
