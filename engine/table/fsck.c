@@ -186,6 +186,14 @@ static void init(struct tn_fsck *f, const struct tn_fsck_spec *spec, struct tn_f
     tn_fsck_runs_init(f);
 }
 
+static void forget_files(struct tn_fsck *f)
+{
+    tn_fsck_drop_held(f);
+    tn_fsck_runs_clear(f);
+    tn_fsck_table_clear(&f->manifests);
+    tn_fsck_table_clear(&f->seen);
+}
+
 tn_rc tn_fsck(const struct tn_fsck_spec *spec, struct tn_fsck_result *result, struct tn_err *err)
 {
     size_t mark = tn_arena_mark(&spec->worker->arena);
@@ -200,13 +208,15 @@ tn_rc tn_fsck(const struct tn_fsck_spec *spec, struct tn_fsck_result *result, st
     init(f, spec, result);
     f->schema_mark = tn_arena_mark(spec->arena);
     rc = check_table(f, err);
+    forget_files(f);
+    if (rc == TN_OK && spec->merged && result->problems == 0 && result->unchecked == 0) {
+        rc = tn_fsck_merged(f, err);
+    }
     if (rc == TN_OK && result->problems == 0 && result->unchecked > 0) {
         *err = f->unchecked;
         rc = err->code;
     }
     tn_fsck_drop_held(f);
-    tn_fsck_runs_clear(f);
-    tn_fsck_table_clear(&f->manifests);
     tn_fsck_table_clear(&f->seen);
     tn_arena_reset(spec->arena, kept);
     tn_arena_reset(&spec->worker->arena, mark);

@@ -5,6 +5,8 @@
  *                                delta applied: nothing added twice, nothing deleted that is absent
  *                                counts, levels, buckets; each new data file read once
  *     tags, branches, consumers, and, if asked for, files that nothing reaches
+ *     when all that is good and it is asked for: the merged rows of each snapshot and tag:
+ *                                keys in order, none twice; as many rows as there may be
  *
  * A problem is reported and the check goes on, so one damaged file hides no other. What is there
  * but can't be checked by this build (a Parquet file, a block larger than the memory) is counted,
@@ -19,7 +21,8 @@
  * Memory: 16 bytes × 1.3 to 2.7 for each live file of any snapshot and as much again once it was
  * read, 56 for each manifest, about 100 and the keys for each live file above level 0; and blocks
  * of one manifest and one data file at a time. Each manifest is read once or twice, whatever the
- * number of snapshots, and each data file once a level.
+ * number of snapshots, and each data file once a level; `merged` costs a scan of each snapshot,
+ * with what is left of the heap as its window.
  */
 #pragma once
 
@@ -39,6 +42,7 @@ struct tn_fsck_spec {
     struct tn_arena *arena;   /* two schemas and their options; left as it was */
     struct tn_heap *heap;     /* what is remembered of files; all is given back */
     bool orphans;             /* files that nothing reaches are problems */
+    bool merged;              /* when all else is good, each snapshot is read */
     tn_fsck_fn *each;
     void *user;
 };
@@ -53,7 +57,9 @@ struct tn_fsck_result {
     uint32_t changelogs; /* that outlive their snapshots */
     uint32_t branches;
     uint64_t data_files;
-    uint64_t rows; /* in them */
+    uint64_t rows;        /* in them */
+    uint32_t merged;      /* snapshots and tags that were read */
+    uint64_t merged_rows; /* in them together */
 };
 
 /* OK says that the check came to its end; result->problems says what it found. ABSENT: no such

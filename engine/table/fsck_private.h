@@ -11,6 +11,7 @@
  *     fsck_bounds.c    claims of statistics
  *     fsck_file.c      one data file
  *     fsck_orphans.c   files that nothing reaches
+ *     fsck_merge.c     the rows of each snapshot, merged
  *
  * Two kinds of failure never mix: damage is reported and answered with OK; what must end the run
  * (the device, our own memory, the caller) is returned, and `stopped` is set by whoever knew, so
@@ -280,6 +281,8 @@ TN_MUST_USE tn_rc tn_fsck_snapshots(struct tn_fsck *f, struct tn_err *err);
 TN_MUST_USE tn_rc tn_fsck_tags(struct tn_fsck *f, struct tn_err *err);
 TN_MUST_USE tn_rc tn_fsck_changelogs(struct tn_fsck *f, struct tn_err *err);
 TN_MUST_USE tn_rc tn_fsck_orphans(struct tn_fsck *f, struct tn_err *err);
+/* Reads every snapshot and tag as readers do. What is known of files has been given back. */
+TN_MUST_USE tn_rc tn_fsck_merged(struct tn_fsck *f, struct tn_err *err);
 
 /* Calls `each` for a folder's names; a folder that is absent has none. */
 TN_MUST_USE tn_rc tn_fsck_list(struct tn_fsck *f, const char *root, const char *dir,

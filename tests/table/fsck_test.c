@@ -41,6 +41,20 @@ static tn_rc note(void *user, enum tn_fsck_kind kind, const char *file, const ch
     return TN_OK;
 }
 
+/* A door through which a check looks, and behind which something else happens before call number
+ * `call`. */
+struct door {
+    struct tn_io io;
+    struct sim_disk *disk;
+    uint64_t calls;
+    uint64_t call;
+    uint64_t later; /* and then once more, 0: not */
+    void (*happen)(struct sim_disk *disk);
+};
+static struct door door;
+
+static void expire_in_javas_order(struct sim_disk *disk);
+
 /* Whatever the outcome, all memory is given back. */
 static tn_rc check_io(struct tn_io *io, size_t heap_size, bool orphans, struct found *found)
 {
@@ -55,6 +69,7 @@ static tn_rc check_io(struct tn_io *io, size_t heap_size, bool orphans, struct f
                                 .arena = &engine.own,
                                 .heap = &heap,
                                 .orphans = orphans,
+                                .merged = door.happen != expire_in_javas_order,
                                 .each = note,
                                 .user = found};
     tn_rc rc = tn_fsck(&spec, &found->result, &found->err);
@@ -107,6 +122,41 @@ static void tables_of_the_writer_are_clean(void)
         struct sim_disk disk;
         make_disk(&disk, seed_of_test() + i, 0);
         check_clean(&disk, false, seed_of_test() + i);
+        sim_disk_deinit(&disk);
+    }
+}
+
+/* As many rows as the scenario says that each snapshot holds. */
+static void every_snapshot_is_read_merged(void)
+{
+    static struct bed_reader reader;
+    static struct bed_state state;
+    for (uint64_t i = 0; i < TABLES; i++) {
+        static struct sim_disk disk;
+        static struct found found;
+        struct tn_err err;
+        int64_t first = 0;
+        uint64_t want = 0;
+        make_disk(&disk, seed_of_test() + i, 0);
+        tn_rc rc = check_disk(&disk, HEAP_SIZE, false, &found);
+        CHECK_OK(rc, found.err);
+        const char *problem = bed_read_open(&engine, &reader);
+        CHECK(!problem);
+        rc = tn_snapshot_earliest(&disk.io, BED_ROOT, &engine.own, &first, &err);
+        CHECK_OK(rc, err);
+        for (int64_t id = first; id < first + found.result.snapshots; id++) {
+            struct tn_snapshot snapshot;
+            uint32_t position = 0;
+            rc = tn_snapshot_read(&disk.io, BED_ROOT, id, &engine.own, &snapshot, &err);
+            CHECK_OK(rc, err);
+            problem = bed_position_of(&snapshot, &scenario, &position);
+            CHECK(!problem);
+            bed_fold(&scenario, position, &state);
+            for (uint32_t slot = 0; slot < BED_SLOTS; slot++) {
+                want += state.present[slot];
+            }
+        }
+        CHECK(found.result.merged == found.result.snapshots && found.result.merged_rows == want);
         sim_disk_deinit(&disk);
     }
 }
@@ -219,7 +269,7 @@ static void a_missing_file_is_a_problem(void)
     make_disk(&good, random_next(&random), 0);
     list_files(&good, &names);
     for (uint32_t i = 0; i < names.file_count; i++) {
-        struct sim_disk disk;
+        static struct sim_disk disk;
         struct found found;
         struct tn_err err;
         bool data = strstr(names.files[i], "/manifest/") || strstr(names.files[i], "/bucket-");
@@ -234,18 +284,6 @@ static void a_missing_file_is_a_problem(void)
 }
 
 /* ---- beside a writer ---- */
-
-/* A door through which a check looks, and behind which something else happens before call number
- * `call`. */
-struct door {
-    struct tn_io io;
-    struct sim_disk *disk;
-    uint64_t calls;
-    uint64_t call;
-    uint64_t later; /* and then once more, 0: not */
-    void (*happen)(struct sim_disk *disk);
-};
-static struct door door;
 
 static struct tn_io *behind(void)
 {
@@ -312,11 +350,12 @@ static uint64_t check_beside(struct sim_disk *disk, void (*happen)(struct sim_di
 }
 
 static struct bed_engine beside;
+enum { BESIDE_SEED = 0x5eed0001 }; /* no other engine's: ids come from it */
 
 /* The rows that aren't there yet, with all that commits, compaction and expiry do. */
 static void go_on_writing(struct sim_disk *disk)
 {
-    bed_engine_start(&beside, &disk->io, 7);
+    bed_engine_start(&beside, &disk->io, BESIDE_SEED);
     struct bed_writer writer = {.engine = &beside, .scenario = &scenario, .who = "another"};
     tn_rc rc = bed_write(&writer);
     CHECK_OK(rc, writer.err);
@@ -328,7 +367,7 @@ static void expire_all(struct sim_disk *disk)
     static struct bed_reader reader;
     struct tn_expire_result result;
     struct tn_err err;
-    bed_engine_start(&beside, &disk->io, 7);
+    bed_engine_start(&beside, &disk->io, BESIDE_SEED);
     const char *problem = bed_read_open(&beside, &reader);
     CHECK(!problem);
     reader.options.snapshot_retained_min = 1;
@@ -407,7 +446,7 @@ static void unlink_old_snapshots(struct sim_disk *disk)
 {
     struct tn_err err;
     int64_t latest;
-    bed_engine_start(&beside, &disk->io, 7);
+    bed_engine_start(&beside, &disk->io, BESIDE_SEED);
     tn_rc rc = tn_snapshot_latest(&disk->io, BED_ROOT, &beside.own, &latest, &err);
     CHECK_OK(rc, err);
     for (int64_t id = 1; id < latest; id++) {
@@ -512,6 +551,7 @@ static void a_tiny_table_takes_little_time(void)
 
 static const struct test tests[] = {
     TEST(tables_of_the_writer_are_clean),
+    TEST(every_snapshot_is_read_merged),
     TEST(what_a_cut_leaves_is_clean),
     TEST(any_damage_is_survived),
     TEST(a_missing_file_is_a_problem),
