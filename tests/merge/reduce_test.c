@@ -4,13 +4,9 @@
 #include "merge/reduce.h"
 
 #include <inttypes.h>
-#include <math.h>
-
-#include <cjson/cJSON.h>
 
 #include "base/heap.h"
-#include "check.h"
-#include "format/json.h"
+#include "merge/golden.h"
 #include "random.h"
 
 enum { HEAP_SIZE = 4 << 20, ARENA_SIZE = 4 << 20, ROW_MAX = 1000, VERSIONS_MAX = 16 };
@@ -176,65 +172,13 @@ static tn_rc reduce_all(struct versions *from, struct versions *to)
 
 /* ---- golden cases ---- */
 
-static uint32_t base64_value(char c)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *at = strchr(digits, c);
-    CHECK(at != NULL && c != 0);
-    return (uint32_t)(at - digits);
-}
-
-static struct tn_bytes base64(const char *text)
-{
-    unsigned char *data = tn_arena_take(&bed.arena, strlen(text) + 1);
-    size_t size = 0;
-    uint32_t bits = 0;
-    for (size_t i = 0; text[i] != 0 && text[i] != '='; i++) {
-        bits = bits << 6 | base64_value(text[i]);
-        if (i % 4 > 0) {
-            data[size++] = (unsigned char)(bits >> (6 - 2 * (i % 4)));
-        }
-    }
-    return (struct tn_bytes){data, size};
-}
-
-static struct tn_value value_of(const struct cJSON *node, const struct tn_type *type)
-{
-    struct tn_value value = {.null = node == NULL};
-    if (node == NULL) {
-        return value;
-    }
-    if (tn_type_binary(type->kind)) {
-        value.as.bytes = base64(node->valuestring);
-    } else if (tn_type_textual(type->kind)) {
-        value.as.bytes = tn_bytes_of(node->valuestring);
-    } else if (type->kind == TN_TYPE_BOOLEAN) {
-        value.as.i64 = cJSON_IsTrue(node);
-    } else if (type->kind == TN_TYPE_DECIMAL) {
-        tn_rc rc =
-            tn_value_parse(type, TN_EPOCH_NONE, tn_bytes_of(node->valuestring), NULL, &value, &err);
-        value.null = rc != TN_OK; /* a sum with too many digits: NULL once it is in a file */
-    } else if (type->kind == TN_TYPE_FLOAT) {
-        value.as.f64 = (double)(float)node->valuedouble;
-    } else if (type->kind == TN_TYPE_DOUBLE) {
-        value.as.f64 = node->valuedouble;
-        if (cJSON_IsString(node)) {
-            CHECK(strcmp(node->valuestring, "NaN") == 0);
-            value.as.f64 = (double)NAN;
-        }
-    } else {
-        CHECK(tn_json_i64(node, &value.as.i64));
-    }
-    return value;
-}
-
 /* False when a NOT NULL column has no value. */
 static bool read_row(const struct cJSON *row, struct tn_value *values)
 {
     bool good = true;
     for (uint32_t i = 0; i < bed.layout.column_count; i++) {
         const struct tn_column *c = &bed.layout.columns[i];
-        values[i] = value_of(tn_json_member(row, c->name), &c->type);
+        values[i] = golden_value(tn_json_member(row, c->name), &c->type, &bed.arena);
         good = good && (!values[i].null || c->type.nullable);
     }
     return good;
@@ -320,36 +264,6 @@ static bool same_rows(const struct cJSON *expected, const struct versions *versi
     return matched == versions->count && (int)matched == cJSON_GetArraySize(expected);
 }
 
-static const char *option_of(const struct cJSON *item, const char *name)
-{
-    const struct cJSON *option = tn_json_member(tn_json_member(item, "options"), name);
-    return option ? option->valuestring : NULL;
-}
-
-/* The table as `create` gets it. */
-static char *user_schema(const struct cJSON *item)
-{
-    static const char *const members[][2] = {{"fields", "schema"},
-                                             {"primaryKeys", "primary_key"},
-                                             {"partitionKeys", "partition_keys"},
-                                             {"options", "options"}};
-    struct cJSON *schema = cJSON_CreateObject();
-    for (size_t i = 0; i < COUNT(members); i++) {
-        const struct cJSON *member = tn_json_member(item, members[i][1]);
-        if (member) {
-            (void)cJSON_AddItemToObject(schema, members[i][0], cJSON_Duplicate(member, true));
-        }
-    }
-    struct cJSON *options = cJSON_GetObjectItemCaseSensitive(schema, "options");
-    if (option_of(item, "bucket") == NULL) {
-        (void)cJSON_AddStringToObject(options, "bucket", "1");
-    }
-    char *text = cJSON_PrintUnformatted(schema);
-    CHECK(text != NULL);
-    cJSON_Delete(schema);
-    return text;
-}
-
 static bool in_scope(const struct cJSON *item)
 {
     bool flat = true;
@@ -358,11 +272,11 @@ static bool in_scope(const struct cJSON *item)
     {
         flat = flat && cJSON_IsString(tn_json_member(field, "type"));
     }
-    const char *engine = option_of(item, "merge-engine");
+    const char *engine = golden_option(item, "merge-engine");
     bool first = engine && strcmp(engine, "first-row") == 0; /* level 0 is not read */
-    const char *bucket = option_of(item, "bucket");
+    const char *bucket = golden_option(item, "bucket");
     /* Among the versions of one flush 1.3.1 takes no notice of the sort order; tarn does. */
-    const char *order = option_of(item, "sequence.field.sort-order");
+    const char *order = golden_option(item, "sequence.field.sort-order");
     bool flawed = order && strcmp(tn_json_member(item, "name")->valuestring,
                                   "dedup_seq_descending_same_commit") == 0;
     const struct cJSON *changes;
@@ -373,12 +287,12 @@ static bool in_scope(const struct cJSON *item)
     return flat && !first && !flawed &&
            strcmp(tn_json_member(item, "compact")->valuestring, "none") == 0 &&
            cJSON_GetArraySize(tn_json_member(item, "primary_key")) > 0 &&
-           option_of(item, "deletion-vectors.enabled") == NULL && (!bucket || bucket[0] != '-');
+           golden_option(item, "deletion-vectors.enabled") == NULL && (!bucket || bucket[0] != '-');
 }
 
 static tn_rc run_commits(const struct cJSON *item, bool *agrees)
 {
-    const char *producer = option_of(item, "changelog-producer");
+    const char *producer = golden_option(item, "changelog-producer");
     const struct cJSON *changelog = tn_json_member(item, "expect_changelog");
     const struct cJSON *commits = tn_json_member(item, "commits");
     bool raw = (!producer || strcmp(producer, "none") == 0) && changelog &&
@@ -405,7 +319,7 @@ static bool run_case(const struct cJSON *item)
 {
     bool agrees = true;
     bool fails = tn_json_member(item, "expect_error") != NULL;
-    char *schema = user_schema(item);
+    char *schema = golden_schema(item, NULL);
     tn_rc rc = bed_open(schema, TN_OPTIONS_CREATE);
     if (rc == TN_UNSUPPORTED) {
         rc = bed_open(schema, TN_OPTIONS_READ); /* what this build does not write it may merge */
@@ -426,34 +340,28 @@ static bool run_case(const struct cJSON *item)
     return agrees && same_rows(tn_json_member(item, "expect_rows"), &read, false);
 }
 
+static int cases;
+static int wrong;
+
+static void check_case(const struct cJSON *item)
+{
+    if (!in_scope(item)) {
+        return;
+    }
+    err.text[0] = 0;
+    bool good = run_case(item);
+    if (!good) {
+        (void)fprintf(stderr, "%s: %s\n", golden_text(item, "name"), err.text);
+    }
+    cases++;
+    wrong += !good;
+}
+
 static int run_file(const char *path)
 {
-    static char line[256 << 10];
-    static unsigned char scratch_memory[1 << 20];
-    FILE *file = fopen(path, "r");
-    int cases = 0;
-    int wrong = 0;
-    CHECK(file != NULL);
-    while (fgets(line, sizeof line, file)) {
-        struct tn_arena scratch;
-        struct cJSON *item = NULL;
-        tn_arena_init(&scratch, scratch_memory, sizeof scratch_memory);
-        CHECK(strchr(line, '\n') != NULL);
-        tn_rc rc = tn_json_open(tn_bytes_of(line), &scratch, &item, &err);
-        CHECK_OK(rc, err);
-        if (in_scope(item)) {
-            err.text[0] = 0;
-            bool good = run_case(item);
-            if (!good) {
-                (void)fprintf(stderr, "%s: %s\n", tn_json_member(item, "name")->valuestring,
-                              err.text);
-            }
-            cases++;
-            wrong += !good;
-        }
-        tn_json_close(item);
-    }
-    CHECK(fclose(file) == 0);
+    cases = 0;
+    wrong = 0;
+    (void)golden_each(path, check_case);
     CHECK(wrong == 0);
     return cases;
 }
