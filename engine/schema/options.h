@@ -85,6 +85,7 @@ struct tn_options {
     struct tn_merge_field *merge_fields; /* per field: partial-update and aggregation, else NULL */
     struct tn_sequence_group *sequence_groups;
     uint32_t sequence_group_count;
+    int64_t local_merge_size;    /* local-merge-buffer-size: 0 unset; else rows meet in memory */
     bool partial_update_removes; /* partial-update.remove-record-on-delete */
     bool aggregation_removes;    /* aggregation.remove-record-on-delete */
 

@@ -171,6 +171,8 @@ const struct tn_option_rule tn_option_rules[] = {
             "snapshots that expire at a time"),
     SWITCH("snapshot.clean-empty-directories", clean_empty_directories, "false",
            "folders that expiry empties are removed"),
+    SIZE("local-merge-buffer-size", local_merge_size, NULL, 1,
+         "rows of one key are merged as they come; memtables are the buffer"),
     INTEGER("commit.max-retries", commit_max_retries, "10", 0, INT32_MAX,
             "how often a commit that lost against another one tries again"),
 
@@ -270,7 +272,6 @@ const struct tn_option_rule tn_option_rules[] = {
     HARMLESS("file.compression.per.level", "map", NULL, "a compression for each level in Java"),
     HARMLESS("incremental-*", "text", NULL, "incremental reads of engines"),
     HARMLESS("index-file-in-data-file-dir", "boolean", "false", "index files"),
-    HARMLESS("local-merge-buffer-size", "size", NULL, "writing in Flink"),
     HARMLESS("local-sort.max-num-file-handles", "integer", "128", "sorting in Java"),
     HARMLESS("log.*", "text", NULL, "log systems"),
     HARMLESS("lookup.*", "text", NULL, "lookups in Java"),

@@ -76,12 +76,18 @@ static tn_rc compared_columns(struct tn_changes *c, const int32_t *column_of,
     return rc;
 }
 
+static tn_rc take_reducer(struct tn_changes *c, struct tn_err *err)
+{
+    struct tn_table *t = c->table;
+    return tn_reducer_make(t->engine, t->row_size_max, &t->env->workers[TN_LANE_LONG]->arena,
+                           &c->reducer, err);
+}
+
 static tn_rc take_index(struct tn_changes *c, struct tn_err *err)
 {
     struct tn_arena *arena = &c->table->env->workers[TN_LANE_LONG]->arena;
     size_t size = arena->size / INDEX_SHARE;
     void *memory;
-    c->mark = tn_arena_mark(arena);
     tn_rc rc = tn_arena_need(arena, size, "an index of blocks", &memory, err);
     if (rc == TN_OK) {
         tn_block_indexes_init(&c->indexes, memory, size);
@@ -96,7 +102,14 @@ tn_rc tn_changes_init(struct tn_changes *changes, struct tn_table *table, const 
     const struct tn_options *o = &table->options;
     bool full = o->changelog_producer == TN_CHANGELOG_FULL_COMPACTION;
     bool lookup = tn_options_need_lookup(o);
-    *changes = (struct tn_changes){.table = table};
+    *changes = (struct tn_changes){
+        .table = table, .mark = tn_arena_mark(&table->env->workers[TN_LANE_LONG]->arena)};
+    if (table->keeps == TN_MEMTABLE_FOLDED) {
+        tn_rc folds = take_reducer(changes, err);
+        if (folds != TN_OK) {
+            return folds;
+        }
+    }
     if (o->full_compaction_delta > 0 || full) {
         changes->full_every = o->full_compaction_delta > 0 ? o->full_compaction_delta : 1;
     }
@@ -116,7 +129,7 @@ tn_rc tn_changes_init(struct tn_changes *changes, struct tn_table *table, const 
 
 void tn_changes_close(struct tn_changes *changes)
 {
-    if (changes->indexed) {
+    if (changes->table) {
         tn_arena_reset(&changes->table->env->workers[TN_LANE_LONG]->arena, changes->mark);
     }
 }

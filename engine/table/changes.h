@@ -6,8 +6,9 @@
  *     producer full-compaction   compactions into the last level say what changed since the one
  *                                before; every N-th round makes one of every bucket it wrote to
  *
- * Made once a table. The state before is opened for one slice at a time, on the worker that runs
- * slices. Source: Paimon, CoreOptions.needLookup, GlobalFullCompactionSinkWrite.
+ * Made once a table; indexes and reducer come from the memory of the worker that runs slices. The
+ * state before is opened for one slice at a time, on the worker that runs slices. Source: Paimon,
+ * CoreOptions.needLookup, GlobalFullCompactionSinkWrite.
  */
 #pragma once
 
@@ -24,7 +25,8 @@ struct tn_changes {
     struct tn_compact_before before;
     struct tn_key_state state;       /* of the slice under way */
     struct tn_block_indexes indexes; /* kept from slice to slice */
-    size_t mark;                     /* of the worker's arena, before the indexes */
+    struct tn_reducer *reducer;      /* of memtables that merge rows as they come, or NULL */
+    size_t mark;                     /* of the worker's arena, before indexes and reducer */
     bool indexed;
     uint64_t keys_asked;
     uint64_t rows_read; /* to answer */

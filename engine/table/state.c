@@ -58,22 +58,30 @@ static void init_row_size(struct tn_table *t)
     struct tn_fold_spec fold = {.engine = t->engine, .mode = tn_fold_reading(&t->options)};
     bool changes =
         t->options.changelog_producer != TN_CHANGELOG_NONE || tn_options_need_lookup(&t->options);
-    if (changes || t->keeps == TN_MEMTABLE_ALL || tn_fold_merges(&fold) == TN_MERGE_VERSIONS) {
+    if (changes || t->keeps != TN_MEMTABLE_NEWEST || tn_fold_merges(&fold) == TN_MERGE_VERSIONS) {
         size_t size = t->env->merge_size / (changes ? CHANGE_ROWS : FOLD_ROWS);
         t->row_size_max = size < t->row_size_max ? (uint32_t)size : t->row_size_max;
     }
 }
 
-/* Where older versions count, or a changelog is made of them, all are kept until the flush. */
+/* Where older versions count, or a changelog is made of them, all are kept until the flush, unless
+ * the table has them merged as they come. */
+static enum tn_memtable_keeps keeps_of(const struct tn_table *t)
+{
+    bool newest = tn_engine_keeps_newest(t->engine);
+    if (t->options.local_merge_size > 0) {
+        return newest ? TN_MEMTABLE_NEWEST : TN_MEMTABLE_FOLDED;
+    }
+    bool all = !newest || t->options.changelog_producer == TN_CHANGELOG_INPUT;
+    return all ? TN_MEMTABLE_ALL : TN_MEMTABLE_NEWEST;
+}
+
 static tn_rc init_engine(struct tn_table *t, const uint32_t *field_of, struct tn_arena *arena,
                          struct tn_err *err)
 {
     tn_rc rc = tn_engine_make(t->schema, &t->options, &t->order, field_of, arena, &t->engine, err);
-    if (rc == TN_OK && (!tn_engine_keeps_newest(t->engine) ||
-                        t->options.changelog_producer == TN_CHANGELOG_INPUT)) {
-        t->keeps = TN_MEMTABLE_ALL;
-    }
     if (rc == TN_OK) {
+        t->keeps = keeps_of(t);
         init_row_size(t);
     }
     return rc;

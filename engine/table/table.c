@@ -70,6 +70,7 @@ static tn_rc take_active(struct tn_table *t, struct tn_bucket *bucket, struct tn
     }
     *active = (struct tn_frozen){0};
     tn_memtable_init(&active->memtable, &t->pages, &t->order, t->keeps);
+    active->memtable.reducer = t->changes.reducer;
     bucket->active = active;
     return TN_OK;
 }

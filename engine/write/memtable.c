@@ -215,7 +215,7 @@ static tn_rc full(struct tn_err *err)
 static tn_rc put_new(struct tn_memtable *m, uint64_t prefix, uint32_t hash, struct tn_row row,
                      enum tn_row_kind kind, int64_t sequence, struct tn_err *err)
 {
-    bool hashed = m->order->keys.count > 0 && m->keeps == TN_MEMTABLE_NEWEST;
+    bool hashed = m->order->keys.count > 0 && m->keeps != TN_MEMTABLE_ALL;
     if (!index_has_room(m) || (hashed && !hash_has_room(m))) {
         return full(err);
     }
@@ -232,15 +232,10 @@ static tn_rc put_new(struct tn_memtable *m, uint64_t prefix, uint32_t hash, stru
     return TN_OK;
 }
 
-/* A version of a key that is there: the newer by sequence fields stays, the later arrival on a tie.
- */
-static tn_rc put_again(struct tn_memtable *m, struct tn_memtable_entry *entry, struct tn_row row,
-                       enum tn_row_kind kind, int64_t sequence, struct tn_err *err)
+static tn_rc replace_row(struct tn_memtable *m, struct tn_memtable_entry *entry, struct tn_row row,
+                         enum tn_row_kind kind, int64_t sequence, struct tn_err *err)
 {
     struct entry_row *head = row_head(m, entry);
-    if (tn_kv_compare_sequence_fields(m->order, row, row_of(m, entry)) < 0) {
-        return TN_OK;
-    }
     if (row_space(row.size) / 8 > head->space) {
         head = take_row(m, row.size);
         if (!head) {
@@ -250,6 +245,46 @@ static tn_rc put_again(struct tn_memtable *m, struct tn_memtable_entry *entry, s
     }
     store_row(head, row, kind, sequence);
     return TN_OK;
+}
+
+/* The row that is there and the one that came become one, the older by sequence fields first. */
+static tn_rc fold_row(struct tn_memtable *m, struct tn_memtable_entry *entry, struct tn_kv came,
+                      struct tn_err *err)
+{
+    const struct entry_row *head = row_head(m, entry);
+    struct tn_kv there = {.row = row_of(m, entry),
+                          .sequence = head->sequence,
+                          .prefix = entry->prefix,
+                          .kind = (enum tn_row_kind)head->kind,
+                          .level = -1};
+    bool late = tn_kv_compare_sequence_fields(m->order, came.row, there.row) < 0;
+    struct tn_kv folded;
+    tn_reducer_begin(m->reducer);
+    tn_rc rc = tn_reducer_add(m->reducer, late ? &came : &there, err);
+    if (rc == TN_OK) {
+        rc = tn_reducer_add(m->reducer, late ? &there : &came, err);
+    }
+    if (rc == TN_OK) {
+        rc = tn_reducer_end(m->reducer, &folded, err);
+    }
+    if (rc != TN_OK) {
+        return rc == TN_ABSENT ? TN_OK : rc; /* nothing of either counts: it stays as it is */
+    }
+    return replace_row(m, entry, folded.row, folded.kind, folded.sequence, err);
+}
+
+/* A version of a key that is there: the newer by sequence fields stays, the later arrival on a tie.
+ */
+static tn_rc put_again(struct tn_memtable *m, struct tn_memtable_entry *entry, struct tn_kv came,
+                       struct tn_err *err)
+{
+    if (m->keeps == TN_MEMTABLE_FOLDED) {
+        return fold_row(m, entry, came, err);
+    }
+    if (tn_kv_compare_sequence_fields(m->order, came.row, row_of(m, entry)) < 0) {
+        return TN_OK;
+    }
+    return replace_row(m, entry, came.row, came.kind, came.sequence, err);
 }
 
 tn_rc tn_memtable_put(struct tn_memtable *memtable, struct tn_row row, enum tn_row_kind kind,
@@ -273,7 +308,8 @@ tn_rc tn_memtable_put(struct tn_memtable *memtable, struct tn_row row, enum tn_r
         uint64_t wide = tn_row_hash(order->layout, order->keys, row);
         uint32_t hash = (uint32_t)(wide ^ wide >> 32);
         struct tn_memtable_entry *entry = hash_find(memtable, prefix, hash, row);
-        rc = entry ? put_again(memtable, entry, row, kind, sequence, err)
+        struct tn_kv came = {row, sequence, prefix, kind, -1};
+        rc = entry ? put_again(memtable, entry, came, err)
                    : put_new(memtable, prefix, hash, row, kind, sequence, err);
     }
     if (rc == TN_OK) {

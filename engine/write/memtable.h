@@ -7,7 +7,10 @@
  * TN_MEMTABLE_NEWEST holds a key once: a newer version takes the older one's place (in place where
  * it fits, and a place never shrinks), so hot keys cost no more pages. TN_MEMTABLE_ALL holds every
  * version, for engines that need them all and for changelogs; there are no hash pages, and sorted
- * it yields a key's versions oldest first: by sequence fields, then sequence number. Without keys
+ * it yields a key's versions oldest first: by sequence fields, then sequence number.
+ * TN_MEMTABLE_FOLDED holds a key once and merges what comes into it at once, whatever the engine
+ * (local-merge-buffer-size): hot keys cost no more pages, and versions are not told apart any more.
+ * Without keys
  * (append tables) rows stay in arrival order, whatever it keeps. One memtable is written by one
  * thread, then frozen; a frozen one is only read. Pages belong to it until tn_memtable_drop.
  *
@@ -16,11 +19,11 @@
 #pragma once
 
 #include "base/pool.h"
-#include "merge/merge.h"
+#include "merge/reduce.h"
 
 enum { TN_MEMTABLE_PAGES_MAX = 64 }; /* index and hash pages; 64 KiB pages: 262,144 rows */
 
-enum tn_memtable_keeps { TN_MEMTABLE_NEWEST, TN_MEMTABLE_ALL };
+enum tn_memtable_keeps { TN_MEMTABLE_NEWEST, TN_MEMTABLE_ALL, TN_MEMTABLE_FOLDED };
 
 struct tn_memtable_entry {
     uint64_t prefix;
@@ -32,6 +35,7 @@ struct tn_memtable {
     struct tn_pool *pool;
     const struct tn_order *order;
     enum tn_memtable_keeps keeps;
+    struct tn_reducer *reducer; /* TN_MEMTABLE_FOLDED: the caller's, set after init */
     struct tn_memtable_entry *index_pages[TN_MEMTABLE_PAGES_MAX];
     uint32_t *hash_pages[TN_MEMTABLE_PAGES_MAX];
     unsigned char *row_pages; /* the newest; each begins with a pointer to the one before */
@@ -53,7 +57,8 @@ void tn_memtable_init(struct tn_memtable *memtable, struct tn_pool *pool,
                       const struct tn_order *order, enum tn_memtable_keeps keeps);
 
 /* Adds a row, which is copied. AGAIN when the pool (or this memtable) is full: nothing was changed.
- * INVALID when the row can never fit: more than an eighth of the pool. */
+ * INVALID, and nothing was changed, when the row can never fit (more than an eighth of the pool) or
+ * can't be merged into the one that is there. */
 TN_MUST_USE tn_rc tn_memtable_put(struct tn_memtable *memtable, struct tn_row row,
                                   enum tn_row_kind kind, int64_t sequence, struct tn_err *err);
 

@@ -74,6 +74,8 @@ static void bed_begin(const char *options, enum tn_memtable_keeps keeps, int64_t
     bed.pool_memory = malloc(POOL_SIZE);
     tn_pool_init(&bed.pool, bed.pool_memory, POOL_SIZE, PAGE_SIZE);
     tn_memtable_init(&bed.memtable, &bed.pool, &bed.order, keeps);
+    rc = tn_reducer_make(bed.engine, ROW_MAX, arena, &bed.memtable.reducer, err);
+    CHECK_OK(rc, *err);
     rc = bed.s.disk.io.vtable->make_dir(&bed.s.disk.io, DIR, err);
     CHECK_OK(rc, *err);
 }
@@ -258,6 +260,26 @@ static void a_flush_folds_versions_and_tells_all_of_them(void)
     CHECK(many > 2);
 }
 
+/* Rows that are merged as they come make the same file, and take a place a key. */
+static void rows_merged_as_they_come_give_the_same_sums(void)
+{
+    for (uint64_t round = 0; round < 20; round++) {
+        uint64_t seed = round;
+        bed_begin(", \"merge-engine\": \"aggregation\", \"fields.v.aggregate-function\": \"sum\"",
+                  TN_MEMTABLE_FOLDED, 1 << 20);
+        draw(&seed, 1 + random_below(&seed, ROWS_MAX - 1), true);
+        qsort(bed.rows, bed.row_count, sizeof *bed.rows, compare);
+        struct tn_flush_file *files;
+        uint32_t counter = 0;
+        tn_rc rc = flush(false, &counter, &files);
+        CHECK_OK(rc, bed.s.err);
+        (void)read_files(files, false);
+        check_sums();
+        CHECK(bed.memtable.count == bed.got_count);
+        bed_end();
+    }
+}
+
 /* What can't be merged fails the flush, and leaves neither data nor changelog. */
 static void a_flush_that_fails_leaves_no_file(void)
 {
@@ -288,6 +310,7 @@ static void a_flush_that_fails_leaves_no_file(void)
 
 static const struct test tests[] = {
     TEST(a_flush_folds_versions_and_tells_all_of_them),
+    TEST(rows_merged_as_they_come_give_the_same_sums),
     TEST(a_flush_that_fails_leaves_no_file),
 };
 
