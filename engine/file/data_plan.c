@@ -344,12 +344,12 @@ static void decode_cast(const struct tn_data_plan *plan, struct tn_cast_op *op,
         op->value.as.bytes = plan->views[plan->view_count];
     }
     if (!tn_cast_apply(&op->cast, &op->value, &op->result)) {
-        record->bad_cast = op;
-        c->failed = true;
-        return;
+        record->bad_cast = record->bad_cast ? record->bad_cast : op;
+        op->result.value.null = true;
     }
-    if (op->result.value.null) { /* a DECIMAL that doesn't fit */
+    if (op->result.value.null) { /* or a DECIMAL that doesn't fit */
         row[op->null_byte] = (unsigned char)(row[op->null_byte] | op->null_bit);
+        place_view(plan, op, (struct tn_bytes){nothing, 0}, 0);
     } else {
         store_value(op->to, &op->result.value, row + op->to->offset);
         place_view(plan, op, op->result.value.as.bytes, op->result.pad_size);
@@ -576,7 +576,6 @@ struct maker {
     const struct tn_avro_type *record;
     struct tn_arena *arena;
     struct tn_err *err;
-    uint32_t cast_count;
 };
 
 static const struct tn_field *field_of_id(const struct tn_schema *schema, int32_t id)
@@ -628,7 +627,7 @@ static tn_rc wrong_type(struct maker *m, const struct tn_field *from,
 static tn_rc place_cast(struct maker *m, const struct tn_field *from, const struct tn_column *to,
                         uint32_t view, struct tn_decode_op *op)
 {
-    struct tn_cast_op *cast = &m->plan->casts[m->cast_count];
+    struct tn_cast_op *cast = &m->plan->casts[m->plan->cast_count];
     if (!tn_cast_find(&from->type, &to->type, &cast->cast)) {
         return no_cast(m, &from->type, to);
     }
@@ -658,7 +657,7 @@ static tn_rc place_cast(struct maker *m, const struct tn_field *from, const stru
     cast->null_byte = op->null_byte;
     cast->view = view;
     op->kind = DECODE_CAST;
-    op->offset = m->cast_count++;
+    op->offset = m->plan->cast_count++;
     return TN_OK;
 }
 
@@ -831,7 +830,7 @@ tn_rc tn_data_plan_make(struct tn_bytes avro_schema, const struct tn_schema *sch
     if (record->kind != TN_AVRO_RECORD || record->nullable || record->child_count == 0) {
         return tn_err_set(err, TN_CORRUPT, 0, "the avro schema is no record with fields");
     }
-    struct maker m = {schema, read, plan, record, arena, err, 0};
+    struct maker m = {schema, read, plan, record, arena, err};
     rc = take_plan(&m);
     if (rc == TN_OK) {
         rc = place_columns(&m);

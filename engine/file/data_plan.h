@@ -46,6 +46,7 @@ struct tn_data_plan {
     uint32_t *view_offsets; /* likewise: its slot */
     uint32_t view_count;
     struct tn_cast_op *casts; /* of the columns whose type was changed */
+    uint32_t cast_count;
     struct tn_data_pad *pads; /* one a view, or NULL when no cast pads */
 };
 
@@ -53,7 +54,7 @@ struct tn_data_plan {
 struct tn_data_record {
     int64_t sequence;                  /* of keyed files */
     int64_t kind;                      /* 0..3 */
-    const struct tn_cast_op *bad_cast; /* why the cursor failed, if it is that */
+    const struct tn_cast_op *bad_cast; /* of a value that is NULL in the row for want of a cast */
 };
 
 /* CORRUPT: a field has a type that doesn't fit its column, or a key column lacks. UNSUPPORTED: a

@@ -317,15 +317,20 @@ static tn_rc need_rows(struct tn_data_reader *reader, struct tn_err *err)
 
 /* ---- rows ---- */
 
-static tn_rc row_failed(struct tn_data_reader *reader, const struct tn_data_record *record,
-                        struct tn_err *err)
+/* Keeps the reason for whoever looks at the row. */
+static const char *tell_bad(struct tn_data_reader *reader, const struct tn_data_record *record)
+{
+    struct tn_err why;
+    (void)tn_data_plan_refuse(record, &why);
+    (void)tn_err_in(&why, "%s: byte %" PRIu64 ": row %" PRIu64, reader->path,
+                    reader->position.block_offset, reader->position.row);
+    memcpy(reader->bad, why.text, sizeof why.text);
+    return reader->bad;
+}
+
+static tn_rc row_failed(struct tn_data_reader *reader, struct tn_err *err)
 {
     reader->cursor.failed = true; /* also for whoever asks again */
-    if (record->bad_cast) {
-        (void)tn_data_plan_refuse(record, err);
-        return tn_err_in(err, "%s: byte %" PRIu64 ": row %" PRIu64, reader->path,
-                         reader->position.block_offset, reader->position.row);
-    }
     return tn_err_set(err, TN_CORRUPT, 0,
                       "%s: byte %" PRIu64 ": row %" PRIu64
                       " of this block is none of the file's schema",
@@ -340,7 +345,7 @@ static tn_rc decode_row(struct tn_data_reader *reader, struct tn_kv *kv, struct 
     uint64_t size = tn_data_plan_decode(&reader->plan, &reader->cursor, reader->row, &record);
     bool last = reader->rows_left == 1;
     if (reader->cursor.failed || (last && reader->cursor.at != reader->cursor.end)) {
-        return row_failed(reader, &record, err);
+        return row_failed(reader, err);
     }
     if (size > reader->row_capacity) {
         reader->cursor = start; /* once more, where the block then is */
@@ -351,6 +356,7 @@ static tn_rc decode_row(struct tn_data_reader *reader, struct tn_kv *kv, struct 
         (void)tn_data_plan_decode(&reader->plan, &reader->cursor, reader->row, &record);
     }
     tn_data_plan_append(&reader->plan, reader->row);
+    kv->bad = record.bad_cast ? tell_bad(reader, &record) : NULL;
     reader->rows_left--;
     reader->position.row++;
     if (last) {
@@ -379,7 +385,15 @@ static tn_rc reader_next(struct tn_iter *iter, struct tn_kv *kv, struct tn_err *
             return rc;
         }
     }
-    return decode_row(reader, kv, err);
+    struct tn_kv decoded;
+    tn_rc rc = decode_row(reader, &decoded, err);
+    if (rc == TN_OK && decoded.bad && !reader->keep_bad) {
+        return tn_err_set(err, TN_CORRUPT, 0, "%s", decoded.bad);
+    }
+    if (rc == TN_OK) {
+        *kv = decoded;
+    }
+    return rc;
 }
 
 /* ---- seek ---- */
@@ -571,6 +585,10 @@ static tn_rc make_plan(struct tn_data_reader *reader, const struct tn_schema *fi
     reader->row = memory;
     reader->row_small = memory;
     reader->row_small_capacity = reader->row_capacity;
+    if (rc == TN_OK && reader->plan.cast_count > 0) {
+        rc = tn_arena_need(arena, TN_ERR_TEXT_SIZE, "a row", &memory, err);
+        reader->bad = memory;
+    }
     begin_buffers(reader);
     return rc ? tn_err_in(err, "%s", reader->path) : TN_OK;
 }

@@ -3,8 +3,8 @@
  * Rows come packed in the layout that the caller reads in, which may be part of the table's
  * columns; columns are matched by field id through the schema the file was written with, then by
  * that schema's name in the file (a column that the file lacks is NULL, one whose type was changed
- * since is cast; a value that can't be is CORRUPT, by file, column and value). The `_KEY_` columns
- * are never used: keys are taken from the values.
+ * since is cast; a value that can't be is CORRUPT, by file, column and value, when its row comes
+ * out of next). The `_KEY_` columns are never used: keys are taken from the values.
  *
  * Memory, all from the worker's arena: the plan, and above it three buffers in this order:
  *
@@ -63,8 +63,10 @@ struct tn_data_reader {
     size_t base;       /* behind the plan */
     size_t packed_end; /* base when the window is the first, which lies below it */
     size_t raw_end;
-    size_t top;                    /* where the arena ends, unless somebody else took of it */
-    int64_t row_sequence;          /* append files: counts rows */
+    size_t top;           /* where the arena ends, unless somebody else took of it */
+    int64_t row_sequence; /* append files: counts rows */
+    bool keep_bad;        /* a value that can't be cast is told in tn_kv.bad: set after open */
+    char *bad;            /* that text, in files that have casts */
     struct tn_data_blocks *blocks; /* made by the first seek */
 };
 

@@ -15,6 +15,7 @@ static tn_rc open_file(struct tn_run_reader *run, struct tn_err *err)
     tn_rc rc = tn_data_reader_open(&run->data, file->path, file->size, file->level, file->schema,
                                    run->read, &run->worker, err);
     run->open = rc == TN_OK;
+    run->data.keep_bad = run->keep_bad;
     return tn_err_named(err, rc);
 }
 

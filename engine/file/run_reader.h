@@ -31,6 +31,7 @@ struct tn_run_reader {
     struct tn_run_position last; /* of the row that next gave */
     uint32_t at;                 /* file that is open, or would be next */
     bool open;
+    bool keep_bad; /* as in tn_data_reader: set after init, by whoever folds */
     struct tn_data_reader data;
 };
 

@@ -121,6 +121,7 @@ static tn_rc make_runs(struct tn_cursor *c, struct tn_level_file *const *files, 
         if (rc == TN_OK) {
             tn_run_reader_init(&c->runs[i], own, own_count, c->spec.read, c->worker,
                                (struct tn_arena){0});
+            c->runs[i].keep_bad = c->spec.keys->count > 0; /* the fold looks at what comes out */
         }
     }
     return rc;

@@ -10,6 +10,12 @@ static void fold_close(struct tn_iter *iter)
     (void)iter;
 }
 
+/* A row that counts must be readable. Source: Paimon casts a value when somebody asks for it. */
+static tn_rc check_good(const struct tn_kv *kv, struct tn_err *err)
+{
+    return kv->bad ? tn_err_set(err, TN_CORRUPT, 0, "%s", kv->bad) : TN_OK;
+}
+
 static bool left_out(const struct tn_fold *fold, const struct tn_kv *result)
 {
     return (fold->spec.drop_deletes || fold->spec.mode == TN_FOLD_FULL) &&
@@ -30,6 +36,21 @@ static const struct tn_kv *newest_of_all(const struct tn_fold *fold,
         }
     }
     return best;
+}
+
+/* What versions are compared by must be readable. A value that isn't is NULL in its row. */
+static tn_rc check_sequences(const struct tn_fold *fold, const struct tn_kv *const *group,
+                             uint32_t count, struct tn_err *err)
+{
+    struct tn_columns fields = fold->merge->order->sequence_fields;
+    for (uint32_t i = 0; count > 1 && i < count; i++) {
+        for (uint32_t f = 0; group[i]->bad && f < fields.count; f++) {
+            if (tn_row_null(group[i]->row, fields.index[f])) {
+                return check_good(group[i], err);
+            }
+        }
+    }
+    return TN_OK;
 }
 
 /* Moves the versions that count to the front. */
@@ -62,10 +83,14 @@ static tn_rc next_of_groups(struct tn_iter *iter, struct tn_kv *kv, struct tn_er
         if (fold->spec.mode == TN_FOLD_LOOKUP && count > 1) {
             count = drop_deeper(fold->merge->group, count);
         }
+        rc = check_sequences(fold, group, count, err);
+        if (rc != TN_OK) {
+            return rc;
+        }
         const struct tn_kv *result = newest_of_all(fold, group, count);
         if (!left_out(fold, result)) {
             *kv = *result;
-            return TN_OK;
+            return check_good(result, err);
         }
     }
 }
@@ -77,6 +102,10 @@ static const struct tn_iter_vtable groups_vtable = {next_of_groups, NULL, fold_c
 static tn_rc copy(const struct tn_fold *fold, const struct tn_kv *from, unsigned char *row,
                   struct tn_kv *to, struct tn_err *err)
 {
+    tn_rc rc = check_good(from, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
     if (from->row.size > fold->spec.row_size_max) {
         return tn_err_set(err, TN_UNSUPPORTED, 0, "a row of %u bytes; at most %u can be merged",
                           from->row.size, fold->spec.row_size_max);
@@ -125,6 +154,10 @@ static tn_rc feed(struct tn_fold *fold, const struct tn_kv *kv, struct tn_err *e
 
 static tn_rc consider(struct tn_fold *fold, const struct tn_kv *kv, struct tn_err *err)
 {
+    tn_rc rc = check_good(kv, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
     bool deeper = fold->spec.mode == TN_FOLD_LOOKUP && kv->level > 0 &&
                   (kv->level != fold->key.level || fold->key.level_up);
     return deeper ? TN_OK : feed(fold, kv, err);
@@ -151,11 +184,13 @@ static tn_rc reduce(struct tn_fold *fold, struct tn_kv *result, struct tn_err *e
     if (rc == TN_OK) {
         rc = consider(fold, &fold->first, err);
     }
-    while (rc == TN_OK && of_this_key(fold, tn_merge_head(fold->merge))) {
-        rc = consider(fold, tn_merge_head(fold->merge), err);
+    const struct tn_kv *head = tn_merge_head(fold->merge);
+    while (rc == TN_OK && head && of_this_key(fold, head)) {
+        rc = consider(fold, head, err);
         if (rc == TN_OK) {
             rc = tn_merge_step(fold->merge, err);
         }
+        head = tn_merge_head(fold->merge);
     }
     if (rc == TN_OK && fold->key.state_waits) {
         rc = feed_state(fold, err);
@@ -256,7 +291,7 @@ static tn_rc next_of_all(struct tn_iter *iter, struct tn_kv *kv, struct tn_err *
     }
     fold->given = true;
     *kv = *head;
-    return TN_OK;
+    return check_good(head, err);
 }
 
 static const struct tn_iter_vtable all_vtable = {next_of_all, NULL, fold_close, NULL};

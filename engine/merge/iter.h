@@ -18,6 +18,10 @@ struct tn_kv {
     uint64_t prefix; /* tn_row_prefix of the key */
     enum tn_row_kind kind;
     int32_t level; /* of the file it came from; -1 from a memtable */
+    /* Why the row can't be read: a value of an older type is none of the newer one. NULL in all
+     * rows but those of a reader that was told to keep such ones, for a fold, which passes over the
+     * old versions of a key without looking at them. Keys are always good. */
+    const char *bad;
 };
 
 struct tn_iter;

@@ -166,9 +166,15 @@ static tn_rc merge_versions(struct search *s, struct tn_err *err)
 static tn_rc consider(struct search *s, const struct tn_kv *kv, struct tn_err *err)
 {
     const struct tn_projection *p = &s->found->projection;
-    if (tn_row_compare_values(&p->layout, p->order.keys, kv->row, s->key) != 0 ||
-        !tn_predicate_match(s->spec->predicate, &p->layout, p->column_of, kv->row)) {
-        return TN_OK; /* the key would stand here, or it is another partition's */
+    if (tn_row_compare_values(&p->layout, p->order.keys, kv->row, s->key) != 0) {
+        return TN_OK; /* the key would stand here */
+    }
+    bool looked_at = !s->newest_wins || p->order.sequence_fields.count > 0 || beats(s, kv);
+    if (kv->bad && looked_at) {
+        return tn_err_set(err, TN_CORRUPT, 0, "%s", kv->bad);
+    }
+    if (!tn_predicate_match(s->spec->predicate, &p->layout, p->column_of, kv->row)) {
+        return TN_OK; /* it is another partition's */
     }
     tn_rc rc = TN_OK;
     if (!s->newest_wins) {
@@ -197,6 +203,7 @@ static tn_rc open_file(struct search *s, const char *dir, const struct tn_level_
     }
     rc = tn_data_reader_open(&s->reader, path, file->size, file->level, schema,
                              &s->found->projection.read, s->worker, err);
+    s->reader.keep_bad = true; /* consider looks */
     return tn_err_named(err, rc);
 }
 

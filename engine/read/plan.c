@@ -215,12 +215,20 @@ static void bound_keys(struct tn_plan *plan, const struct tn_file_meta *file)
     }
 }
 
+/* A key's types never change. Those of an append table's bucket key may, and then a value hashes to
+ * another bucket than before; compaction leaves old rows where they are. */
+static bool hashed_as_now(const struct tn_schema *schema)
+{
+    return schema->trimmed_keys.count > 0 || schema->id == 0;
+}
+
 /* Equality on all bucket key columns names one bucket, by the entry's own number of buckets. */
 static bool bucket_ruled_out(const struct tn_plan *plan, const struct tn_entry *entry)
 {
     struct tn_columns key = plan->spec.options->bucket_key;
     if (!plan->spec.predicate || entry->total_buckets <= 1 || key.count == 0 ||
         plan->spec.options->bucket_function != TN_BUCKET_HASH ||
+        !hashed_as_now(plan->spec.schema) ||
         !tn_predicate_point(plan->spec.predicate, key, plan->values)) {
         return false;
     }

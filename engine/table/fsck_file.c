@@ -311,7 +311,9 @@ static tn_rc load_buckets(struct scan *s, struct tn_err *err)
     if (bucket < 0 || bucket >= total) {
         return tn_fsck_problem(f, err, s->path, "bucket %" PRId32 " of %" PRId32, bucket, total);
     }
-    if (s->plan->bucket_key.count > 0) {
+    /* A bucket key that is no part of a key may have had another type, and other buckets. */
+    bool steady = f->newest.trimmed_keys.count > 0 || f->newest.id == 0;
+    if (s->plan->bucket_key.count > 0 && steady) {
         s->route = (struct tn_route_spec){.layout = &s->plan->layout,
                                           .bucket_key = s->plan->bucket_key,
                                           .bucket_count = total,

@@ -450,6 +450,35 @@ static void a_column_of_an_older_type_is_cast(void)
     }
 }
 
+/* For a fold, which may pass over it. */
+static void a_reader_can_keep_a_row_that_cannot_be_cast(void)
+{
+    static const struct cast_case c = {"STRING", "INT", "abc", NULL};
+    static struct tn_file_meta meta;
+    struct tn_type type;
+    struct tn_row_layout layout;
+    struct tn_kv kv;
+    const char *name = "x";
+    setup_begin(&setup);
+    write_one(&c, &meta);
+    table_type(&setup, c.to, &type);
+    tn_rc rc = tn_row_layout_init(&layout, &name, &type, 1, &setup.arena, &setup.err);
+    CHECK_OK(rc, setup.err);
+    struct tn_read_spec read = {&layout, table.ids, {NULL, 0}};
+    rc = tn_data_reader_open(&reader, table_path, meta.file_size, 2, &table.schema, &read,
+                             &setup.worker, &setup.err);
+    CHECK_OK(rc, setup.err);
+    reader.keep_bad = true;
+    rc = tn_iter_next(&reader.iter, &kv, &setup.err);
+    CHECK_OK(rc, setup.err);
+    CHECK(tn_row_null(kv.row, 0));
+    CHECK(strstr(kv.bad, table_path) && strstr(kv.bad, "'abc' of an older STRING is no INT"));
+    rc = tn_iter_next(&reader.iter, &kv, &setup.err);
+    CHECK(rc == TN_ABSENT);
+    tn_iter_close(&reader.iter);
+    setup_end(&setup);
+}
+
 /* ---- faults ---- */
 
 static bool file_exists(void)
@@ -728,6 +757,7 @@ static const struct test tests[] = {
     TEST(seek_works_in_files_of_many_blocks),
     TEST(parts_of_the_columns_come_in_any_order),
     TEST(a_column_of_an_older_type_is_cast),
+    TEST(a_reader_can_keep_a_row_that_cannot_be_cast),
     TEST(a_writer_that_failed_leaves_no_file),
     TEST(a_reader_reports_failed_reads),
     TEST(files_that_were_cut_are_corrupt),

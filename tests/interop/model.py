@@ -17,6 +17,7 @@ class Table:
         self.names, self.types, self.not_null, self.defaults = [], [], [], []
         self.primary, self.partition, self.options = [], [], {}
         self.wide = False  # holds years that pypaimon can't
+        self.altered = set()  # names of columns that got another type
 
     def add(self, name, t, not_null=False, default=None):
         self.names.append(name)
@@ -77,6 +78,22 @@ class Model:
                 at = values.order(self.table.types[i], row[i])
                 out.append((1, -at if self.table.descending else at))
         return out
+
+    def has_rows(self):
+        return bool(self.keys or self.rows)
+
+    def _every(self):
+        return [row for _, row in self.keys.values()] + self.rows
+
+    def values_of(self, at):
+        return {row[at] for row in self._every()} - {values.NULL}
+
+    def change(self, at, becomes):
+        """Each value of a column becomes another."""
+        def changed(row):
+            return [becomes.get(v, v) if i == at else v for i, v in enumerate(row)]
+        self.keys = {key: (kind, changed(row)) for key, (kind, row) in self.keys.items()}
+        self.rows = [changed(row) for row in self.rows]
 
     def apply(self, kind, row):
         """Takes one row. Returns False for one that is a dead letter."""

@@ -4,10 +4,12 @@ A value is its canonical JSON text ("null" for NULL), the form in which engines 
 """
 import json
 import math
+import re
 import struct
 from decimal import Decimal
 
 NULL = "null"
+TIME_OF_DAY = re.compile(r'"([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}"')
 TEXTS = ["", " ", "a", "b", "gw-01", "Ünïcödé", "中文", "😀", "\uffee", 'say "hi"', "back\\slash", "tab\there", "line\nbreak",
          "comma,semi;", "a/b=c:d%e f", "\u0001\u001f", "\u007f", "'quoted'", "null", "+I", "0", "x" * 70]
 

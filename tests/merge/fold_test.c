@@ -361,6 +361,39 @@ static void each_mode_folds_and_tells_by_its_rules(void)
     }
 }
 
+/* Two versions of a key; the bad one can't be read. It matters where a fold looks at it. */
+static void a_version_that_cannot_be_read_counts_only_when_it_is_looked_at(void)
+{
+    static const char reason[] = "'abc' is no INT";
+    static const struct {
+        enum tn_merge_engine engine;
+        int64_t bad_sequence; /* of the bad one; the good one has 5 */
+        int32_t bad_value;
+        bool by_sequence_field;
+        tn_rc rc;
+    } cases[] = {
+        {NEW, 1, 7, false, TN_ABSENT},  {NEW, 9, 7, false, TN_CORRUPT},
+        {NEW, 1, 7, true, TN_ABSENT},   {NEW, 1, NO_VALUE, true, TN_CORRUPT},
+        {SUM, 1, 7, false, TN_CORRUPT}, {SUM, 9, 7, false, TN_CORRUPT},
+    };
+    static const uint32_t value_column[] = {1};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        bed_begin(cases[i].engine);
+        if (cases[i].by_sequence_field) {
+            bed.order.sequence_fields = (struct tn_columns){value_column, 1};
+        }
+        struct tn_kv bad = make_kv(1, 0, cases[i].bad_sequence, TN_ROW_INSERT, cases[i].bad_value);
+        bad.bad = reason;
+        add_to(0, bad);
+        add_to(1, make_kv(1, 0, 5, TN_ROW_INSERT, 8));
+        struct tn_fold_spec spec = {.engine = bed.engine, .row_size_max = ROW_MAX};
+        tn_rc rc = run(&spec);
+        CHECK(rc == cases[i].rc);
+        CHECK(rc == TN_ABSENT ? strcmp(bed.rows, "1 +I 8") == 0
+                              : strcmp(bed.err.text, reason) == 0);
+    }
+}
+
 /* ---- random versions against a model ---- */
 
 struct draw {
@@ -535,6 +568,7 @@ static void random_versions_are_folded_as_the_model_does(void)
 }
 
 static const struct test tests[] = {
+    TEST(a_version_that_cannot_be_read_counts_only_when_it_is_looked_at),
     TEST(each_mode_folds_and_tells_by_its_rules),
     TEST(random_versions_are_folded_as_the_model_does),
 };

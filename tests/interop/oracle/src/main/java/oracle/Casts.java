@@ -17,11 +17,11 @@ import org.apache.paimon.types.DataTypeCasts;
  * What reading an older file does to a value. Each line of the input is ["FROM","TO",[value,..]], values in canonical JSON; the
  * answer is "FROM TO how" (separated by tabs), then a line "value result" for each: a result is "!" where the cast throws. `how` is
  * "alter" when ALTER takes the pair, "read" when only a chain of ALTERs leads there, "none" when there is no cast. Dates and times
- * of day are numbers, instants "ms/nanos": all of them can be written so.
+ * of day are numbers, instants "ms/nanos": all of them can be written so. With --canonical they are canonical JSON, too.
  */
 final class Casts {
     @SuppressWarnings("unchecked")
-    static int main(String file, PrintStream out) throws Exception {
+    static int main(String file, boolean canonical, PrintStream out) throws Exception {
         ObjectMapper mapper = new ObjectMapper();
         for (String line : Files.readAllLines(Paths.get(file), StandardCharsets.UTF_8)) {
             JsonNode n = mapper.readTree(line);
@@ -35,11 +35,11 @@ final class Casts {
                 Object value = parse(v, from);
                 String result;
                 try {
-                    result = text(cast.cast(value), to);
+                    result = text(cast.cast(value), to, canonical);
                 } catch (RuntimeException e) {
                     result = "!";
                 }
-                out.println(text(value, from) + "\t" + result);
+                out.println(text(value, from, canonical) + "\t" + result);
             }
         }
         return 0;
@@ -54,7 +54,8 @@ final class Casts {
         return Canon.parse(n, type);
     }
 
-    private static String text(Object v, DataType type) {
+    private static String text(Object v, DataType type, boolean canonical) {
+        if (canonical) return Canon.value(v, type);
         if (v instanceof Timestamp) {
             return "\"" + ((Timestamp) v).getMillisecond() + "/" + ((Timestamp) v).getNanoOfMillisecond() + "\"";
         }
