@@ -4,7 +4,7 @@
 #include "sim/disk.h"
 #include "tarn_private.h"
 
-enum { MEMORY_SIZE = 12 << 20, DISK_SIZE = 64 << 20, ROWS = 300 };
+enum { MEMORY_SIZE = 16 << 20, DISK_SIZE = 64 << 20, ROWS = 300, LONG = 512 * 1024 };
 
 static _Alignas(max_align_t) unsigned char memory[MEMORY_SIZE];
 static struct sim_disk disk;
@@ -187,7 +187,72 @@ static void a_program_goes_on_after_a_power_cut(void)
     end(engine);
 }
 
+static void check_long(tarn_scan *scan, int64_t key, const char *value, bool hex)
+{
+    int64_t i64;
+    const void *bytes;
+    const char *text;
+    size_t size;
+    CHECK(tarn_scan_next(scan, &error) == TARN_OK);
+    CHECK(tarn_scan_i64(scan, 0, &i64, &error) == TARN_OK && i64 == key);
+    CHECK(tarn_scan_bytes(scan, hex ? 2 : 1, &bytes, &size, &error) == TARN_OK);
+    CHECK(size == LONG && memcmp(bytes, value, LONG) == 0);
+    tarn_rc rc = tarn_scan_text(scan, hex ? 2 : 1, &text, &size, &error);
+    CHECK_OK((int)rc, error);
+    CHECK(size == (hex ? 2 * LONG : LONG) && (hex || memcmp(text, value, LONG) == 0));
+    rc = tarn_scan_json(scan, &text, &size, &error);
+    CHECK_OK((int)rc, error);
+    CHECK(size == strlen(text) && size > LONG && text[size - 1] == '}');
+}
+
+/* Values of 512 KiB, by each way in and out; and one that is too long, beside which others land. */
+static void long_values_go_in_and_out(void)
+{
+    static char value[2 * LONG + 64];
+    static const char long_schema[] =
+        "{\"fields\":[{\"name\":\"k\",\"type\":\"INT\"},{\"name\":\"s\",\"type\":\"STRING\"},"
+        "{\"name\":\"b\",\"type\":\"BYTES\"}],\"primaryKeys\":[\"k\"],\"options\":{\"bucket\":"
+        "\"1\"}}";
+    sim_disk_init(&disk, DISK_SIZE);
+    sim_clock_init(&clock, 3);
+    tarn_engine *engine = open_engine();
+    tarn_rc rc = tarn_create(engine, "db.t", long_schema, &error);
+    CHECK_OK((int)rc, error);
+    tarn_table *table = open_table(engine);
+    memset(value, 'v', sizeof value);
+    CHECK(tarn_row_set_i64(table, 0, 1, &error) == TARN_OK);
+    CHECK(tarn_row_set_text(table, 1, value, LONG, &error) == TARN_OK);
+    rc = tarn_put(table, &error);
+    CHECK_OK((int)rc, error);
+    tarn_row_begin(table, TARN_INSERT);
+    CHECK(tarn_row_set_i64(table, 0, 2, &error) == TARN_OK);
+    CHECK(tarn_row_set_bytes(table, 2, value, LONG, &error) == TARN_OK);
+    rc = tarn_put(table, &error);
+    CHECK_OK((int)rc, error);
+    CHECK(tarn_row_set_bytes(table, 2, value, 2 * LONG, &error) == TARN_OK);
+    CHECK(tarn_put(table, &error) == TARN_INVALID);
+    CHECK(strstr(error.text, "a row of 1048576 bytes, at most"));
+    static const char head[] = "{\"k\":3,\"s\":\"\\u0076";
+    memcpy(value, head, sizeof head - 1);
+    size_t size = sizeof head - 1 + LONG - 1;
+    value[size++] = '"';
+    value[size++] = '}';
+    rc = tarn_put_json(table, TARN_INSERT, value, size, &error);
+    CHECK_OK((int)rc, error);
+    rc = tarn_commit(table, NULL, &error);
+    CHECK_OK((int)rc, error);
+    tarn_table_close(table);
+    memset(value, 'v', sizeof value);
+    tarn_scan *scan = open_scan(engine, NULL, NULL);
+    check_long(scan, 1, value, false);
+    check_long(scan, 2, value, true);
+    check_long(scan, 3, value, false);
+    CHECK(tarn_scan_next(scan, &error) == TARN_ABSENT);
+    end(engine);
+}
+
 static const struct test tests[] = {
+    TEST(long_values_go_in_and_out),
     TEST(values_come_back_as_they_went_in),
     TEST(what_is_wrong_is_said_in_words),
     TEST(a_program_goes_on_after_a_power_cut),
