@@ -8,11 +8,12 @@
 enum {
     HEAD_MAX = 20, /* of a block: two varints of at most ten bytes */
     SYNC_SIZE = 16,
-    FIRST_READ = 8 * 1024,    /* holds the header of most files */
-    RAW_FIRST = 80 * 1024,    /* Java and tarn end a block at 64000 bytes and a bit */
-    ROW_FIRST = 1024,         /* bytes for the byte columns of a row, to begin with */
-    BLOCKS_MAX = 512,         /* offsets kept for seek; beyond that every second, and so on */
-    BLOCK_SIZE_MAX = 1 << 30, /* far above any block; keeps sizes in 32 bits */
+    FIRST_READ = 8 * 1024,     /* holds the header of most files */
+    RAW_FIRST = 80 * 1024,     /* Java and tarn end a block at 64000 bytes and a bit */
+    CODEC_SCRATCH = 64 * 1024, /* what inflate takes, and a bit */
+    ROW_FIRST = 1024,          /* bytes for the byte columns of a row, to begin with */
+    BLOCKS_MAX = 512,          /* offsets kept for seek; beyond that every second, and so on */
+    BLOCK_SIZE_MAX = 1 << 30,  /* far above any block; keeps sizes in 32 bits */
 };
 
 struct tn_data_blocks {
@@ -105,7 +106,23 @@ static tn_rc need_window(struct tn_data_reader *reader, size_t size, struct tn_e
     return rc;
 }
 
-static tn_rc need_raw(struct tn_data_reader *reader, size_t size, struct tn_err *err)
+/* Deflate and bzip2 don't know how much they will give, so `size` is a guess: of twice what did not
+ * do. Less may do, and they need room for themselves. */
+static bool guesses(const struct tn_data_reader *reader)
+{
+    enum tn_codec_id id = reader->header.codec;
+    return id == TN_CODEC_ID_DEFLATE || id == TN_CODEC_ID_BZIP2;
+}
+
+static size_t guessed(const struct tn_data_reader *reader, size_t size)
+{
+    size_t left = tn_arena_free(&reader->worker->arena);
+    bool much = left > CODEC_SCRATCH && size > left - CODEC_SCRATCH;
+    return guesses(reader) && much ? left - CODEC_SCRATCH : size;
+}
+
+/* More than `tried` bytes, and `size` where there is room. */
+static tn_rc need_raw(struct tn_data_reader *reader, size_t size, size_t tried, struct tn_err *err)
 {
     if (size <= reader->raw.capacity) {
         return TN_OK;
@@ -113,7 +130,8 @@ static tn_rc need_raw(struct tn_data_reader *reader, size_t size, struct tn_err 
     void *memory;
     size_t taken;
     drop_above(reader, reader->packed_end);
-    tn_rc rc = take(reader, size, "a raw block", &memory, &taken, err);
+    size_t less = guessed(reader, size);
+    tn_rc rc = take(reader, less > tried ? less : size, "a raw block", &memory, &taken, err);
     if (rc == TN_OK) {
         tn_buf_init(&reader->raw, memory, taken);
         reader->raw_end = reader->top;
@@ -246,14 +264,18 @@ static tn_rc decompress(struct tn_data_reader *reader, struct tn_bytes packed, u
         reader->block = packed;
         return TN_OK;
     }
+    if (guesses(reader)) {
+        drop_above(reader, reader->raw_end); /* the row before: its place is needed */
+    }
     size_t needed = RAW_FIRST;
+    size_t tried = 0;
     tn_rc rc = TN_AGAIN;
     while (rc == TN_AGAIN) {
-        rc = need_raw(reader, needed, err);
+        rc = need_raw(reader, needed, tried, err);
         if (rc) {
             return rc;
         }
-        size_t tried = reader->raw.capacity;
+        tried = reader->raw.capacity;
         rc = tn_codec_decompress(&reader->worker->codec, reader->header.codec, packed,
                                  &reader->worker->arena, &reader->raw, &needed, err);
         if (rc == TN_AGAIN && needed > BLOCK_SIZE_MAX) {
