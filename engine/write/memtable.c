@@ -308,7 +308,8 @@ tn_rc tn_memtable_put(struct tn_memtable *memtable, struct tn_row row, enum tn_r
         uint64_t wide = tn_row_hash(order->layout, order->keys, row);
         uint32_t hash = (uint32_t)(wide ^ wide >> 32);
         struct tn_memtable_entry *entry = hash_find(memtable, prefix, hash, row);
-        struct tn_kv came = {row, sequence, prefix, kind, -1};
+        struct tn_kv came = {
+            .row = row, .sequence = sequence, .prefix = prefix, .kind = kind, .level = -1};
         rc = entry ? put_again(memtable, entry, came, err)
                    : put_new(memtable, prefix, hash, row, kind, sequence, err);
     }
