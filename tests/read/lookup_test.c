@@ -213,7 +213,10 @@ static struct tn_entry real;
 static tn_rc take_real(void *user, const struct tn_entry *entry, struct tn_err *e)
 {
     (void)user;
+    bool copied;
     real = *entry;
+    real.partition = tn_arena_copy(&engine.own, entry->partition, &copied);
+    CHECK(copied);
     return tn_file_meta_copy(&entry->file, &engine.own, &real.file, e);
 }
 
