@@ -4,8 +4,9 @@
  * on both sides first, so the cost is that of the files that changed. What it says is therefore
  * what those files say, as in Paimon: a row that was written again counts as new when the version
  * before lies in a file of both, and so does a late one, though an older version with a larger
- * sequence field still wins in the table. Tables without keys give the rows of the files that only
- * the newer snapshot has. Source: Paimon, IncrementalDiffSplitRead.
+ * sequence field still wins in the table; engines that add up give the part of the files that
+ * changed. Tables without keys give the rows of the files that only the newer snapshot has. Source:
+ * Paimon, IncrementalDiffSplitRead.
  */
 #pragma once
 

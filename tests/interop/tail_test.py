@@ -137,17 +137,13 @@ class Case:
                 raise peer.Failure("tail --from %d is not what its snapshots are one by one" % n)
         return got
 
-    def merges(self):
-        """Whether the rows of a snapshot can be compared: streams of the other engines only."""
-        return self.options.get("merge-engine", "deduplicate") == "deduplicate"
-
     def exact(self):
         """Whether changes are applied to a state by their kinds alone."""
-        if not self.schema["primaryKeys"] or not self.merges():
+        if not self.schema["primaryKeys"]:
             return False
         if self.options["changelog-producer"] in ("lookup", "full-compaction"):
             return True
-        return "sequence.field" not in self.options
+        return self.options["merge-engine"] == "deduplicate" and "sequence.field" not in self.options
 
     def check_states(self, changes, first, last):
         """The state at a snapshot and what came behind it make the state at the end."""
@@ -174,13 +170,15 @@ class Case:
                 want = self.ask("read", "--incremental", "%d,%d" % (a, b), "--with-kind", "--option", "incremental-between-scan-mode=%s" % mode)
                 got = self.tarn.cat("--kind", "--incremental", "%d,%d" % (a, b), "--incremental-mode", mode).ok("cat --incremental %d,%d %s" % (a, b, mode))
                 self.same(want, got, "%d,%d %s" % (a, b, mode))
-            if a >= first and self.merges():
+            if a >= first:
                 self.check_diff("%d,%d" % (a, b), "--option", "incremental-between-scan-mode=diff")
-        if len(self.tags) > 1 and self.merges():
+        if len(self.tags) > 1:
             self.check_diff("%s,%s" % (self.tags[0], self.tags[-1]))
 
     def check_diff(self, pair, *options):
         want = self.ask("read", "--incremental", pair, *options)
+        if self.options.get("merge-engine", "deduplicate") != "deduplicate":
+            return  # official Paimon then compares parts of rows, and 1.3.1 drops those of equal sequence
         mode = ["--incremental-mode", "diff"] if options else []
         got = self.tarn.cat("--incremental", pair, *mode).ok("cat --incremental %s diff" % pair)
         if self.sequences_go_back():
@@ -202,7 +200,7 @@ class Case:
         self.same(rows, [self.row(x) for x in got if x[9] == "+"], "diff with kinds " + pair)
         a, b = (self.keys_at(end) for end in pair.split(","))
         gone = [x for x in got if x[9] == "-" and self.name(x) in a]
-        if "sequence.field" not in self.options and sorted(map(self.name, gone)) != sorted(a - b):
+        if self.exact() and sorted(map(self.name, gone)) != sorted(a - b):
             raise peer.Failure("diff with kinds %s: gone are %s, not %s" % (pair, gone, a - b))
         audited = self.java.run("read", self.warehouse, TABLE + "$audit_log", "--incremental", pair, *options).ok("audit_log")
         for line in map(self.of_audit, audited):
