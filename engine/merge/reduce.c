@@ -136,6 +136,16 @@ static tn_rc add_late_value(struct tn_reducer *r, uint32_t column, const struct 
     return step(r, column, r->engine->columns[column].function->add, in, &r->values[column]);
 }
 
+static tn_rc no_retract(const struct tn_engine *engine, uint32_t column, enum tn_row_kind kind,
+                        struct tn_err *err)
+{
+    const char *name = engine->layout->columns[column].name;
+    return tn_err_set(err, TN_INVALID, 0,
+                      "column '%s': %s can't take back a %s; 'fields.%s.ignore-retract' = 'true' "
+                      "passes it over",
+                      name, engine->columns[column].function_name, tn_row_kind_text(kind), name);
+}
+
 static tn_rc retract_value(struct tn_reducer *r, uint32_t column, const struct tn_kv *kv,
                            const struct tn_value *in)
 {
@@ -144,11 +154,7 @@ static tn_rc retract_value(struct tn_reducer *r, uint32_t column, const struct t
         return TN_OK;
     }
     if (c->function->retract == NULL) {
-        return tn_err_set(r->err, TN_INVALID, 0,
-                          "column '%s': %s can't take back a %s; 'fields.%s.ignore-retract' = "
-                          "'true' passes it over",
-                          name_of(r, column), c->function_name, tn_row_kind_text(kv->kind),
-                          name_of(r, column));
+        return no_retract(r->engine, column, kv->kind, r->err);
     }
     return step(r, column, c->function->retract, &r->values[column], in);
 }
@@ -347,6 +353,15 @@ static tn_rc retract_groups(struct tn_reducer *r, const struct tn_kv *kv)
     return rc;
 }
 
+static tn_rc no_deletes(enum tn_row_kind kind, struct tn_err *err)
+{
+    return tn_err_set(err, TN_INVALID, 0,
+                      "partial-update can't take a %s: 'ignore-delete', "
+                      "'partial-update.remove-record-on-delete' or a sequence group says what "
+                      "becomes of it",
+                      tn_row_kind_text(kind));
+}
+
 static tn_rc retract_partial(struct tn_reducer *r, const struct tn_kv *kv)
 {
     const struct tn_engine *engine = r->engine;
@@ -363,11 +378,7 @@ static tn_rc retract_partial(struct tn_reducer *r, const struct tn_kv *kv)
     if (engine->removes) {
         return kv->kind == TN_ROW_DELETE ? remove_row(r, kv) : TN_OK;
     }
-    return tn_err_set(r->err, TN_INVALID, 0,
-                      "partial-update can't take a %s: 'ignore-delete', "
-                      "'partial-update.remove-record-on-delete' or a sequence group says what "
-                      "becomes of it",
-                      tn_row_kind_text(kv->kind));
+    return no_deletes(kv->kind, r->err);
 }
 
 static tn_rc add_partial(struct tn_reducer *r, const struct tn_kv *kv)
@@ -418,6 +429,13 @@ static tn_rc keep_version(struct tn_reducer *r, const struct tn_kv *kv)
     return TN_OK;
 }
 
+static tn_rc not_first(enum tn_row_kind kind, struct tn_err *err)
+{
+    return tn_err_set(err, TN_INVALID, 0,
+                      "first-row can't take a %s; 'ignore-delete' passes it over",
+                      tn_row_kind_text(kind));
+}
+
 static tn_rc add_whole(struct tn_reducer *r, const struct tn_kv *kv)
 {
     bool first = r->engine->kind == TN_MERGE_FIRST_ROW;
@@ -426,12 +444,46 @@ static tn_rc add_whole(struct tn_reducer *r, const struct tn_kv *kv)
             return TN_OK;
         }
         if (first) {
-            return tn_err_set(r->err, TN_INVALID, 0,
-                              "first-row can't take a %s; 'ignore-delete' passes it over",
-                              tn_row_kind_text(kv->kind));
+            return not_first(kv->kind, r->err);
         }
     }
     return first && r->counted ? TN_OK : keep_version(r, kv);
+}
+
+/* ---- what is never taken ---- */
+
+static tn_rc check_aggregates(const struct tn_engine *engine, enum tn_row_kind kind,
+                              struct tn_err *err)
+{
+    for (uint32_t i = 0; i < engine->layout->column_count; i++) {
+        const struct tn_engine_column *c = &engine->columns[i];
+        if (!c->ignore_retract && c->function->retract == NULL) {
+            return no_retract(engine, i, kind, err);
+        }
+    }
+    return TN_OK;
+}
+
+tn_rc tn_engine_check_kind(const struct tn_engine *engine, enum tn_row_kind kind,
+                           struct tn_err *err)
+{
+    if (!tn_row_kind_retracts(kind)) {
+        return TN_OK;
+    }
+    switch (engine->kind) {
+    case TN_MERGE_FIRST_ROW:
+        return engine->ignore_delete ? TN_OK : not_first(kind, err);
+    case TN_MERGE_PARTIAL_UPDATE:
+        return engine->ignore_delete || engine->removes || engine->group_count > 0
+                   ? TN_OK
+                   : no_deletes(kind, err);
+    case TN_MERGE_AGGREGATION:
+        return engine->removes && kind == TN_ROW_DELETE ? TN_OK
+                                                        : check_aggregates(engine, kind, err);
+    case TN_MERGE_DEDUPLICATE:
+        break;
+    }
+    return TN_OK;
 }
 
 /* ---- the reducer ---- */

@@ -32,6 +32,12 @@ TN_MUST_USE tn_rc tn_engine_make(const struct tn_schema *schema, const struct tn
 /* True where nothing but the newest version counts: no reducer is needed. */
 bool tn_engine_keeps_newest(const struct tn_engine *engine);
 
+/* INVALID, with the reason, for a kind of row that no merge of this engine ever takes. Paimon takes
+ * such a row, and from then on each flush, read or compaction in which it meets another one of its
+ * key fails: whoever takes rows in asks first. */
+TN_MUST_USE tn_rc tn_engine_check_kind(const struct tn_engine *engine, enum tn_row_kind kind,
+                                       struct tn_err *err);
+
 /* Bytes of arena that a reducer takes. */
 size_t tn_reducer_size(const struct tn_engine *engine, uint32_t row_size_max);
 TN_MUST_USE tn_rc tn_reducer_make(const struct tn_engine *engine, uint32_t row_size_max,

@@ -140,8 +140,11 @@ tn_rc tn_table_put(struct tn_table *table, struct tn_row row, enum tn_row_kind k
         return tn_err_set(err, TN_INVALID, 0, "an append table can't take a row of kind %s",
                           tn_row_kind_text(kind));
     }
+    if (table->keyed) {
+        rc = tn_engine_check_kind(table->engine, kind, err);
+    }
     struct tn_route route;
-    rc = tn_route(&table->route, row, &table->route_scratch, &route, err);
+    rc = rc != TN_OK ? rc : tn_route(&table->route, row, &table->route_scratch, &route, err);
     struct tn_bucket *bucket = NULL;
     if (rc == TN_OK) {
         rc = tn_buckets_find(table, route.partition, route.bucket, &bucket, err);

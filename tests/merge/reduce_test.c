@@ -547,6 +547,42 @@ static void versions_that_are_passed_over_leave_nothing(void)
     }
 }
 
+/* Who takes rows in refuses what could never be merged, and nothing else. */
+static void kinds_that_are_never_taken_are_known_before(void)
+{
+    static const struct {
+        const char *options;
+        bool update_before;
+        bool delete;
+    } engines[] = {
+        {"\"merge-engine\":\"deduplicate\"", true, true},
+        {"\"merge-engine\":\"first-row\"", false, false},
+        {"\"merge-engine\":\"first-row\",\"ignore-delete\":\"true\"", true, true},
+        {"\"merge-engine\":\"partial-update\"", false, false},
+        {"\"merge-engine\":\"partial-update\",\"ignore-delete\":\"true\"", true, true},
+        {"\"merge-engine\":\"partial-update\",\"fields.g.sequence-group\":\"v\"", true, true},
+        {"\"merge-engine\":\"partial-update\","
+         "\"partial-update.remove-record-on-delete\":\"true\"",
+         true, true},
+        {"\"merge-engine\":\"aggregation\"", true, true},
+        {"\"merge-engine\":\"aggregation\",\"fields.v.aggregate-function\":\"max\"", false, false},
+        {"\"merge-engine\":\"aggregation\",\"fields.v.aggregate-function\":\"max\","
+         "\"fields.v.ignore-retract\":\"true\"",
+         true, true},
+        {"\"merge-engine\":\"aggregation\",\"fields.v.aggregate-function\":\"max\","
+         "\"aggregation.remove-record-on-delete\":\"true\"",
+         false, true},
+    };
+    for (size_t i = 0; i < COUNT(engines); i++) {
+        open_table(FIELD("v", "INT") "," FIELD("g", "INT"), engines[i].options, TN_OPTIONS_READ);
+        tn_rc expected[] = {TN_OK, engines[i].update_before ? TN_OK : TN_INVALID, TN_OK,
+                            engines[i].delete ? TN_OK : TN_INVALID};
+        for (int kind = 0; kind < 4; kind++) {
+            CHECK(tn_engine_check_kind(bed.engine, (enum tn_row_kind)kind, &err) == expected[kind]);
+        }
+    }
+}
+
 static void first_row_keeps_the_first_with_its_kind(void)
 {
     open_table(FIELD("v", "STRING"), "\"merge-engine\":\"first-row\"", TN_OPTIONS_READ);
@@ -594,6 +630,7 @@ static const struct test tests[] = {
     TEST(rows_that_are_too_large_are_refused_with_their_size),
     TEST(a_row_of_nothing_but_slots_must_fit),
     TEST(versions_that_are_passed_over_leave_nothing),
+    TEST(kinds_that_are_never_taken_are_known_before),
     TEST(first_row_keeps_the_first_with_its_kind),
     TEST(a_part_of_the_columns_merges_alike),
 };
