@@ -93,7 +93,9 @@ static void long_cell(struct tn_row_printer *p, const struct tn_column *column,
     size_t start = p->text.size;
     *cell = (struct tn_cell){.null = value->null};
     if (column->slot == TN_SLOT_BYTES) {
-        cell->text = value->null ? (struct tn_bytes){0} : value->as.bytes;
+        if (!value->null) {
+            cell->text = value->as.bytes;
+        }
         cell->hex = tn_type_binary(column->type.kind);
         return;
     }
