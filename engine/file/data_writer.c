@@ -382,12 +382,19 @@ static bool has_room(const struct tn_data_writer *writer, uint32_t row_size)
     return record <= writer->block.capacity - writer->block.size;
 }
 
+/* Shorter rows fit behind any block that is not full, and their keys are no longer than they. */
+static tn_rc prepare_long(struct tn_data_writer *writer, struct tn_row row, struct tn_err *err)
+{
+    tn_rc rc = check_size(writer, row, err);
+    return rc == TN_OK && !has_room(writer, row.size) ? end_block(writer, err) : rc;
+}
+
 tn_rc tn_data_writer_add(struct tn_data_writer *writer, const struct tn_kv *kv, struct tn_err *err)
 {
     TN_CHECK(writer->worker != NULL);
-    tn_rc rc = check_size(writer, kv->row, err);
-    if (rc == TN_OK && !has_room(writer, kv->row.size)) {
-        rc = end_block(writer, err);
+    tn_rc rc = TN_OK;
+    if (kv->row.size > writer->key_size_max || kv->row.size > writer->spec.block_size) {
+        rc = prepare_long(writer, kv->row, err);
     }
     if (rc) {
         return rc;
