@@ -116,7 +116,7 @@ static tn_rc print_state(struct follower *f, struct tn_err *err)
 {
     struct tn_app *app = f->reader.app;
     const struct tn_part *window = tn_budget_part(&app->budget, "memtable");
-    struct tn_plan_filter filter = {tn_tail_in_state, &f->reader.options};
+    struct tn_plan_filter filter = {tn_tail_in_state, &f->reader.options, true};
     struct tn_scan_spec spec = f->spec;
     spec.filter = &filter;
     tn_rc rc = tn_scan_open(&f->scan, &spec, window->base, window->size, &app->table,

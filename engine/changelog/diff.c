@@ -60,7 +60,7 @@ static tn_rc open_side(struct tn_diff *diff, struct tn_diff_side *side,
     scan.predicate = NULL;
     scan.keep_deletes = diff->with_deletes;
     scan.filter = &side->filter;
-    side->filter = (struct tn_plan_filter){not_shared, &side->others};
+    side->filter = (struct tn_plan_filter){not_shared, &side->others, false};
     side->worker = *diff->worker;
     tn_arena_init(&side->worker.arena, half->memory, half->size);
     side->used = true; /* the first call takes the first row */

@@ -255,11 +255,12 @@ static bool bucket_ruled_out(const struct tn_plan *plan, const struct tn_entry *
 static bool wanted(void *user, const struct tn_entry *entry)
 {
     struct tn_plan *plan = user;
+    const struct tn_plan_filter *filter = plan->spec.filter;
+    bool first_row = plan->spec.options->merge_engine == TN_MERGE_FIRST_ROW;
     if (outside(plan, entry->partition, entry->bucket) || entry->bucket < 0 ||
-        (entry->file.level == 0 && plan->spec.options->merge_engine == TN_MERGE_FIRST_ROW)) {
+        (entry->file.level == 0 && first_row && !(filter && filter->level0))) {
         return false;
     }
-    const struct tn_plan_filter *filter = plan->spec.filter;
     if (filter && !filter->wanted(filter->user, entry)) {
         return false;
     }

@@ -21,6 +21,7 @@
 struct tn_plan_filter {
     bool (*wanted)(const void *user, const struct tn_entry *entry);
     const void *user;
+    bool level0; /* of engine first-row, too */
 };
 
 struct tn_plan_spec {
