@@ -30,6 +30,7 @@ struct bed {
     struct tn_kv *versions[BED_KEYS_MAX]; /* of base row i, as a list */
     uint32_t version_counts[BED_KEYS_MAX];
     int64_t sequence;
+    bool adds_only; /* no version retracts */
 };
 
 /* Columns, at least one key, sequence fields now and then, no rows yet. */
@@ -99,6 +100,9 @@ static inline struct tn_kv bed_version(struct bed *bed, uint32_t key, int32_t le
                        .prefix = t->rows[key].prefix,
                        .kind = (enum tn_row_kind)random_below(seed, 4),
                        .level = level};
+    if (bed->adds_only && tn_row_kind_retracts(kv.kind)) {
+        kv.kind = TN_ROW_INSERT;
+    }
     return kv;
 }
 
