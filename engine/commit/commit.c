@@ -456,28 +456,32 @@ static tn_rc commit_kind(struct commit *commit, bool compact, struct tn_err *err
 
 /* ---- the call ---- */
 
-/* Walks back to this user's snapshots of this identifier; a hole in the chain ends the walk. */
+/* Whether the newest snapshot of this user, from the newest of all backwards, has this identifier
+ * or a later one: those before it may have expired. Source: Paimon,
+ * FileStoreCommitImpl.filterCommitted.
+ */
 static tn_rc find_done(struct commit *commit, bool *done, struct tn_err *err)
 {
     struct tn_worker *worker = commit->worker;
     const struct tn_commit_spec *spec = commit->spec;
     int64_t id = 0;
     tn_rc rc = tn_snapshot_latest(worker->io, spec->root, &worker->arena, &id, err);
-    for (; rc == TN_OK && id > 0; id--) {
+    for (bool go_on = true; rc == TN_OK && go_on && id > 0; id--) {
         struct tn_snapshot snapshot;
         size_t mark = tn_arena_mark(&worker->arena);
         rc = tn_snapshot_read(worker->io, spec->root, id, &worker->arena, &snapshot, err);
-        bool ours = rc == TN_OK && strcmp(snapshot.commit_user, spec->user) == 0 &&
-                    or_zero(snapshot.commit_identifier).value == spec->identifier;
-        if (ours) {
+        bool ours = rc == TN_OK && strcmp(snapshot.commit_user, spec->user) == 0;
+        int64_t identifier = ours ? or_zero(snapshot.commit_identifier).value : 0;
+        if (ours && identifier == spec->identifier) {
             bool compact = strcmp(snapshot.commit_kind, "COMPACT") == 0;
             *(compact ? &commit->result->compact_id : &commit->result->append_id) = id;
-            *done = true;
+        }
+        go_on = !*done || (ours && identifier == spec->identifier); /* both kinds are neighbours */
+        if (ours && !*done) {
+            *done = identifier >= spec->identifier;
+            go_on = identifier == spec->identifier;
         }
         tn_arena_reset(&worker->arena, mark);
-        if (*done && !ours) {
-            break; /* both kinds of one commit stand next to each other, or nearly so */
-        }
     }
     return rc == TN_ABSENT ? TN_OK : rc;
 }
@@ -507,7 +511,7 @@ static tn_rc prepare(struct commit *commit, struct tn_err *err)
         rc = find_done(commit, &done, err);
     }
     if (rc == TN_OK && done) {
-        return tn_err_set(err, TN_EXISTS, 0, "commit %s: %s %" PRId64 " is there",
+        return tn_err_set(err, TN_EXISTS, 0, "commit %s: %s %" PRId64 " or a later one is there",
                           commit->spec->root, commit->spec->user, commit->spec->identifier);
     }
     if (rc == TN_OK && tn_snapshot_latest(worker->io, commit->spec->root, &worker->arena, &id,

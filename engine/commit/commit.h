@@ -48,7 +48,8 @@ struct tn_commit_spec {
     uint32_t compact_changelog_count;
     const char *const *sync; /* files and folders ('/') of the round that are not synced yet */
     uint32_t sync_count;
-    bool skip_if_done; /* user + identifier found in a snapshot: nothing is committed, EXISTS */
+    bool skip_if_done; /* the user's newest snapshot has this identifier or a later one: nothing is
+                          committed, EXISTS */
     int64_t last_seen; /* newest snapshot id that the caller's state rests on; 0 none */
 };
 

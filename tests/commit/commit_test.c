@@ -368,10 +368,47 @@ static void a_commit_that_is_there_is_not_made_again(void)
     spec.added_count = 1;
     spec.skip_if_done = true;
     tn_rc rc = tn_commit(&spec, &bed.worker, &result, &err);
-    CHECK(rc == TN_EXISTS && result.append_id == 1);
+    CHECK(rc == TN_EXISTS && result.append_id == 0);
+    spec.identifier = 8;
+    rc = tn_commit(&spec, &bed.worker, &result, &err);
+    CHECK(rc == TN_EXISTS && result.append_id == 2);
     spec.user = "somebody";
     result = must_commit(&bed, &spec);
     CHECK(result.append_id == 3);
+    bed_deinit(&bed);
+}
+
+/* An old commit is repeated whose snapshot has expired: later ones of its user stand for it, also
+ * behind those of others. Nothing of a user stands for no one. */
+static void a_commit_that_has_expired_is_not_made_again(void)
+{
+    static struct bed bed;
+    struct tn_commit_result result;
+    struct tn_err err;
+    bed_init(&bed, 3, false);
+    append_one(&bed, 7, "a.avro");
+    append_one(&bed, 9, "b.avro");
+    struct tn_entry entry = bed_entry(&bed, "c.avro", (struct bed_file){.rows = 1});
+    struct tn_commit_spec spec = bed_spec(&bed, 1);
+    const char *user = spec.user;
+    spec.added = &entry;
+    spec.added_count = 1;
+    spec.user = "somebody";
+    (void)must_commit(&bed, &spec);
+    tn_rc rc = bed.disk.io.vtable->unlink(&bed.disk.io, ROOT "/snapshot/snapshot-1", &err);
+    CHECK_OK(rc, err);
+    spec.user = user;
+    spec.skip_if_done = true;
+    static const int64_t repeated[] = {7, 8, 9};
+    for (size_t i = 0; i < COUNT(repeated); i++) {
+        spec.identifier = repeated[i];
+        rc = tn_commit(&spec, &bed.worker, &result, &err);
+        CHECK(rc == TN_EXISTS);
+    }
+    entry = bed_entry(&bed, "d.avro", (struct bed_file){.rows = 1});
+    spec.identifier = 10;
+    result = must_commit(&bed, &spec);
+    CHECK(result.append_id == 4);
     bed_deinit(&bed);
 }
 
@@ -571,6 +608,7 @@ static const struct test tests[] = {
     TEST(compactions_that_conflict_are_refused_and_rows_stand),
     TEST(an_upgrade_deletes_before_it_adds),
     TEST(a_commit_that_is_there_is_not_made_again),
+    TEST(a_commit_that_has_expired_is_not_made_again),
     TEST(what_is_inherited_is_inherited),
     TEST(a_cut_at_any_call_leaves_a_whole_table),
     TEST(a_failed_call_never_doubles_or_loses_rows),
