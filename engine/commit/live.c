@@ -88,7 +88,8 @@ static bool column_may_hold(const struct tn_type *type, const struct tn_value *v
     return tn_value_compare(type, value, min) >= 0 && tn_value_compare(type, value, max) <= 0;
 }
 
-static bool partition_may_be_in(const struct scan *scan, const struct tn_stats *stats)
+static bool partition_may_be_in(const struct scan *scan, struct tn_bytes partition,
+                                const struct tn_stats *stats)
 {
     const struct tn_columns *keys = &scan->schema->partition_keys;
     struct tn_arena *arena = &scan->worker->arena;
@@ -103,16 +104,27 @@ static bool partition_may_be_in(const struct scan *scan, const struct tn_stats *
         }
         struct tn_value *min = values + keys->count;
         struct tn_value *max = min + keys->count;
-        bool known = tn_binary_to_values(scan->filter->partition, types, keys->count, values,
-                                         &ignored) == TN_OK &&
-                     tn_binary_to_values(stats->min, types, keys->count, min, &ignored) == TN_OK &&
-                     tn_binary_to_values(stats->max, types, keys->count, max, &ignored) == TN_OK;
+        bool known =
+            tn_binary_to_values(partition, types, keys->count, values, &ignored) == TN_OK &&
+            tn_binary_to_values(stats->min, types, keys->count, min, &ignored) == TN_OK &&
+            tn_binary_to_values(stats->max, types, keys->count, max, &ignored) == TN_OK;
         for (uint32_t i = 0; known && may && i < keys->count; i++) {
             may = column_may_hold(&types[i], &values[i], &min[i], &max[i]);
         }
     }
     tn_arena_reset(arena, mark);
     return may;
+}
+
+static bool some_partition_may_be_in(const struct scan *scan, const struct tn_stats *stats)
+{
+    const struct tn_live_filter *filter = scan->filter;
+    for (uint32_t i = 0; i < filter->partition_count; i++) {
+        if (partition_may_be_in(scan, filter->partitions[i], stats)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool wants_manifest(const struct scan *scan, const struct tn_manifest_meta *meta)
@@ -127,9 +139,14 @@ static bool wants_manifest(const struct scan *scan, const struct tn_manifest_met
             return false;
         }
         if (scan->schema && scan->schema->partition_keys.count > 0 &&
-            !partition_may_be_in(scan, &meta->partition_stats)) {
+            !partition_may_be_in(scan, filter->partition, &meta->partition_stats)) {
             return false;
         }
+    }
+    if (filter && filter->partition_count > 0 && scan->schema &&
+        scan->schema->partition_keys.count > 0 &&
+        !some_partition_may_be_in(scan, &meta->partition_stats)) {
+        return false;
     }
     return !filter || !filter->manifest || filter->manifest(filter->user, meta);
 }

@@ -19,6 +19,9 @@ struct tn_live_filter {
     bool has_bucket;
     struct tn_bytes partition; /* with has_bucket: exactly this partition and bucket */
     int32_t bucket;
+    /* Manifests that can't hold one of these are skipped; entries are not looked at for it. */
+    const struct tn_bytes *partitions;
+    uint32_t partition_count; /* 0: no limit */
     /* Called with a manifest's record; false skips the whole manifest. May be NULL. */
     bool (*manifest)(void *user, const struct tn_manifest_meta *meta);
     /* Called with each entry; false leaves it out. May be NULL. Must decide alike for the ADD and

@@ -3,6 +3,8 @@
  *
  *     LOADING -> READY        the live files are read by a task; rows wait meanwhile
  *     READY -> LOADING        another writer changed the table: levels are read again
+ *     READY -> FREE           its rows are in files and another bucket needs its place; what is not
+ *                             committed the rounds know
  *
  * A bucket has one active memtable and any number of frozen ones, oldest first; it flushes one at a
  * time. Rows get their sequence numbers on arrival, before they are merged.
@@ -40,7 +42,8 @@ struct tn_bucket {
     int32_t spared;       /* how often level 0 was left where it is (lookup-compact = gentle) */
     bool stalled;         /* its oldest flush waits for a compaction */
     int64_t last_full_ms; /* when a compaction of everything ended; -1: never since this open */
-    int64_t last_round;   /* that put a row: the bucket longest idle is closed first */
+    bool awaited;         /* rows that waited will be next */
+    uint64_t last_use;    /* number of a use: the one longest idle is closed first */
     char uuid[TN_UUID_SIZE];
     uint32_t counter; /* of file names */
 };

@@ -26,19 +26,12 @@ static void rebuild_slots(struct tn_table *t)
     }
 }
 
-/* Nothing of it is uncommitted or under way. */
-static bool bucket_idle(const struct tn_table *t, const struct tn_bucket *b)
+/* All of its rows are in files, and nothing is under way. What is not committed yet the rounds
+ * know, so that it can be opened again. */
+static bool bucket_idle(const struct tn_bucket *b)
 {
-    if (b->state != TN_BUCKET_READY || b->active || b->frozen || b->flushing || b->compacting ||
-        b->last_round >= t->open->number) {
-        return false;
-    }
-    for (uint32_t i = 0; i < (b->levels ? b->levels->count : 0); i++) {
-        if (b->levels->files[i]->round != 0) {
-            return false;
-        }
-    }
-    return true;
+    return b->state == TN_BUCKET_READY && !b->active && !b->frozen && !b->flushing &&
+           !b->compacting && !b->awaited;
 }
 
 void tn_buckets_close(struct tn_table *t, struct tn_bucket *bucket)
@@ -48,21 +41,18 @@ void tn_buckets_close(struct tn_table *t, struct tn_bucket *bucket)
     tn_heap_give(heap, (void *)bucket->partition.data);
     tn_heap_give(heap, (void *)bucket->dir);
     *bucket = (struct tn_bucket){.state = TN_BUCKET_FREE};
+    t->open_count--;
     if (t->last_bucket == bucket) {
         t->last_bucket = NULL;
     }
 }
 
-/* The bucket longest idle is closed, or NULL is returned when none is. */
-static struct tn_bucket *free_bucket(struct tn_table *t)
+bool tn_buckets_close_one(struct tn_table *t)
 {
     struct tn_bucket *oldest = NULL;
     for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
         struct tn_bucket *bucket = &t->buckets[i];
-        if (bucket->state == TN_BUCKET_FREE) {
-            return bucket;
-        }
-        if (bucket_idle(t, bucket) && (!oldest || bucket->last_round < oldest->last_round)) {
+        if (bucket_idle(bucket) && (!oldest || bucket->last_use < oldest->last_use)) {
             oldest = bucket;
         }
     }
@@ -71,6 +61,18 @@ static struct tn_bucket *free_bucket(struct tn_table *t)
         rebuild_slots(t);
     }
     return oldest;
+}
+
+static struct tn_bucket *free_bucket(struct tn_table *t)
+{
+    if (t->open_count == TN_TABLE_BUCKETS_MAX && !tn_buckets_close_one(t)) {
+        return NULL;
+    }
+    uint32_t i = 0;
+    while (t->buckets[i].state != TN_BUCKET_FREE) {
+        i++;
+    }
+    return &t->buckets[i];
 }
 
 static tn_rc name_bucket(struct tn_table *t, struct tn_bytes partition, int32_t number,
@@ -115,7 +117,8 @@ static tn_rc open_bucket(struct tn_table *t, struct tn_bytes partition, int32_t 
     bucket->state = TN_BUCKET_LOADING;
     bucket->number = number;
     bucket->frozen_end = &bucket->frozen;
-    bucket->last_round = t->open->number;
+    bucket->last_use = t->uses++;
+    t->open_count++;
     bucket->last_full_ms = -1;
     tn_clock_uuid(t->env->clock, bucket->uuid);
     t->slots[slot_of(t, bucket->partition, number)] = bucket;
@@ -123,20 +126,27 @@ static tn_rc open_bucket(struct tn_table *t, struct tn_bytes partition, int32_t 
     return TN_OK;
 }
 
+struct tn_bucket *tn_buckets_open(const struct tn_table *t, struct tn_bytes partition,
+                                  int32_t number)
+{
+    struct tn_bucket *last = t->last_bucket;
+    if (last && last->number == number && tn_bytes_equal(last->partition, partition)) {
+        return last;
+    }
+    return t->slots[slot_of(t, partition, number)];
+}
+
 tn_rc tn_buckets_find(struct tn_table *t, struct tn_bytes partition, int32_t number,
                       struct tn_bucket **out, struct tn_err *err)
 {
-    struct tn_bucket *bucket = t->last_bucket;
-    if (!bucket || bucket->number != number || !tn_bytes_equal(bucket->partition, partition)) {
-        bucket = t->slots[slot_of(t, partition, number)];
-        if (!bucket) {
-            tn_rc rc = open_bucket(t, partition, number, &bucket, err);
-            if (rc != TN_OK) {
-                return rc;
-            }
+    struct tn_bucket *bucket = tn_buckets_open(t, partition, number);
+    if (!bucket) {
+        tn_rc rc = open_bucket(t, partition, number, &bucket, err);
+        if (rc != TN_OK) {
+            return rc;
         }
-        t->last_bucket = bucket;
     }
+    t->last_bucket = bucket;
     *out = bucket;
     return TN_OK;
 }
@@ -144,7 +154,7 @@ tn_rc tn_buckets_find(struct tn_table *t, struct tn_bytes partition, int32_t num
 void tn_buckets_release(struct tn_table *table)
 {
     for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
-        if (bucket_idle(table, &table->buckets[i])) {
+        if (bucket_idle(&table->buckets[i])) {
             tn_buckets_close(table, &table->buckets[i]);
         }
     }
@@ -157,6 +167,7 @@ void tn_buckets_freeze(struct tn_table *t, struct tn_bucket *bucket)
 {
     struct tn_frozen *active = bucket->active;
     bucket->active = NULL;
+    t->active_count--;
     if (active->memtable.count == 0) {
         tn_memtable_drop(&active->memtable);
         tn_pool_give(&t->frozen_slots, active);
@@ -166,6 +177,18 @@ void tn_buckets_freeze(struct tn_table *t, struct tn_bucket *bucket)
     active->round = t->open->number;
     *bucket->frozen_end = active;
     bucket->frozen_end = &active->next;
+}
+
+struct tn_bucket *tn_buckets_oldest_active(struct tn_table *t)
+{
+    struct tn_bucket *oldest = NULL;
+    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
+        struct tn_bucket *bucket = &t->buckets[i];
+        if (bucket->active && (!oldest || bucket->last_use < oldest->last_use)) {
+            oldest = bucket;
+        }
+    }
+    return oldest;
 }
 
 bool tn_buckets_wait(const struct tn_table *t)

@@ -2,14 +2,99 @@
 
 #include "base/check.h"
 
-enum { POSITION_SIZE = 192 };
+enum {
+    POOL_SHARE = 8, /* what a round may have of the pool */
+    POSITION_SIZE = 192,
+    ENTRY_SIZE_FIRST = 1024,
+    ENTRY_SIZE_SLACK = 64
+};
+
+/* ---- memory ---- */
+
+void tn_round_init(struct tn_round *round, void *memory, size_t size, struct tn_pool *pool)
+{
+    *round = (struct tn_round){.pool = pool};
+    tn_arena_init(&round->base, memory, size);
+}
+
+void tn_round_done(struct tn_round *round)
+{
+    while (round->run_count > 0) {
+        tn_pool_give(round->pool, round->runs[--round->run_count]);
+    }
+    round->runs_begun = 0;
+    round->run_pages = 0;
+    tn_arena_reset(&round->base, 0);
+    round->arena = round->base;
+}
 
 void tn_round_open(struct tn_round *round, int64_t number)
 {
-    struct tn_arena arena = round->arena;
-    tn_arena_reset(&arena, 0);
-    *round = (struct tn_round){.number = number, .state = TN_ROUND_OPEN, .arena = arena};
+    tn_round_done(round);
+    *round = (struct tn_round){.number = number,
+                               .state = TN_ROUND_OPEN,
+                               .base = round->base,
+                               .arena = round->base,
+                               .pool = round->pool};
 }
+
+/* Runs have whole pages. */
+static uint32_t run_pages(const struct tn_round *round)
+{
+    uint32_t page = round->pool->block_size;
+    return page < TN_ROUND_RUN_SIZE ? TN_ROUND_RUN_SIZE / page : 1;
+}
+
+static size_t run_size(const struct tn_round *round)
+{
+    return (size_t)run_pages(round) * round->pool->block_size;
+}
+
+size_t tn_round_free(const struct tn_round *round)
+{
+    return tn_arena_free(&round->arena) + (round->run_count - round->runs_begun) * run_size(round);
+}
+
+size_t tn_round_need(const struct tn_round *round, uint32_t file_count)
+{
+    uint32_t known = round->entry_count;
+    size_t entry_size = known > 0 ? (size_t)(round->entry_bytes / known) + ENTRY_SIZE_SLACK
+                                  : (size_t)ENTRY_SIZE_FIRST;
+    return file_count * entry_size;
+}
+
+bool tn_round_may_grow(const struct tn_round *round)
+{
+    return round->run_count < TN_ROUND_RUNS_MAX &&
+           round->run_pages + run_pages(round) <= round->pool->block_count / POOL_SHARE;
+}
+
+bool tn_round_reserve(struct tn_round *round, uint32_t file_count)
+{
+    size_t need = tn_round_need(round, file_count) + round->base.size / 4;
+    while (tn_round_free(round) < need) {
+        uint32_t pages = run_pages(round);
+        void *run = tn_round_may_grow(round) ? tn_pool_take_run(round->pool, pages) : NULL;
+        if (!run) {
+            return false;
+        }
+        round->run_pages += pages;
+        round->runs[round->run_count++] = run;
+    }
+    return true;
+}
+
+/* What did not fit is tried again in the next run. */
+static bool go_on(struct tn_round *round, tn_rc rc)
+{
+    if (rc != TN_AGAIN || round->runs_begun == round->run_count) {
+        return false;
+    }
+    tn_arena_init(&round->arena, round->runs[round->runs_begun++], run_size(round));
+    return true;
+}
+
+/* ---- files ---- */
 
 static tn_rc full(const struct tn_round *round, struct tn_err *err)
 {
@@ -18,10 +103,11 @@ static tn_rc full(const struct tn_round *round, struct tn_err *err)
 }
 
 /* In front of a list, with a copy of `meta`. */
-static tn_rc add_entry(struct tn_round *round, struct tn_round_entry **list,
+static tn_rc try_entry(struct tn_round *round, struct tn_round_entry **list,
                        struct tn_bytes partition, int32_t bucket, int32_t total_buckets,
                        const struct tn_file_meta *meta, struct tn_err *err)
 {
+    size_t mark = tn_arena_mark(&round->arena);
     struct tn_round_entry *added = tn_arena_take(&round->arena, sizeof *added);
     bool ok = added != NULL;
     struct tn_bytes kept = ok ? tn_arena_copy(&round->arena, partition, &ok) : partition;
@@ -33,9 +119,22 @@ static tn_rc add_entry(struct tn_round *round, struct tn_round_entry **list,
     if (rc != TN_OK) {
         return full(round, err);
     }
+    round->entry_bytes += tn_arena_mark(&round->arena) - mark;
+    round->entry_count++;
     added->next = *list;
     *list = added;
     return TN_OK;
+}
+
+static tn_rc add_entry(struct tn_round *round, struct tn_round_entry **list,
+                       struct tn_bytes partition, int32_t bucket, int32_t total_buckets,
+                       const struct tn_file_meta *meta, struct tn_err *err)
+{
+    tn_rc rc;
+    do {
+        rc = try_entry(round, list, partition, bucket, total_buckets, meta, err);
+    } while (go_on(round, rc));
+    return rc;
 }
 
 tn_rc tn_round_tell(struct tn_round *round, struct tn_bytes partition, int32_t bucket,
@@ -67,8 +166,9 @@ tn_rc tn_round_add(struct tn_round *round, struct tn_bytes partition, int32_t bu
     return TN_OK;
 }
 
-tn_rc tn_round_remove(struct tn_round *round, struct tn_bytes partition, int32_t bucket,
-                      const struct tn_level_file *file, int32_t upgrade_level, struct tn_err *err)
+static tn_rc remove_file(struct tn_round *round, struct tn_bytes partition, int32_t bucket,
+                         const struct tn_level_file *file, int32_t upgrade_level,
+                         struct tn_err *err)
 {
     struct tn_round_removal *removed = tn_arena_take(&round->arena, sizeof *removed);
     char *name = removed ? tn_arena_text(&round->arena, tn_bytes_of(file->name)) : NULL;
@@ -86,6 +186,16 @@ tn_rc tn_round_remove(struct tn_round *round, struct tn_bytes partition, int32_t
     round->removed = removed;
     round->removed_count++;
     return TN_OK;
+}
+
+tn_rc tn_round_remove(struct tn_round *round, struct tn_bytes partition, int32_t bucket,
+                      const struct tn_level_file *file, int32_t upgrade_level, struct tn_err *err)
+{
+    tn_rc rc;
+    do {
+        rc = remove_file(round, partition, bucket, file, upgrade_level, err);
+    } while (go_on(round, rc));
+    return rc;
 }
 
 bool tn_round_forget(struct tn_round *round, const struct tn_level_file *file)
@@ -154,8 +264,7 @@ bool tn_round_upgrade_again(struct tn_round *round, const struct tn_level_file *
     return false;
 }
 
-tn_rc tn_round_discard(struct tn_round *round, const char *dir, const char *name,
-                       struct tn_err *err)
+static tn_rc discard(struct tn_round *round, const char *dir, const char *name, struct tn_err *err)
 {
     struct tn_round_garbage *garbage = tn_arena_take(&round->arena, sizeof *garbage);
     const char *path = garbage ? tn_arena_format(&round->arena, "%s%s", dir, name) : NULL;
@@ -167,8 +276,18 @@ tn_rc tn_round_discard(struct tn_round *round, const char *dir, const char *name
     return TN_OK;
 }
 
-tn_rc tn_round_position(struct tn_round *round, const char *source, const char *text,
-                        struct tn_err *err)
+tn_rc tn_round_discard(struct tn_round *round, const char *dir, const char *name,
+                       struct tn_err *err)
+{
+    tn_rc rc;
+    do {
+        rc = discard(round, dir, name, err);
+    } while (go_on(round, rc));
+    return rc;
+}
+
+static tn_rc note_position(struct tn_round *round, const char *source, const char *text,
+                           struct tn_err *err)
 {
     size_t size = strlen(text) + 1;
     if (size > POSITION_SIZE) {
@@ -197,4 +316,14 @@ tn_rc tn_round_position(struct tn_round *round, const char *source, const char *
         round->positions_moved = true;
     }
     return TN_OK;
+}
+
+tn_rc tn_round_position(struct tn_round *round, const char *source, const char *text,
+                        struct tn_err *err)
+{
+    tn_rc rc;
+    do {
+        rc = note_position(round, source, text, err);
+    } while (go_on(round, rc));
+    return rc;
 }

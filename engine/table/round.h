@@ -1,11 +1,12 @@
 /* round: what will become one commit: files that were flushed, what compactions took away and gave,
  * and positions.
  *
- * A table has one open round and at most one that is closing. A round's memory is an arena that is
- * reset when it is done.
+ * A table has one open round and at most one that is closing. A round's memory is an arena, and
+ * runs of the pool's pages behind it when many buckets have files: those go back when it is done.
  */
 #pragma once
 
+#include "base/pool.h"
 #include "commit/commit.h"
 #include "levels/levels.h"
 
@@ -34,10 +35,20 @@ struct tn_round_garbage { /* a path that no snapshot will name: removed with the
 
 enum tn_round_state { TN_ROUND_OPEN, TN_ROUND_DRAINING, TN_ROUND_COMMITTING, TN_ROUND_DONE };
 
+enum { TN_ROUND_RUNS_MAX = 16, TN_ROUND_RUN_SIZE = 64 * 1024 };
+
 struct tn_round {
     int64_t number;
     enum tn_round_state state;
-    struct tn_arena arena;
+    struct tn_arena base;  /* what it has at least */
+    struct tn_arena arena; /* at hand: base, or a run */
+    struct tn_pool *pool;
+    void *runs[TN_ROUND_RUNS_MAX];
+    uint32_t run_count;
+    uint32_t runs_begun;
+    uint32_t run_pages;   /* taken from the pool */
+    uint64_t entry_bytes; /* of all entries: what the next ones will need */
+    uint32_t entry_count;
     struct tn_round_entry *added; /* newest first */
     struct tn_round_entry *compacted;
     struct tn_round_removal *removed;
@@ -55,7 +66,16 @@ struct tn_round {
     uint64_t row_count; /* of the input, up to the cut */
 };
 
+void tn_round_init(struct tn_round *round, void *memory, size_t size, struct tn_pool *pool);
 void tn_round_open(struct tn_round *round, int64_t number);
+void tn_round_done(struct tn_round *round); /* gives its runs back */
+
+size_t tn_round_free(const struct tn_round *round); /* bytes */
+/* What so many more files will take, by those that are there. */
+size_t tn_round_need(const struct tn_round *round, uint32_t file_count);
+/* Makes room for so many more files; false: it may not grow, or the pool has nothing now. */
+bool tn_round_reserve(struct tn_round *round, uint32_t file_count);
+bool tn_round_may_grow(const struct tn_round *round);
 
 /* `meta` is copied. AGAIN: the round's memory is full, and it should be cut. */
 TN_MUST_USE tn_rc tn_round_add(struct tn_round *round, struct tn_bytes partition, int32_t bucket,
@@ -99,7 +119,7 @@ TN_MUST_USE tn_rc tn_round_position(struct tn_round *round, const char *source, 
 /* Room that must be left for the next flush or compaction result. */
 static inline bool tn_round_nearly_full(const struct tn_round *round)
 {
-    return tn_arena_free(&round->arena) < round->arena.size / 4;
+    return tn_round_free(round) < round->base.size / 4;
 }
 
 /* Whether a commit would say anything. */

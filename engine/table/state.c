@@ -9,9 +9,10 @@ enum {
     PAGE_SIZE_MAX = 64 * 1024,
     PAGE_SIZE_MIN = 4 * 1024,
     PAGES_A_BUCKET = 4,
-    OPEN_PARTITIONED = 16, /* buckets a partitioned table is expected to have open: a guess */
+    OPEN_PARTITIONED = 64, /* buckets a partitioned table is expected to have open: a guess */
     ROUND_SHARE = 6,       /* of the table part: 1/6 a round */
     COMPACTION_SHARE = 4,
+    COMMIT_FILE_SIZE = 1280, /* of a commit's memory a file takes, and half of it is for the rest */
 };
 
 static tn_rc columns_in_layout(struct tn_columns fields, const int32_t *column_of,
@@ -163,19 +164,21 @@ static tn_rc init_memory(struct tn_table *t, struct tn_arena *arena, struct tn_e
 {
     size_t shares[] = {arena->size / ROUND_SHARE, arena->size / ROUND_SHARE,
                        arena->size / COMPACTION_SHARE};
-    struct tn_arena *parts[] = {&t->rounds[0].arena, &t->rounds[1].arena, &t->slice.arena};
+    void *parts[3];
     void *memory;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        tn_rc rc = tn_arena_need(arena, shares[i], "a round", &memory, err);
+        tn_rc rc = tn_arena_need(arena, shares[i], "a round", &parts[i], err);
         if (rc != TN_OK) {
             return rc;
         }
-        tn_arena_init(parts[i], memory, shares[i]);
     }
+    tn_round_init(&t->rounds[0], parts[0], shares[0], &t->pages);
+    tn_round_init(&t->rounds[1], parts[1], shares[1], &t->pages);
+    tn_arena_init(&t->slice.arena, parts[2], shares[2]);
     uint32_t slot = ((uint32_t)sizeof(struct tn_frozen) + 15) & ~15u;
     size_t frozen_size = TN_TABLE_FROZEN_MAX * ((size_t)slot + 16);
     size_t bucket_size = TN_TABLE_BUCKETS_MAX * sizeof *t->buckets;
-    size_t slots_size = TN_TABLE_SLOTS * sizeof(struct tn_bucket *);
+    size_t slots_size = (TN_TABLE_SLOTS + TN_PARKING_SLOTS) * sizeof(void *);
     tn_rc rc = tn_arena_need(arena, bucket_size + slots_size + TN_TABLE_ROUTE_SIZE + frozen_size,
                              "buckets", &memory, err);
     if (rc != TN_OK) {
@@ -183,10 +186,16 @@ static tn_rc init_memory(struct tn_table *t, struct tn_arena *arena, struct tn_e
     }
     t->buckets = memory;
     t->slots = (struct tn_bucket **)(void *)(t->buckets + TN_TABLE_BUCKETS_MAX);
-    unsigned char *at = (unsigned char *)(t->slots + TN_TABLE_SLOTS);
+    unsigned char *at = (unsigned char *)(t->slots + TN_TABLE_SLOTS + TN_PARKING_SLOTS);
     tn_buf_init(&t->route_scratch, at, TN_TABLE_ROUTE_SIZE);
     tn_pool_init(&t->frozen_slots, at + TN_TABLE_ROUTE_SIZE, frozen_size, slot);
+    struct tn_parked_bucket **parked =
+        (struct tn_parked_bucket **)(void *)(t->slots + TN_TABLE_SLOTS);
     tn_pool_init(&t->pages, t->env->memtable, t->env->memtable_size, page_size(t));
+    tn_parking_init(&t->parking, &t->pages, parked);
+    t->load_max = TN_LOAD_MAX;
+    t->files_max =
+        (uint32_t)(tn_arena_free(&t->env->workers[TN_LANE_SHORT]->arena) / COMMIT_FILE_SIZE);
     return TN_OK;
 }
 

@@ -10,6 +10,7 @@
 #include "commit/expire.h"
 #include "table/bucket.h"
 #include "table/changes.h"
+#include "table/parking.h"
 #include "table/setback.h"
 #include "table/table.h"
 #include "write/route.h"
@@ -18,14 +19,24 @@ enum {
     TN_TABLE_BUCKETS_MAX = 128,
     TN_TABLE_SLOTS = 2 * TN_TABLE_BUCKETS_MAX, /* of the hash table that finds them */
     TN_TABLE_FROZEN_MAX = 96,                  /* memtables, active ones included */
-    TN_TABLE_ROUTE_SIZE = 4096,                /* bytes of a partition or bucket key */
+    TN_LOAD_MAX = 64,                          /* buckets whose files are read in one pass */
+    TN_LOAD_SLOTS = 4 * TN_LOAD_MAX,
+    TN_TABLE_ROUTE_SIZE = 4096, /* bytes of a partition or bucket key */
+};
+
+struct tn_load { /* of one bucket */
+    struct tn_bucket *bucket;
+    struct tn_level_file *files;
+    uint32_t file_count;
 };
 
 struct tn_load_task {
     struct tn_task task; /* first */
     struct tn_table *table;
-    struct tn_bucket *bucket;
-    struct tn_level_file *files;
+    struct tn_load loads[TN_LOAD_MAX];
+    struct tn_bytes partitions[TN_LOAD_MAX];
+    uint8_t slots[TN_LOAD_SLOTS]; /* of a hash table by partition: number + 1 */
+    uint32_t count;
     bool under_way;
 };
 
@@ -92,10 +103,18 @@ struct tn_table {
     struct tn_bucket *buckets; /* TN_TABLE_BUCKETS_MAX */
     struct tn_bucket **slots;
     struct tn_bucket *last_bucket;
+    uint64_t uses;         /* of buckets, counted */
+    uint32_t open_count;   /* buckets that are not free */
+    uint32_t active_count; /* of them, with an active memtable */
+
+    struct tn_parking parking;
+    bool draining;      /* rows that wait go to their buckets; no row is taken meanwhile */
+    bool drain_flushes; /* each bucket is flushed when it has its rows */
 
     struct tn_round rounds[2];
     struct tn_round *open;
     struct tn_round *closing; /* or NULL */
+    uint32_t files_max;       /* of a round: what a commit's memory is enough for */
     int64_t last_seen;        /* newest snapshot that our levels rest on */
 
     struct tn_load_task load;
@@ -104,7 +123,9 @@ struct tn_table {
     struct tn_commit_task commit;
     uint32_t flushes_since_slice;
     bool pages_short;
+    uint32_t load_max; /* buckets the next load takes: less when memory was short */
     bool reload;       /* levels are stale: another writer was there */
+    bool round_full;   /* the open round's list has no room for more buckets: cut it */
     bool result_waits; /* a compaction's result has no room in its round: cut it */
     bool named_done;   /* the commit that --user and --commit-id name was made */
     bool broken;       /* a round is only half of what it should be: nothing more is committed */
@@ -117,6 +138,13 @@ struct tn_table {
     struct tn_err err;
     struct tn_table_counts counts;
 };
+
+/* Every bucket with rows in memory will have a file in a round, and one that tells its changes. */
+static inline uint32_t tn_table_pending(const struct tn_table *t)
+{
+    uint32_t buckets = t->frozen_slots.used + t->parking.bucket_count;
+    return t->options.changelog_producer == TN_CHANGELOG_NONE ? buckets : 2 * buckets;
+}
 
 static inline bool tn_table_may_compact(const struct tn_table *t)
 {
@@ -134,9 +162,15 @@ TN_MUST_USE tn_rc tn_table_make_state(struct tn_table *table, struct tn_err *err
 /* Opens the bucket when it is not open. AGAIN: none is free, or no memory. */
 TN_MUST_USE tn_rc tn_buckets_find(struct tn_table *table, struct tn_bytes partition, int32_t number,
                                   struct tn_bucket **bucket, struct tn_err *err);
+/* NULL: it is not open. */
+struct tn_bucket *tn_buckets_open(const struct tn_table *table, struct tn_bytes partition,
+                                  int32_t number);
+/* Of those that have an active memtable, the one whose last row is the oldest, or NULL. */
+struct tn_bucket *tn_buckets_oldest_active(struct tn_table *table);
 /* Its rows are gone already. */
 void tn_buckets_close(struct tn_table *table, struct tn_bucket *bucket);
-void tn_buckets_release(struct tn_table *table); /* closes those that are idle */
+void tn_buckets_release(struct tn_table *table);   /* closes those that are idle */
+bool tn_buckets_close_one(struct tn_table *table); /* the one longest idle; false: none is */
 /* The rows of its active memtable belong to the open round and wait for a flush. */
 void tn_buckets_freeze(struct tn_table *table, struct tn_bucket *bucket);
 bool tn_buckets_wait(const struct tn_table *table); /* some rows wait for a flush */
@@ -148,6 +182,16 @@ void tn_work_start(struct tn_table *table);
 TN_MUST_USE tn_rc tn_work_dir(void *user, const struct tn_entry *entry, const char **dir,
                               struct tn_err *err);
 
+/* ---- work_drain.c ---- */
+
+void tn_work_begin_drain(struct tn_table *table);
+void tn_work_drain(struct tn_table *table);
+/* Buckets are flushed, so that they can be closed. */
+void tn_work_make_places(struct tn_table *table);
+/* A row into its bucket, which is READY. AGAIN: memory is short. (table.c) */
+TN_MUST_USE tn_rc tn_work_put(struct tn_table *table, struct tn_bucket *bucket, struct tn_row row,
+                              enum tn_row_kind kind, struct tn_err *err);
+
 /* More runs than num-sorted-run.stop-trigger. */
 bool tn_work_at_stop(const struct tn_table *table, const struct tn_bucket *bucket);
 /* The same, and no compaction makes it better. */
@@ -155,7 +199,7 @@ bool tn_work_stuck(const struct tn_table *table, const struct tn_bucket *bucket)
 
 /* ---- work_*.c: each starts one task, whose completion changes the table ---- */
 
-void tn_work_load(struct tn_table *table, struct tn_bucket *bucket);
+void tn_work_load(struct tn_table *table); /* all buckets that wait, up to a limit */
 void tn_work_flush(struct tn_table *table, struct tn_bucket *bucket);
 void tn_work_commit(struct tn_table *table);
 

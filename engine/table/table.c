@@ -5,7 +5,11 @@
 
 #include "table/state.h"
 
-enum { POSITIONS_MAX = 32 }; /* sources that snapshots carry: 160 bytes each */
+enum {
+    POSITIONS_MAX = 32, /* sources that snapshots carry: 160 bytes each */
+    OPEN_DIRECTLY = 8,  /* buckets: rows of more of them wait for each other */
+    MEMTABLE_PAGES = 3, /* of the smallest: index, hash, rows */
+};
 
 tn_rc tn_table_open(struct tn_env *env, const struct tn_table_spec *spec, struct tn_table **table,
                     struct tn_err *err)
@@ -72,6 +76,29 @@ static tn_rc take_active(struct tn_table *t, struct tn_bucket *bucket, struct tn
     tn_memtable_init(&active->memtable, &t->pages, &t->order, t->keeps);
     active->memtable.reducer = t->changes.reducer;
     bucket->active = active;
+    t->active_count++;
+    return TN_OK;
+}
+
+/* A place in the open round's list is taken before the first row of a bucket is. When there is none
+ * left, it is time to cut. AGAIN: memory for it will come free. */
+static tn_rc reserve(struct tn_table *t, struct tn_err *err)
+{
+    const struct tn_round *round = t->open;
+    uint32_t more = tn_table_pending(t) + 2;
+    uint32_t known = round->added_count + round->compacted_count + round->changelog_count;
+    if (t->round_full || known + more > t->files_max) {
+        t->round_full = true;
+        return TN_OK;
+    }
+    if (tn_round_reserve(t->open, more)) {
+        return TN_OK;
+    }
+    if (tn_round_may_grow(round) && (t->active_count > 0 || tn_buckets_wait(t))) {
+        t->pages_short = true;
+        return tn_err_set(err, TN_AGAIN, 0, "no page for a round's list of files");
+    }
+    t->round_full = true;
     return TN_OK;
 }
 
@@ -85,19 +112,9 @@ static tn_rc refuse(const struct tn_table *t, const struct tn_bucket *bucket, st
                       bucket->dir, reason->text);
 }
 
-static tn_rc put_routed(struct tn_table *t, struct tn_bucket *bucket, struct tn_row row,
-                        enum tn_row_kind kind, struct tn_err *err)
+tn_rc tn_work_put(struct tn_table *t, struct tn_bucket *bucket, struct tn_row row,
+                  enum tn_row_kind kind, struct tn_err *err)
 {
-    if (bucket->state != TN_BUCKET_READY) {
-        return tn_err_set(err, TN_AGAIN, 0, "the bucket's files are being read");
-    }
-    if (tn_work_stuck(t, bucket)) {
-        return refuse(t, bucket, err);
-    }
-    bucket->unproven = bucket->unproven && (t->compact_due || t->slice.active);
-    if (bucket->unproven) {
-        return tn_err_set(err, TN_AGAIN, 0, "the bucket's compaction is waited for");
-    }
     if (!bucket->active) {
         tn_rc rc = take_active(t, bucket, err);
         if (rc != TN_OK) {
@@ -107,11 +124,100 @@ static tn_rc put_routed(struct tn_table *t, struct tn_bucket *bucket, struct tn_
     tn_rc rc = tn_memtable_put(&bucket->active->memtable, row, kind, bucket->next_sequence, err);
     if (rc == TN_OK) {
         bucket->next_sequence++;
-        bucket->last_round = t->open->number;
-        t->counts.rows++;
+        bucket->last_use = t->uses++;
     }
     t->pages_short = t->pages_short || rc == TN_AGAIN;
     return rc;
+}
+
+static tn_rc put_into(struct tn_table *t, struct tn_bucket *bucket, struct tn_row row,
+                      enum tn_row_kind kind, struct tn_err *err)
+{
+    if (bucket->state != TN_BUCKET_READY) {
+        return tn_err_set(err, TN_AGAIN, 0, "the bucket's files are being read");
+    }
+    bucket->unproven = bucket->unproven && (t->compact_due || t->slice.active);
+    if (bucket->unproven) {
+        return tn_err_set(err, TN_AGAIN, 0, "the bucket's compaction is waited for");
+    }
+    tn_rc rc = bucket->active ? TN_OK : reserve(t, err);
+    return rc == TN_OK ? tn_work_put(t, bucket, row, kind, err) : rc;
+}
+
+/* Whether a memtable for another bucket leaves pages enough to those that have one, and to rows
+ * that wait. */
+static bool may_have_memtable(const struct tn_table *t)
+{
+    uint32_t others = t->parking.pages + t->rounds[0].run_pages + t->rounds[1].run_pages;
+    return t->active_count < OPEN_DIRECTLY ||
+           (t->frozen_slots.used < t->frozen_slots.block_count &&
+            t->pages.used - others + MEMTABLE_PAGES <= t->pages.block_count / 2);
+}
+
+/* Waiting is over when there is no more room for it, unless memtables can give some. */
+static tn_rc park(struct tn_table *t, const struct tn_route *route, struct tn_row row,
+                  enum tn_row_kind kind, struct tn_err *err)
+{
+    tn_rc rc =
+        tn_parking_has(&t->parking, route->partition, route->bucket) ? TN_OK : reserve(t, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    rc = tn_parking_put(&t->parking, route->partition, route->bucket, row, kind, err);
+    if (rc == TN_AGAIN) {
+        if (t->active_count > 0 && t->parking.pages < t->parking.pages_max / 2 &&
+            tn_pool_free(&t->pages) == 0) {
+            t->pages_short = true;
+        } else {
+            tn_work_begin_drain(t);
+        }
+    }
+    return rc;
+}
+
+/* A row that takes more than a page does not wait with others: they go first. */
+static tn_rc put_large(struct tn_table *t, const struct tn_route *route, struct tn_row row,
+                       enum tn_row_kind kind, struct tn_err *err)
+{
+    if (t->parking.bucket_count > 0) {
+        tn_work_begin_drain(t);
+        return tn_err_set(err, TN_AGAIN, 0, "rows that wait go first");
+    }
+    struct tn_bucket *bucket;
+    tn_rc rc = tn_buckets_find(t, route->partition, route->bucket, &bucket, err);
+    if (rc == TN_AGAIN) {
+        tn_work_make_places(t);
+    }
+    return rc == TN_OK ? put_into(t, bucket, row, kind, err) : rc;
+}
+
+/* Into its bucket, when that is open or may well be; else the row waits with others. */
+static tn_rc put_routed(struct tn_table *t, const struct tn_route *route, struct tn_row row,
+                        enum tn_row_kind kind, struct tn_err *err)
+{
+    if (t->draining) {
+        return tn_err_set(err, TN_AGAIN, 0, "rows that waited go to their buckets");
+    }
+    struct tn_bucket *bucket = tn_buckets_open(t, route->partition, route->bucket);
+    if (bucket && tn_work_stuck(t, bucket)) {
+        return refuse(t, bucket, err);
+    }
+    if (row.size > t->pages.block_size / 2) {
+        return put_large(t, route, row, kind, err);
+    }
+    if (tn_parking_has(&t->parking, route->partition, route->bucket)) {
+        return park(t, route, row, kind, err);
+    }
+    tn_rc rc = TN_OK;
+    if (!bucket && t->open_count < OPEN_DIRECTLY) {
+        rc = tn_buckets_find(t, route->partition, route->bucket, &bucket, err);
+    }
+    bool waits = bucket && bucket->state != TN_BUCKET_READY && t->open_count > OPEN_DIRECTLY;
+    if (rc == TN_OK && bucket && !waits && (bucket->active || may_have_memtable(t))) {
+        t->last_bucket = bucket;
+        return put_into(t, bucket, row, kind, err);
+    }
+    return rc == TN_OK ? park(t, route, row, kind, err) : rc;
 }
 
 tn_rc tn_table_put(struct tn_table *table, struct tn_row row, enum tn_row_kind kind,
@@ -145,11 +251,11 @@ tn_rc tn_table_put(struct tn_table *table, struct tn_row row, enum tn_row_kind k
     }
     struct tn_route route;
     rc = rc != TN_OK ? rc : tn_route(&table->route, row, &table->route_scratch, &route, err);
-    struct tn_bucket *bucket = NULL;
     if (rc == TN_OK) {
-        rc = tn_buckets_find(table, route.partition, route.bucket, &bucket, err);
+        rc = put_routed(table, &route, row, kind, err);
     }
-    return rc == TN_OK ? put_routed(table, bucket, row, kind, err) : rc;
+    table->counts.rows += rc == TN_OK;
+    return rc;
 }
 
 /* ---- rounds ---- */
@@ -162,7 +268,7 @@ tn_rc tn_table_position(struct tn_table *table, const char *source, const char *
 
 bool tn_table_wants_cut(const struct tn_table *table)
 {
-    return tn_round_nearly_full(table->open) || table->result_waits;
+    return tn_round_nearly_full(table->open) || table->result_waits || table->round_full;
 }
 
 /* Positions are carried on, so that each snapshot of ours has those of all sources; of finished
@@ -181,6 +287,10 @@ static tn_rc carry_positions(const struct tn_round *from, struct tn_round *to, s
 
 tn_rc tn_table_cut(struct tn_table *table, uint64_t row_count, struct tn_err *err)
 {
+    tn_work_begin_drain(table);
+    if (table->draining) {
+        return tn_err_set(err, TN_AGAIN, 0, "rows that waited go to their buckets");
+    }
     if (table->closing) {
         return tn_err_set(err, TN_AGAIN, 0, "a round is closing");
     }
@@ -204,6 +314,7 @@ tn_rc tn_table_cut(struct tn_table *table, uint64_t row_count, struct tn_err *er
     table->closing->row_count = row_count;
     table->open = next;
     table->cut_rows = row_count;
+    table->round_full = false;
     return TN_OK;
 }
 
@@ -230,8 +341,8 @@ tn_rc tn_table_turn(struct tn_table *table, bool wait, struct tn_err *err)
 bool tn_table_idle(const struct tn_table *table)
 {
     if (table->load.under_way || table->flush.under_way || table->slice.active ||
-        table->commit.under_way || table->closing || table->reload || tn_buckets_wait(table) ||
-        (tn_table_may_compact(table) && table->compact_due)) {
+        table->commit.under_way || table->closing || table->reload || table->draining ||
+        tn_buckets_wait(table) || (tn_table_may_compact(table) && table->compact_due)) {
         return false;
     }
     for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
@@ -287,11 +398,7 @@ tn_rc tn_table_touch(struct tn_table *table, struct tn_bytes partition, int32_t 
                      struct tn_err *err)
 {
     struct tn_bucket *found;
-    tn_rc rc = tn_buckets_find(table, partition, bucket, &found, err);
-    if (rc == TN_OK && found->state != TN_BUCKET_READY) {
-        return tn_err_set(err, TN_AGAIN, 0, "the bucket's files are being read");
-    }
-    return rc;
+    return tn_buckets_find(table, partition, bucket, &found, err);
 }
 
 void tn_table_release(struct tn_table *table)

@@ -127,6 +127,7 @@ struct tn_pick_rules tn_table_pick_rules(const struct tn_options *options);
 /* Closes the buckets in which nothing is uncommitted or under way: their files' memory is free. */
 void tn_table_release(struct tn_table *table);
 
-/* Opens a bucket without a row, so that it is compacted when it should be. AGAIN: turn first. */
+/* Opens a bucket without a row, so that it is compacted when it should be; turns read its files,
+ * those of many in one pass. AGAIN: none is free. */
 TN_MUST_USE tn_rc tn_table_touch(struct tn_table *table, struct tn_bytes partition, int32_t bucket,
                                  struct tn_err *err);

@@ -140,15 +140,14 @@ static bool round_drained(const struct tn_table *t)
     bool looks_up = tn_options_need_lookup(&t->options) && t->options.lookup_wait;
     bool must_compact = tn_table_may_compact(t) && (t->options.force_compact || looks_up ||
                                                     t->changes.full_round == t->closing->number);
-    return !must_compact || (!t->slice.active && !t->compact_due);
+    /* A result for which no round has room comes with a later commit, not with this one. */
+    return !must_compact || t->result_waits || (!t->slice.active && !t->compact_due);
 }
 
 static void start_load(struct tn_table *t)
 {
-    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX && !t->load.under_way; i++) {
-        if (t->buckets[i].state == TN_BUCKET_LOADING) {
-            tn_work_load(t, &t->buckets[i]);
-        }
+    if (!t->load.under_way) {
+        tn_work_load(t);
     }
 }
 
@@ -216,6 +215,7 @@ void tn_work_start(struct tn_table *t)
         freeze_largest(t);
         t->pages_short = false;
     }
+    tn_work_drain(t);
     start_load(t);
     if (!t->reload) {
         start_long(t);

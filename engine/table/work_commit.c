@@ -396,6 +396,7 @@ static void commit_complete(struct tn_task *task, tn_rc rc)
     t->closing = NULL;
     t->compact_due = true;
     report(t, commit);
+    tn_round_done(round);
 }
 
 void tn_work_commit(struct tn_table *table)

@@ -327,6 +327,27 @@ void tn_work_abort_compaction(struct tn_table *table)
     }
 }
 
+static size_t entry_size(const struct tn_file_meta *m)
+{
+    return ENTRY_SIZE_GUESS + m->min_key.size + m->max_key.size +
+           2 * (m->key_stats.min.size + m->value_stats.min.size + m->value_stats.max.size) +
+           16 * (size_t)m->value_stats.null_count_count;
+}
+
+/* Beside the files of the rows that are in memory, whose places are taken already. */
+static bool has_room(const struct tn_table *t, const struct tn_round *round)
+{
+    const struct tn_compaction *c = &t->slice.compaction;
+    const struct tn_compact_output *lists[] = {c->rows.first, c->changes.first};
+    size_t need = tn_round_need(round, tn_table_pending(t)) + c->file_count * (size_t)512;
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        for (const struct tn_compact_output *o = lists[i]; o; o = o->next) {
+            need += entry_size(&o->meta);
+        }
+    }
+    return need < tn_round_free(round);
+}
+
 /* A result belongs to the closing round if each of its sources is committed or in that round;
  * nothing may be removed before it was added. */
 static struct tn_round *round_for_result(struct tn_table *t)
@@ -341,27 +362,7 @@ static struct tn_round *round_for_result(struct tn_table *t)
             return t->open;
         }
     }
-    return t->closing;
-}
-
-static size_t entry_size(const struct tn_file_meta *m)
-{
-    return ENTRY_SIZE_GUESS + m->min_key.size + m->max_key.size +
-           2 * (m->key_stats.min.size + m->value_stats.min.size + m->value_stats.max.size) +
-           16 * (size_t)m->value_stats.null_count_count;
-}
-
-static bool has_room(const struct tn_slice_task *slice, const struct tn_round *round)
-{
-    const struct tn_compact_output *lists[] = {slice->compaction.rows.first,
-                                               slice->compaction.changes.first};
-    size_t need = slice->compaction.file_count * (size_t)512;
-    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
-        for (const struct tn_compact_output *o = lists[i]; o; o = o->next) {
-            need += entry_size(&o->meta);
-        }
-    }
-    return need < tn_arena_free(&round->arena);
+    return has_room(t, t->closing) ? t->closing : t->open;
 }
 
 /* One source leaves: out of the round where this very round made it, else as a removal. */
@@ -464,8 +465,8 @@ bool tn_work_apply(struct tn_table *table)
 {
     struct tn_round *round = round_for_result(table);
     struct tn_err err = {0};
-    if (!has_room(&table->slice, round)) {
-        if (round == table->open && tn_round_empty(round)) {
+    if (!has_room(table, round)) {
+        if (round == table->open && tn_round_empty(round) && tn_table_pending(table) == 0) {
             tn_rc rc = tn_err_set(&err, TN_UNSUPPORTED, 0,
                                   "%s: a compaction's result does not fit the memory of a round",
                                   table->slice.compaction.spec.dir);
