@@ -133,6 +133,20 @@ static tn_rc feed_state(struct tn_fold *fold, struct tn_err *err)
     return tn_reducer_add(fold->reducer, &fold->key.state, err);
 }
 
+static tn_rc show(struct tn_fold *fold, const struct tn_kv *kv, enum tn_fold_deed deed,
+                  struct tn_err *err)
+{
+    struct tn_fold_watch *watch = fold->spec.watch;
+    return watch ? watch->seen(watch, kv, deed, fold->reducer, err) : TN_OK;
+}
+
+static tn_rc reduce_version(struct tn_fold *fold, const struct tn_kv *kv, struct tn_err *err)
+{
+    tn_rc rc = tn_reducer_add(fold->reducer, kv, err);
+    tn_rc shown = show(fold, kv, rc == TN_OK ? TN_FOLD_FED : TN_FOLD_FAILED, err);
+    return shown == TN_OK ? rc : shown;
+}
+
 /* One version that counts. */
 static tn_rc feed(struct tn_fold *fold, const struct tn_kv *kv, struct tn_err *err)
 {
@@ -149,7 +163,7 @@ static tn_rc feed(struct tn_fold *fold, const struct tn_kv *kv, struct tn_err *e
         rc = copy(fold, kv, fold->was_row, &fold->was, err);
         key->was = rc == TN_OK;
     }
-    return rc == TN_OK ? tn_reducer_add(fold->reducer, kv, err) : rc;
+    return rc == TN_OK ? reduce_version(fold, kv, err) : rc;
 }
 
 static tn_rc consider(struct tn_fold *fold, const struct tn_kv *kv, struct tn_err *err)
@@ -160,7 +174,7 @@ static tn_rc consider(struct tn_fold *fold, const struct tn_kv *kv, struct tn_er
     }
     bool deeper = fold->spec.mode == TN_FOLD_LOOKUP && kv->level > 0 &&
                   (kv->level != fold->key.level || fold->key.level_up);
-    return deeper ? TN_OK : feed(fold, kv, err);
+    return deeper ? show(fold, kv, TN_FOLD_DEEPER, err) : feed(fold, kv, err);
 }
 
 /* No version above level 0 is among them: what lies deeper is one of them. */
@@ -230,8 +244,9 @@ static tn_rc tell(struct tn_fold *fold, const struct tn_kv *result, struct tn_er
 static tn_rc pass(struct tn_fold *fold, struct tn_kv *result, struct tn_err *err)
 {
     *result = fold->first;
+    tn_rc rc = show(fold, &fold->first, TN_FOLD_PASSED, err);
     bool news = fold->spec.mode == TN_FOLD_FULL && fold->first.level != fold->spec.level_max;
-    return news ? tell(fold, result, err) : TN_OK;
+    return rc == TN_OK && news ? tell(fold, result, err) : rc;
 }
 
 /* ABSENT: nothing of the key remains. */
@@ -302,7 +317,7 @@ enum tn_merge_mode tn_fold_merges(const struct tn_fold_spec *spec)
 {
     bool newest = !spec->engine || tn_engine_keeps_newest(spec->engine);
     bool plain = spec->mode == TN_FOLD_PLAIN || spec->mode == TN_FOLD_LOOKUP;
-    bool groups = newest && !spec->repeated && plain && may_bypass(spec);
+    bool groups = newest && !spec->repeated && plain && may_bypass(spec) && !spec->watch;
     return groups ? TN_MERGE_GROUPS : TN_MERGE_VERSIONS;
 }
 

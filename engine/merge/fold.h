@@ -31,6 +31,21 @@
 #include "merge/reduce.h"
 #include "merge/state.h"
 
+/* What becomes of a version. */
+enum tn_fold_deed {
+    TN_FOLD_PASSED, /* the only one of its key: it went through untouched */
+    TN_FOLD_FED,    /* to the reducer */
+    TN_FOLD_DEEPER, /* TN_FOLD_LOOKUP: it was folded into another before, and doesn't count */
+    TN_FOLD_FAILED, /* the reducer can't take it; `err` says why */
+};
+
+/* Is told of each version, in the order of the merge: who wants to know how a row came about. A
+ * fold that is watched takes version by version, and so needs an engine. */
+struct tn_fold_watch {
+    tn_rc (*seen)(struct tn_fold_watch *watch, const struct tn_kv *kv, enum tn_fold_deed deed,
+                  const struct tn_reducer *reducer, struct tn_err *err);
+};
+
 enum tn_fold_mode { TN_FOLD_PLAIN, TN_FOLD_LOOKUP, TN_FOLD_FIRST_ROW, TN_FOLD_FULL, TN_FOLD_NONE };
 
 struct tn_fold_spec {
@@ -42,6 +57,7 @@ struct tn_fold_spec {
     int32_t level_max;              /* TN_FOLD_FULL */
     struct tn_state *state;         /* below a compaction's output, or NULL */
     const struct tn_change *change; /* or NULL */
+    struct tn_fold_watch *watch;    /* or NULL */
     uint32_t row_size_max;          /* of versions and results */
 };
 

@@ -525,10 +525,8 @@ tn_rc tn_reducer_add(struct tn_reducer *reducer, const struct tn_kv *kv, struct 
 /* A sum of up to 18 digits may have left its type on the way (see tn_decimal_add). Paimon shows it
  * as long as it is in no file, and reads NULL from an avro file that has it: so here it is NULL at
  * once, whether a compaction came or not. */
-static void drop_large_decimal(const struct tn_reducer *r, uint32_t column)
+static void drop_large_decimal(const struct tn_column *c, struct tn_value *value)
 {
-    const struct tn_column *c = &r->engine->layout->columns[column];
-    struct tn_value *value = &r->values[column];
     if (c->slot == TN_SLOT_DECIMAL64 && !value->null &&
         !tn_i128_fits(value->as.i128, c->type.precision)) {
         *value = (struct tn_value){.null = true};
@@ -540,12 +538,39 @@ static tn_rc check_row(const struct tn_reducer *r)
 {
     const struct tn_row_layout *layout = r->engine->layout;
     for (uint32_t i = 0; i < layout->column_count; i++) {
-        drop_large_decimal(r, i);
+        drop_large_decimal(&layout->columns[i], &r->values[i]);
         if (r->values[i].null && !layout->columns[i].type.nullable) {
             return null_refused(r, i);
         }
     }
     return TN_OK;
+}
+
+static enum tn_row_kind kind_of_made(const struct tn_reducer *r)
+{
+    bool gone = r->deleted || (r->engine->kind == TN_MERGE_PARTIAL_UPDATE && !r->inserted);
+    return gone ? TN_ROW_DELETE : TN_ROW_INSERT;
+}
+
+bool tn_reducer_look(const struct tn_reducer *reducer, struct tn_value *values,
+                     enum tn_row_kind *kind, struct tn_kv *newest)
+{
+    const struct tn_row_layout *layout = reducer->engine->layout;
+    if (!reducer->counted) {
+        return false;
+    }
+    for (uint32_t i = 0; i < layout->column_count; i++) {
+        if (makes_rows(reducer)) {
+            values[i] = reducer->values[i];
+            drop_large_decimal(&layout->columns[i], &values[i]);
+        } else {
+            tn_row_get(layout, reducer->whole, i, &values[i]);
+        }
+    }
+    *kind = makes_rows(reducer) ? kind_of_made(reducer) : reducer->last.kind;
+    *newest = reducer->last;
+    newest->row = (struct tn_row){0};
+    return true;
 }
 
 tn_rc tn_reducer_end(struct tn_reducer *reducer, struct tn_kv *kv, struct tn_err *err)
@@ -565,9 +590,7 @@ tn_rc tn_reducer_end(struct tn_reducer *reducer, struct tn_kv *kv, struct tn_err
         unsigned char *data = reducer->texts[1 - reducer->text].data;
         result.row =
             (struct tn_row){data, tn_row_pack(reducer->engine->layout, reducer->values, data)};
-        bool gone = reducer->deleted ||
-                    (reducer->engine->kind == TN_MERGE_PARTIAL_UPDATE && !reducer->inserted);
-        result.kind = gone ? TN_ROW_DELETE : TN_ROW_INSERT;
+        result.kind = kind_of_made(reducer);
     }
     *kv = result;
     return TN_OK;

@@ -51,6 +51,12 @@ void tn_reducer_begin(struct tn_reducer *reducer);
 TN_MUST_USE tn_rc tn_reducer_add(struct tn_reducer *reducer, const struct tn_kv *kv,
                                  struct tn_err *err);
 
+/* What the row is so far, between two versions: one value for each column of the layout, which
+ * lives until the next call, its kind, and the newest version that counted, without its row. False
+ * while none did. Nothing is checked: see tn_reducer_end. */
+bool tn_reducer_look(const struct tn_reducer *reducer, struct tn_value *values,
+                     enum tn_row_kind *kind, struct tn_kv *newest);
+
 /* The merged row, its kind, and the sequence number of the newest version that counted; prefix of
  * the key. ABSENT: nothing remains (all versions were passed over). */
 TN_MUST_USE tn_rc tn_reducer_end(struct tn_reducer *reducer, struct tn_kv *kv, struct tn_err *err);
