@@ -39,6 +39,12 @@ void tn_cells_put(struct tn_cells *cells, bool null)
     next_cell(cells)->null = null;
 }
 
+void tn_cells_json(struct tn_cells *cells)
+{
+    struct tn_cell *cell = next_cell(cells);
+    cell->json = cell->text;
+}
+
 void tn_cells_text(struct tn_cells *cells, const char *text)
 {
     tn_buf_text(&cells->text, text ? text : "");

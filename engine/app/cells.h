@@ -28,6 +28,9 @@ TN_MUST_USE tn_rc tn_cells_close(struct tn_cells *cells, struct tn_err *err);
 void tn_cells_text(struct tn_cells *cells, const char *text); /* NULL is NULL */
 void tn_cells_number(struct tn_cells *cells, int64_t number);
 
+/* What was appended is JSON, and stays so in JSON lines. */
+void tn_cells_json(struct tn_cells *cells);
+
 /* What was appended to cells->text since the last cell becomes one, a text or NULL. */
 void tn_cells_put(struct tn_cells *cells, bool null);
 TN_MUST_USE tn_rc tn_cells_end(struct tn_cells *cells, struct tn_err *err);

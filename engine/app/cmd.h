@@ -19,6 +19,7 @@ extern const struct tn_command tn_cmd_create;
 extern const struct tn_command tn_cmd_write;
 extern const struct tn_command tn_cmd_cat;
 extern const struct tn_command tn_cmd_get;
+extern const struct tn_command tn_cmd_explain;
 extern const struct tn_command tn_cmd_tail;
 extern const struct tn_command tn_cmd_compact;
 extern const struct tn_command tn_cmd_expire;

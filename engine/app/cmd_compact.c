@@ -95,7 +95,7 @@ static bool may_be_due(const struct compact *c, const struct tn_census_bucket *b
 {
     const struct tn_options *options = tn_table_options(c->table);
     bool small_matters = options->optimization_interval_ms >= 0 || options->force_up_level0 ||
-                         options->total_size_threshold >= 0 ||
+                         tn_options_need_lookup(options) || options->total_size_threshold >= 0 ||
                          options->incremental_size_threshold >= 0;
     if (o.full || small_matters) {
         return bucket->file_count > 1 || bucket->min_level < options->num_levels - 1;

@@ -1,6 +1,6 @@
 /* tarn get: one row by its key. */
 #include "app/cmd.h"
-#include "app/reader.h"
+#include "app/key.h"
 #include "app/rows.h"
 #include "read/lookup.h"
 
@@ -12,60 +12,6 @@ static const struct tn_flag flags[] = {
     TN_READER_FLAGS,
     {"columns", 0, TN_FLAG_TEXT, &o.columns, "A,B", "only these columns"},
 };
-
-enum { HEX_SIZE = 32 * 1024 }; /* the bytes of keys that are given as hex */
-
-static tn_rc wrong_count(const struct tn_reader *reader, uint32_t given, struct tn_err *err)
-{
-    char text[256];
-    struct tn_buf names;
-    struct tn_columns keys = reader->schema->primary_keys;
-    tn_buf_init(&names, text, sizeof text - 1);
-    for (uint32_t i = 0; i < keys.count; i++) {
-        tn_buf_format(&names, "%s%s", i ? ", " : "", reader->schema->fields[keys.index[i]].name);
-    }
-    text[names.overflow ? 0 : names.size] = 0;
-    return keys.count == 0
-               ? tn_err_set(err, TN_INVALID, 0,
-                            "%s has no primary key; `tarn cat --where` finds its rows",
-                            reader->name)
-               : tn_err_set(err, TN_INVALID, 0, "%s: its key is (%s): %u values, %u were given",
-                            reader->name, text, keys.count, given);
-}
-
-static tn_rc parse_key(const struct tn_reader *reader, const struct tn_text_list *words,
-                       const struct tn_value **key, struct tn_err *err)
-{
-    const struct tn_schema *schema = reader->schema;
-    struct tn_columns keys = schema->primary_keys;
-    uint32_t given = words->count - 1;
-    if (given != keys.count || given == 0) {
-        return wrong_count(reader, given, err);
-    }
-    struct tn_arena *arena = &reader->app->table;
-    void *memory;
-    void *hex;
-    tn_rc rc = tn_arena_need(arena, keys.count * sizeof(struct tn_value), "the key", &memory, err);
-    if (rc == TN_OK) {
-        rc = tn_arena_need(arena, HEX_SIZE, "the key", &hex, err);
-    }
-    if (rc != TN_OK) {
-        return rc;
-    }
-    struct tn_value *values = memory;
-    struct tn_buf scratch;
-    tn_buf_init(&scratch, hex, HEX_SIZE);
-    for (uint32_t i = 0; rc == TN_OK && i < keys.count; i++) {
-        const struct tn_field *field = &schema->fields[keys.index[i]];
-        rc = tn_value_parse(&field->type, TN_EPOCH_NONE, tn_bytes_of(words->items[1 + i]), &scratch,
-                            &values[i], err);
-        if (rc != TN_OK) {
-            return tn_err_in(err, "key column '%s'", field->name);
-        }
-    }
-    *key = values;
-    return rc;
-}
 
 static tn_rc print(struct tn_app *app, const struct tn_lookup *lookup,
                    const struct tn_scan_spec *spec, struct tn_err *err)
@@ -98,7 +44,7 @@ static tn_rc get(struct tn_reader *reader, struct tn_attempt *attempt, struct tn
     static struct tn_lookup lookup;
     struct wanted *wanted = attempt->user;
     const struct tn_value *key = NULL;
-    tn_rc rc = parse_key(reader, wanted->words, &key, err);
+    tn_rc rc = tn_key_parse(reader, wanted->words, &key, err);
     struct tn_scan_spec spec = {.root = reader->root,
                                 .snapshot = reader->empty ? NULL : &reader->snapshot,
                                 .schema = reader->schema,

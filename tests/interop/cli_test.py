@@ -1,4 +1,4 @@
-"""The verbs that look and tidy up, driven as a person does: get, compact, expire, ls, show, pools, help, --version.
+"""The verbs that look and tidy up, driven as a person does: get, explain, compact, expire, ls, show, pools, help, --version.
 
 Each test is a function `test_*`, whose name is a sentence and which gets an empty warehouse; the last line is "N passed, M
 failed". Needs no package. usage: cli_test.py [NAME...]
@@ -295,6 +295,60 @@ def test_get_with_a_sequence_field_obeys_it(tarn):
     for s in (5, 9, 2, 7):
         write(tarn, [{"k": 1, "s": s, "v": "v%d" % s}])
     same(rows_of(tarn.run("get", TABLE, "1"), "get"), [{"k": 1, "s": 9, "v": "v9"}], "get")
+
+
+def explained(tarn, *key):
+    lines = rows_of(tarn.run("explain", TABLE, *key), "explain")
+    same([x["step"] for x in lines], list(range(1, len(lines))) + [None], "steps")
+    return lines
+
+
+def test_explain_tells_the_life_of_a_key(tarn):
+    create(tarn, ["k INT", "v INT", "s STRING"], "--primary-key", "k", "--option", "bucket=2", "--option", "write-only=true",
+           "--option", "merge-engine=aggregation", "--option", "fields.v.aggregate-function=sum")
+    for change in ('{"kind":"+I","row":{"k":1,"v":5,"s":"a"}}', '{"kind":"+I","row":{"k":1,"v":7,"s":null}}',
+                   '{"kind":"-U","row":{"k":1,"v":2,"s":null}}', '{"kind":"+I","row":{"k":2,"v":0,"s":""}}'):
+        tarn.run("write", TABLE, "--input", "changes", stdin=change + "\n").ok("write")
+    lines = explained(tarn, 1)
+    files = {(f["name"], f["level"]) for f in files_of(tarn)}
+    for line in lines[:-1]:
+        check((line["file"].split("/")[-1], line["level"]) in files, line["file"])
+    same([(x["kind"], x["sequence"], x["row"]["v"], x["changed"]) for x in lines],
+         [("+I", 0, 5, None), ("+I", 1, 7, {"v": 12}), ("-U", 2, 2, {"v": 10}), ("+I", 2, 10, None)], "steps")
+    same([lines[-1]["row"]], rows_of(tarn.run("get", TABLE, 1), "get"), "the row")
+    same(lines[-1]["did"], "a reader sees this row", "the last line")
+    same([x["did"] for x in explained(tarn, 1, "--snapshot", 1)], ["the only version: it is not merged", "a reader sees this row"], "did")
+    same(explained(tarn, 1, "--columns", "v")[1]["row"], {"v": 7}, "some columns")
+    result = tarn.run("explain", TABLE, 3)
+    same((result.rc, result.lines, result.err), (1, [], ""), "no such key")
+    table = tarn.run("explain", TABLE, 1, "--format", "table").ok("explain")
+    same((table[0].split(), len(table)), (["step", "file", "level", "sequence", "kind", "row", "changed", "did"], 5), "a table")
+    refused(tarn.run("explain", TABLE, "x"), 2, "key column 'k'", "a bad key")
+
+
+def test_explain_says_which_version_is_in_the_way(tarn):
+    create(tarn, ["k INT", "v INT"], "--primary-key", "k", "--option", "bucket=1", "--option", "merge-engine=partial-update",
+           "--option", "partial-update.remove-record-on-delete=true")
+    for kind in ("+I", "-D", "+I"):
+        tarn.run("write", TABLE, "--input", "changes", stdin='{"kind":"%s","row":{"k":1,"v":3}}\n' % kind).ok("write")
+    schema = Path(tarn.warehouse) / "plant.db/readings/schema/schema-0"
+    schema.write_text(schema.read_text().replace("partial-update.remove-record-on-delete", "partial-update.other"))
+    result = tarn.run("explain", TABLE, 1)
+    lines = [json.loads(x) for x in result.lines]
+    same((result.rc, [x["kind"] for x in lines]), (2, ["+I", "-D", "+I"]), "versions")
+    check("can't be merged: partial-update can't take a -D" in lines[1]["did"] and "not reached" in lines[2]["did"], "did")
+    check("partial-update can't take a -D" in result.err, result.err)
+
+
+def test_explain_names_versions_that_no_reader_counts(tarn):
+    create(tarn, ["k INT", "v INT"], "--primary-key", "k", "--option", "bucket=1", "--option", "merge-engine=first-row",
+           "--option", "write-only=true")
+    write(tarn, [{"k": 1, "v": 1}])
+    tarn.run("compact", TABLE).ok("compact")
+    write(tarn, [{"k": 1, "v": 2}])
+    lines = explained(tarn, 1)
+    check("level 0 of first-row" in lines[1]["did"], lines[1]["did"])
+    same((lines[0]["did"], lines[-1]["row"]), ("the only version: it is not merged", {"k": 1, "v": 1}), "first row")
 
 
 def test_get_of_a_table_without_a_key_is_refused(tarn):

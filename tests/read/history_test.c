@@ -190,7 +190,9 @@ static tn_rc take_step(void *user, const struct tn_history *h, const struct tn_h
     told.before.row.data = told.before_row;
     told.deeds[told.count] = step->deed;
     told.orders[told.count] = step->order;
-    (void)snprintf(told.why, sizeof told.why, "%s", step->why ? step->why : "");
+    if (step->why) {
+        (void)snprintf(told.why, sizeof told.why, "%s", step->why);
+    }
     apply(h, step);
     told.count++;
     return TN_OK;
@@ -294,12 +296,12 @@ static const struct deed_case {
      0,
      "bcc+",
      ""},
-    {"\"merge-engine\":\"partial-update\"",
+    {"\"merge-engine\":\"partial-update\",\"partial-update.remove-record-on-delete\":\"true\"",
      {{A, 7, 1, NO, NULL}, {D, 7, NO, NO, "x"}, {A, 7, NO, NO, "x"}},
      3,
      0,
-     "bfr!",
-     ""},
+     "bcc+",
+     "a"},
     {"\"merge-engine\":\"aggregation\",\"fields.n.aggregate-function\":\"sum\"",
      {{A, 7, 5, NO, NULL}, {D, 7, 2, NO, NULL}, {A, 7, 4, 1, NULL}},
      3,
@@ -375,6 +377,30 @@ static void each_step_says_what_it_did(void)
     }
 }
 
+/* Written while the table had another option, or by somebody who doesn't look. */
+static void a_version_that_cant_be_merged_is_told_with_the_rest(void)
+{
+    static const struct row rows[] = {
+        {A, 7, 1, NO, NULL}, {D, 7, NO, NO, "x"}, {A, 7, NO, NO, "x"}};
+    create(
+        "\"merge-engine\":\"partial-update\",\"partial-update.remove-record-on-delete\":\"true\"",
+        1, false);
+    struct tn_table *table = open_table(false);
+    for (uint32_t i = 0; i < COUNT(rows); i++) {
+        put(table, &rows[i]);
+        commit(table, i + 1);
+    }
+    tn_table_close(table);
+    struct tn_scan_spec spec = open_newest();
+    reader.options.partial_update_removes = false;
+    tn_rc rc = tell(&spec, 7);
+    CHECK(rc == TN_INVALID && !history.there && told.count == COUNT(rows));
+    CHECK(told.deeds[0] == TN_HISTORY_BEGINS && told.deeds[1] == TN_HISTORY_FAILS &&
+          told.deeds[2] == TN_HISTORY_UNREACHED);
+    CHECK(strstr(told.why, "can't take a -D") && strcmp(told.why, err.text) == 0);
+    sim_disk_deinit(&disk);
+}
+
 static void a_key_without_a_version_has_no_life(void)
 {
     create("\"write-buffer-size\":\"1 mb\"", 1, true);
@@ -394,6 +420,7 @@ static void a_key_without_a_version_has_no_life(void)
 static const struct test tests[] = {
     TEST(a_life_ends_with_what_a_lookup_finds),
     TEST(each_step_says_what_it_did),
+    TEST(a_version_that_cant_be_merged_is_told_with_the_rest),
     TEST(a_key_without_a_version_has_no_life),
 };
 
