@@ -65,6 +65,7 @@ static void turn(void)
 {
     tn_rc rc = tn_table_turn(table, true, &err);
     MUST(rc == TN_OK, "turn: %s", err.text);
+    MUST(!table->reload, "nobody else writes, and levels are stale");
 }
 
 static void cut(uint64_t rows)
