@@ -121,6 +121,9 @@ static void write_rows(uint64_t *random, uint32_t partitions, uint32_t count)
         if (random_below(random, 200) == 0) {
             turn();
         }
+        if (random_below(random, 20) == 0) { /* as when others need their places */
+            tn_table_release(table);
+        }
     }
     tn_rc rc = tn_table_finish(table, count, &err);
     MUST(rc == TN_OK, "finish: %s", err.text);
