@@ -220,8 +220,8 @@ void tn_work_start(struct tn_table *t)
     if (!t->reload) {
         start_long(t);
     }
-    if (t->closing && t->closing->state == TN_ROUND_DRAINING && !t->commit.under_way &&
-        round_drained(t)) {
+    if (!t->broken && t->closing && t->closing->state == TN_ROUND_DRAINING &&
+        !t->commit.under_way && round_drained(t)) {
         tn_work_commit(t);
     }
 }

@@ -1,6 +1,4 @@
 /* What a bucket merges next, the task that does a slice of it, and how its result joins a round. */
-#include <stdio.h>
-
 #include "base/check.h"
 #include "table/state.h"
 
@@ -478,14 +476,13 @@ bool tn_work_apply(struct tn_table *table)
     }
     tn_rc rc = apply(table, round, &err);
     if (rc != TN_OK) { /* half a result in the lists must never be committed */
-        (void)fprintf(stderr, "tarn: %s\n", err.text);
-    }
-    TN_CHECK(rc == TN_OK);
-    if (table->slice.compaction.spec.to_last_level) {
-        table->slice.bucket->last_full_ms = table->env->clock->vtable->now_ms(table->env->clock);
+        table->broken = true;
+        tn_table_fail(table, rc, &err);
+        return false;
     }
     if (table->slice.compaction.spec.to_last_level) {
         struct tn_bucket *bucket = table->slice.bucket;
+        bucket->last_full_ms = table->env->clock->vtable->now_ms(table->env->clock);
         bucket->unfolded = has_newer(bucket->levels, table->slice.compaction.spec.output_level);
     }
     table->counts.compactions++;
