@@ -338,11 +338,22 @@ tn_rc tn_table_turn(struct tn_table *table, bool wait, struct tn_err *err)
     return TN_OK;
 }
 
+/* Pages are short, and a flush of the open round's rows would give some back. */
+static bool must_flush(const struct tn_table *t)
+{
+    bool active = false;
+    for (uint32_t i = 0; t->pages_short && i < TN_TABLE_BUCKETS_MAX; i++) {
+        active = active || t->buckets[i].active;
+    }
+    return active;
+}
+
 bool tn_table_idle(const struct tn_table *table)
 {
-    if (table->load.under_way || table->flush.under_way || table->slice.active ||
-        table->commit.under_way || table->closing || table->reload || table->draining ||
-        tn_buckets_wait(table) || (tn_table_may_compact(table) && table->compact_due)) {
+    if (must_flush(table) || table->load.under_way || table->flush.under_way ||
+        table->slice.active || table->commit.under_way || table->closing || table->reload ||
+        table->draining || tn_buckets_wait(table) ||
+        (tn_table_may_compact(table) && table->compact_due)) {
         return false;
     }
     for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
