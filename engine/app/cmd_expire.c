@@ -91,10 +91,12 @@ static tn_rc expire_all(struct tn_app *app, const struct tn_expire_spec *spec,
             return rc;
         }
         sum->snapshots += result.snapshots;
+        sum->tags += result.tags;
+        sum->changelogs += result.changelogs;
         sum->data_files += result.data_files;
         sum->metadata_files += result.metadata_files;
         sum->earliest_id = result.earliest_id;
-        if (result.snapshots == 0 || spec->dry_run) {
+        if ((result.snapshots == 0 && result.changelogs == 0) || spec->dry_run) {
             return TN_OK;
         }
     }
@@ -102,9 +104,10 @@ static tn_rc expire_all(struct tn_app *app, const struct tn_expire_spec *spec,
 
 static tn_rc report(struct tn_app *app, const struct tn_expire_result *sum, struct tn_err *err)
 {
-    static const char *const columns[] = {"snapshots", "data_files", "metadata_files", "earliest"};
+    static const char *const columns[] = {"snapshots", "data_files", "metadata_files",
+                                          "earliest",  "tags",       "changelogs"};
     static struct tn_cells cells;
-    tn_rc rc = tn_cells_open(&cells, columns, 4, &app->input, err);
+    tn_rc rc = tn_cells_open(&cells, columns, 6, &app->input, err);
     if (rc != TN_OK) {
         return rc;
     }
@@ -112,6 +115,8 @@ static tn_rc report(struct tn_app *app, const struct tn_expire_result *sum, stru
     tn_cells_number(&cells, sum->data_files);
     tn_cells_number(&cells, sum->metadata_files);
     tn_cells_number(&cells, sum->earliest_id);
+    tn_cells_number(&cells, sum->tags);
+    tn_cells_number(&cells, sum->changelogs);
     rc = tn_cells_end(&cells, err);
     return rc == TN_OK ? tn_cells_close(&cells, err) : rc;
 }

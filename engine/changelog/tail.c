@@ -53,17 +53,6 @@ tn_rc tn_tail_open(struct tn_tail *tail, const struct tn_tail_spec *spec, struct
 
 /* ---- which snapshots there are ---- */
 
-static tn_rc keep_smallest(void *user, const char *name, bool is_dir, struct tn_err *err)
-{
-    (void)err;
-    int64_t *earliest = user;
-    int64_t id = is_dir ? -1 : tn_name_number(name, "changelog-");
-    if (id > 0 && (*earliest == 0 || id < *earliest)) {
-        *earliest = id;
-    }
-    return TN_OK;
-}
-
 static tn_rc read_changelog(struct tn_io *io, const char *root, int64_t id, struct tn_arena *arena,
                             struct tn_snapshot *snapshot, struct tn_err *err)
 {
@@ -77,20 +66,19 @@ static tn_rc read_changelog(struct tn_io *io, const char *root, int64_t id, stru
 static tn_rc widen_by_changelogs(struct tn_io *io, const char *root, struct tn_arena *scratch,
                                  int64_t *earliest, struct tn_err *err)
 {
-    int64_t first = 0;
+    struct tn_changelog_range range = {0};
     uint64_t ignored;
-    const char *dir = tn_name_in(scratch, root, TN_DIR_CHANGELOG, "");
     const char *last =
         tn_name_numbered(scratch, root, TN_DIR_CHANGELOG, "changelog-", *earliest - 1);
-    if (!dir || !last) {
+    if (!last) {
         return tn_err_set(err, TN_AGAIN, 0, "no room for a path");
     }
     tn_rc rc = io->vtable->stat(io, last, &ignored, err);
     if (rc == TN_OK) {
-        rc = io->vtable->list(io, dir, keep_smallest, &first, err);
+        rc = tn_changelog_range(io, root, scratch, &range, err);
     }
-    if (rc == TN_OK && first > 0 && first < *earliest) {
-        *earliest = first;
+    if (rc == TN_OK && range.first < *earliest) {
+        *earliest = range.first;
     }
     return rc == TN_ABSENT ? TN_OK : rc;
 }

@@ -2,23 +2,32 @@
 
 #include <inttypes.h>
 
+#include "commit/tag.h"
 #include "file/names.h"
 
 /* ---- what the parts share ---- */
 
-/* `kind` NULL: any. */
-static tn_rc with_kind(struct tn_expire_run *e, int64_t id, const char *kind,
+static tn_rc with_file(struct tn_expire_run *e, const char *path, const char *kind,
                        tn_expire_snapshot_fn *each, struct tn_err *err)
 {
-    struct tn_arena *arena = &e->worker->arena;
     struct tn_snapshot snapshot;
-    size_t mark = tn_arena_mark(arena);
-    tn_rc rc = tn_snapshot_read(e->worker->io, e->spec->root, id, arena, &snapshot, err);
+    struct tn_worker *worker = e->worker;
+    tn_rc rc = path ? tn_snapshot_read_path(worker->io, path, &worker->arena, &snapshot, err)
+                    : tn_expire_no_room(err);
     if (rc == TN_OK && (!kind || strcmp(snapshot.commit_kind, kind) == 0)) {
-        rc = each(e, &snapshot, err);
-    } else if (rc == TN_ABSENT) {
-        rc = TN_OK;
+        return each(e, &snapshot, err);
     }
+    return rc == TN_ABSENT ? TN_OK : rc;
+}
+
+static tn_rc with_numbered(struct tn_expire_run *e, const char *folder, const char *prefix,
+                           int64_t id, const char *kind, tn_expire_snapshot_fn *each,
+                           struct tn_err *err)
+{
+    struct tn_arena *arena = &e->worker->arena;
+    size_t mark = tn_arena_mark(arena);
+    const char *path = tn_name_numbered(arena, e->spec->root, folder, prefix, id);
+    tn_rc rc = with_file(e, path, kind, each, err);
     tn_arena_reset(arena, mark);
     return rc;
 }
@@ -26,13 +35,19 @@ static tn_rc with_kind(struct tn_expire_run *e, int64_t id, const char *kind,
 tn_rc tn_expire_with_snapshot(struct tn_expire_run *e, int64_t id, tn_expire_snapshot_fn *each,
                               struct tn_err *err)
 {
-    return with_kind(e, id, NULL, each, err);
+    return with_numbered(e, TN_DIR_SNAPSHOT, "snapshot-", id, NULL, each, err);
 }
 
 tn_rc tn_expire_with_overwrite(struct tn_expire_run *e, int64_t id, tn_expire_snapshot_fn *each,
                                struct tn_err *err)
 {
-    return with_kind(e, id, "OVERWRITE", each, err);
+    return with_numbered(e, TN_DIR_SNAPSHOT, "snapshot-", id, "OVERWRITE", each, err);
+}
+
+tn_rc tn_expire_with_record(struct tn_expire_run *e, int64_t id, tn_expire_snapshot_fn *each,
+                            struct tn_err *err)
+{
+    return with_numbered(e, TN_DIR_CHANGELOG, "changelog-", id, NULL, each, err);
 }
 
 tn_rc tn_expire_forgive(tn_rc rc)
@@ -66,25 +81,47 @@ bool tn_expire_remove_path(struct tn_expire_run *e, const char *path)
     return io->vtable->unlink(io, path, &ignored) == TN_OK;
 }
 
+tn_rc tn_expire_hint(struct tn_expire_run *e, const char *folder, const char *name, int64_t id,
+                     struct tn_err *err)
+{
+    struct tn_io *io = e->worker->io;
+    struct tn_arena *arena = &e->worker->arena;
+    const char *root = e->spec->root;
+    size_t mark = tn_arena_mark(arena);
+    tn_rc rc = strcmp(folder, TN_DIR_SNAPSHOT) == 0
+                   ? tn_snapshot_hint(io, root, name, id, arena, err)
+                   : tn_changelog_hint(io, root, name, id, arena, err);
+    if (rc == TN_OK) {
+        const char *paths[] = {tn_name_in(arena, root, folder, name),
+                               tn_name_in(arena, root, folder, "")};
+        rc = paths[0] && paths[1] ? io->vtable->sync(io, paths, 2, err) : tn_expire_no_room(err);
+    }
+    tn_arena_reset(arena, mark);
+    return rc;
+}
+
 /* ---- all of it ---- */
 
 /* EARLIEST is durable before the first file goes. */
 static tn_rc move_earliest(struct tn_expire_run *e, struct tn_err *err)
 {
-    struct tn_io *io = e->worker->io;
-    struct tn_arena *arena = &e->worker->arena;
     if (e->spec->dry_run) {
         return TN_OK;
     }
-    size_t mark = tn_arena_mark(arena);
-    tn_rc rc = tn_snapshot_hint(io, e->spec->root, "EARLIEST", e->kept, arena, err);
-    if (rc == TN_OK) {
-        const char *paths[] = {tn_name_in(arena, e->spec->root, TN_DIR_SNAPSHOT, "EARLIEST"),
-                               tn_name_in(arena, e->spec->root, TN_DIR_SNAPSHOT, "")};
-        rc = paths[0] && paths[1] ? io->vtable->sync(io, paths, 2, err) : tn_expire_no_room(err);
-    }
-    tn_arena_reset(arena, mark);
-    return rc;
+    tn_rc rc = e->decoupled ? tn_expire_make_records(e, err) : TN_OK;
+    rc = rc == TN_OK ? tn_expire_hint(e, TN_DIR_SNAPSHOT, "EARLIEST", e->kept, err) : rc;
+    return rc == TN_OK ? tn_expire_check_tags(e, err) : rc;
+}
+
+/* Long-lived changelogs keep their lists: those of changelogs, or, where the deltas tell what
+ * changed, all of them. */
+static tn_rc remove_metadata(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
+                             struct tn_err *err)
+{
+    unsigned parts = TN_EXPIRE_BESIDE;
+    parts |= !e->decoupled || !e->told_by_deltas ? TN_EXPIRE_STATE : 0;
+    parts |= !e->decoupled ? TN_EXPIRE_CHANGELOG : 0;
+    return tn_expire_remove_lists(e, snapshot, parts, err);
 }
 
 static tn_rc remove_all(struct tn_expire_run *e, struct tn_err *err)
@@ -95,9 +132,11 @@ static tn_rc remove_all(struct tn_expire_run *e, struct tn_err *err)
         rc = tn_expire_remove_data(e, err);
     }
     for (int64_t id = e->oldest; rc == TN_OK && id < e->end; id++) {
-        rc = tn_expire_with_snapshot(e, id, tn_expire_remove_lists, err);
+        rc = tn_expire_with_snapshot(e, id, remove_metadata, err);
     }
-    return rc == TN_OK ? tn_expire_remove_snapshots(e, err) : rc;
+    return rc == TN_OK ? tn_expire_remove_numbered(e, TN_DIR_SNAPSHOT, "snapshot-",
+                                                   &e->result->snapshots, err)
+                       : rc;
 }
 
 /* All that can fail for good reason comes before the first removal. */
@@ -111,28 +150,12 @@ static tn_rc look(struct tn_expire_run *e, struct tn_err *err)
     if (rc == TN_OK) {
         rc = tn_expire_collect_files(e, err);
     }
-    return rc == TN_OK ? tn_expire_collect_names(e, err) : rc;
+    return rc == TN_OK ? tn_expire_collect_names(e, NULL, err) : rc;
 }
 
-static tn_rc check_supported(const struct tn_schema *schema, struct tn_err *err)
+static tn_rc expire_snapshots(struct tn_expire_run *e, struct tn_err *err)
 {
-    static const char *const keys[] = {"changelog.num-retained.min", "changelog.num-retained.max",
-                                       "changelog.time-retained"};
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        if (tn_schema_option(schema, keys[i])) {
-            return tn_err_set(err, TN_UNSUPPORTED, 0, "changelogs kept longer than snapshots: %s",
-                              keys[i]);
-        }
-    }
-    return TN_OK;
-}
-
-static tn_rc run(struct tn_expire_run *e, struct tn_err *err)
-{
-    tn_rc rc = check_supported(e->spec->schema, err);
-    if (rc == TN_OK) {
-        rc = tn_expire_choose_range(e, err);
-    }
+    tn_rc rc = tn_expire_choose_range(e, err);
     if (rc == TN_ABSENT) {
         return TN_OK; /* no snapshot */
     }
@@ -147,13 +170,54 @@ static tn_rc run(struct tn_expire_run *e, struct tn_err *err)
     return rc == TN_OK ? remove_all(e, err) : rc;
 }
 
+/* Each name is given once, whether its tag goes or not. */
+static tn_rc expire_tags(const struct tn_expire_spec *spec, struct tn_worker *worker,
+                         struct tn_expire_result *result, struct tn_err *err)
+{
+    struct tn_tag_over before = {{0}};
+    struct tn_tag_over over;
+    tn_rc rc = tn_tag_find_over(spec->root, worker, &before, &over, err);
+    while (rc == TN_OK && over.name[0]) {
+        rc = tn_tag_remove(spec, over.name, worker, result, err);
+        result->tags += rc == TN_OK;
+        before = over;
+        if (rc == TN_OK || rc == TN_ABSENT) {
+            rc = tn_tag_find_over(spec->root, worker, &before, &over, err);
+        }
+    }
+    return rc;
+}
+
+static struct tn_expire_run run_of(const struct tn_expire_spec *spec, struct tn_worker *worker,
+                                   struct tn_expire_result *result)
+{
+    return (struct tn_expire_run){.spec = spec,
+                                  .worker = worker,
+                                  .result = result,
+                                  .decoupled = tn_options_changelogs_outlive(spec->options),
+                                  .told_by_deltas =
+                                      spec->options->changelog_producer == TN_CHANGELOG_NONE};
+}
+
+/* In the order of Paimon's TableCommitImpl. */
+static tn_rc expire(const struct tn_expire_spec *spec, struct tn_worker *worker,
+                    struct tn_expire_result *result, struct tn_err *err)
+{
+    struct tn_expire_run snapshots = run_of(spec, worker, result);
+    struct tn_expire_run records = run_of(spec, worker, result);
+    size_t mark = tn_arena_mark(&worker->arena);
+    tn_rc rc = expire_tags(spec, worker, result, err);
+    rc = rc == TN_OK ? expire_snapshots(&snapshots, err) : rc;
+    tn_arena_reset(&worker->arena, mark);
+    rc = rc == TN_OK && records.decoupled ? tn_expire_records(&records, err) : rc;
+    tn_arena_reset(&worker->arena, mark);
+    return rc;
+}
+
 tn_rc tn_expire(const struct tn_expire_spec *spec, struct tn_worker *worker,
                 struct tn_expire_result *result, struct tn_err *err)
 {
-    struct tn_expire_run expire = {.spec = spec, .worker = worker, .result = result};
-    size_t mark = tn_arena_mark(&worker->arena);
     *result = (struct tn_expire_result){0};
-    tn_rc rc = run(&expire, err);
-    tn_arena_reset(&worker->arena, mark);
+    tn_rc rc = expire(spec, worker, result, err);
     return rc == TN_OK ? TN_OK : tn_err_in(err, "expire %s", spec->root);
 }

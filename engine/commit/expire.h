@@ -2,9 +2,16 @@
  *
  * Paimon's own rules: `snapshot.num-retained.min/max`, `snapshot.time-retained`,
  * `snapshot.expire.limit`, consumers, tags. Nothing is removed that a kept snapshot, a tag or a
- * branch reaches. Source: Paimon, ExpireSnapshotsImpl, SnapshotDeletion.
+ * branch reaches. Tags whose time is over go first (tag.h). Source: Paimon, ExpireSnapshotsImpl,
+ * SnapshotDeletion.
  *
  *     look -> EARLIEST, barrier -> data files -> manifests, lists -> snapshot files, oldest first
+ *
+ * Where changelogs outlive snapshots (`changelog.num-retained.min/max`, `changelog.time-retained`),
+ * a snapshot that goes is copied to `changelog/changelog-N` before EARLIEST moves. Its changelog
+ * files stay, or, without a changelog producer, its lists and all data files that came by a flush.
+ * Then such records expire in the same way, with an EARLIEST of their own; here, too, it decides.
+ * Source: Paimon, ExpireChangelogImpl, ChangelogDeletion.
  *
  * EARLIEST comes first and is synced (Java writes it last). It decides: a snapshot below it is
  * being expired, doesn't count as the earliest, and may be in pieces; each one from it on is whole.
@@ -31,6 +38,8 @@ struct tn_expire_spec {
 
 struct tn_expire_result {
     uint32_t snapshots; /* expired */
+    uint32_t tags;
+    uint32_t changelogs; /* long-lived ones */
     uint32_t data_files;
     uint32_t metadata_files;
     int64_t earliest_id;
@@ -39,7 +48,7 @@ struct tn_expire_result {
 /* Bounded memory: what must be kept is held as 16-byte hashes of names; where they do not fit,
  * fewer snapshots are expired in one call, never more. A file that can't be removed is left (a
  * leak, never a loss), as are files with an external path and the index files of index manifests.
- * CORRUPT for a tag, consumer or kept manifest that can't be read: then nothing is removed.
- * UNSUPPORTED for tables that keep changelogs longer than snapshots. */
+ * CORRUPT for a tag, consumer or kept manifest that can't be read: then nothing is removed. AGAIN
+ * when a tag was made meanwhile: the next run goes on. */
 TN_MUST_USE tn_rc tn_expire(const struct tn_expire_spec *spec, struct tn_worker *worker,
                             struct tn_expire_result *result, struct tn_err *err);

@@ -6,7 +6,7 @@ enum {
     READ_RESERVE = 512 * 1024
 }; /* what streaming the live files of a snapshot takes beside the sets */
 
-static struct tn_hash_128 path_hash(const struct tn_entry *entry)
+struct tn_hash_128 tn_expire_path_hash(const struct tn_entry *entry)
 {
     uint64_t bucket = (uint32_t)entry->bucket;
     struct tn_bytes name = tn_bytes_of(entry->file.file_name);
@@ -51,35 +51,68 @@ static int64_t first_delta(const struct tn_expire_run *e)
     return e->oldest < e->first ? e->oldest : e->oldest + 1;
 }
 
-/* Sizes the set of files, and lets the run end earlier where it doesn't fit. */
-tn_rc tn_expire_fit_files(struct tn_expire_run *e, struct tn_err *err)
+struct fit {
+    int64_t from;
+    int64_t to;
+    int64_t before; /* a run may end so many before the one that doesn't fit */
+    tn_rc (*with)(struct tn_expire_run *e, int64_t id, tn_expire_snapshot_fn *each,
+                  struct tn_err *err);
+};
+
+size_t tn_expire_room(const struct tn_expire_run *e)
 {
-    struct tn_arena *arena = &e->worker->arena;
-    size_t room = tn_arena_free(arena);
+    size_t room = tn_arena_free(&e->worker->arena);
+    return room > READ_RESERVE ? room - READ_RESERVE : room / 4;
+}
+
+/* Sizes the set of files, and lets the run end earlier where it doesn't fit. */
+static tn_rc fit(struct tn_expire_run *e, const struct fit *fit, struct tn_err *err)
+{
+    size_t room = tn_expire_room(e);
     uint64_t count = 0;
-    room = room > READ_RESERVE ? room - READ_RESERVE : room / 4;
     e->name_count = 0;
-    for (int64_t id = first_delta(e); id <= e->end; id++) {
-        tn_rc rc = tn_expire_with_snapshot(e, id, count_deletes, err);
+    for (int64_t id = fit->from; id <= fit->to; id++) {
+        tn_rc rc = fit->with(e, id, count_deletes, err);
         if (rc != TN_OK) {
             return rc;
         }
-        if (tn_set_size(e->name_count) > room && id - 1 > e->oldest) {
-            e->end = id - 1;
+        if (tn_set_size(e->name_count) > room && id - fit->before > e->oldest) {
+            e->end = id - fit->before;
             break;
         }
         count = e->name_count;
     }
-    return tn_set_init(&e->files, count, arena, err);
+    return tn_set_init(&e->files, count, &e->worker->arena, err);
+}
+
+/* The delta of the first snapshot that stays says what the last one that goes had. */
+tn_rc tn_expire_fit_files(struct tn_expire_run *e, struct tn_err *err)
+{
+    struct fit all = {first_delta(e), e->end, 1, tn_expire_with_snapshot};
+    return fit(e, &all, err);
+}
+
+tn_rc tn_expire_fit_records(struct tn_expire_run *e, struct tn_err *err)
+{
+    struct fit all = {e->oldest, e->end - 1, 0, tn_expire_with_record};
+    return fit(e, &all, err);
+}
+
+/* What came by a flush is a changelog, too, which goes later; one that doesn't say what it came by
+ * is taken for such. Source: Paimon, SnapshotDeletion.planDeletedInDeltaManifest. */
+static bool tells(const struct tn_expire_run *e, const struct tn_entry *entry)
+{
+    bool appended = !entry->file.file_source.present || entry->file.file_source.value == 0;
+    return e->decoupled && e->told_by_deltas && appended;
 }
 
 static tn_rc add_file(void *user, const struct tn_entry *entry, struct tn_err *err)
 {
     struct tn_expire_run *e = user;
-    if (entry->kind != TN_ENTRY_DELETE || entry->file.external_path) {
+    if (entry->kind != TN_ENTRY_DELETE || entry->file.external_path || tells(e, entry)) {
         return TN_OK;
     }
-    if (!tn_set_add(&e->files, path_hash(entry))) {
+    if (!tn_set_add(&e->files, tn_expire_path_hash(entry))) {
         return tn_err_set(err, TN_CORRUPT, 0, "more DELETE entries than the manifest lists say");
     }
     e->bucket_min = entry->bucket < e->bucket_min ? entry->bucket : e->bucket_min;
@@ -97,7 +130,7 @@ static tn_rc keep_file(void *user, const struct tn_entry *entry, struct tn_err *
 {
     (void)err;
     struct tn_expire_run *e = user;
-    bool candidate = tn_set_mark(&e->files, path_hash(entry), true);
+    bool candidate = tn_set_mark(&e->files, tn_expire_path_hash(entry), true);
     (void)candidate;
     return TN_OK;
 }
@@ -109,8 +142,8 @@ static bool may_hold_files(void *user, const struct tn_manifest_meta *meta)
            !(meta->min_bucket.present && meta->min_bucket.value > e->bucket_max);
 }
 
-static tn_rc keep_live(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
-                       struct tn_err *err)
+tn_rc tn_expire_keep_live(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
+                          struct tn_err *err)
 {
     struct tn_live_filter filter = {.manifest = may_hold_files, .user = e};
     return tn_live_each(e->spec->root, snapshot, e->spec->schema, &filter, e->worker, keep_file, e,
@@ -126,7 +159,7 @@ tn_rc tn_expire_collect_files(struct tn_expire_run *e, struct tn_err *err)
         rc = tn_expire_with_snapshot(e, id, add_files, err);
     }
     if (rc == TN_OK && e->files.count > 0) {
-        rc = tn_expire_each_keeper(e, keep_live, err);
+        rc = tn_expire_each_keeper(e, tn_expire_keep_live, err);
     }
     return rc;
 }
@@ -139,9 +172,8 @@ static void remove_in(struct tn_expire_run *e, const char *dir, const char *name
     tn_arena_reset(arena, mark);
 }
 
-/* The data file, then what lies beside it. */
-static tn_rc remove_data_file(struct tn_expire_run *e, const struct tn_entry *entry,
-                              struct tn_err *err)
+tn_rc tn_expire_remove_file(struct tn_expire_run *e, const struct tn_entry *entry,
+                            struct tn_err *err)
 {
     struct tn_arena *arena = &e->worker->arena;
     uint32_t extra_count = 0;
@@ -162,14 +194,14 @@ static tn_rc remove_data_file(struct tn_expire_run *e, const struct tn_entry *en
 static tn_rc remove_deleted(void *user, const struct tn_entry *entry, struct tn_err *err)
 {
     struct tn_expire_run *e = user;
-    struct tn_hash_128 hash = path_hash(entry);
+    struct tn_hash_128 hash = tn_expire_path_hash(entry);
     if (entry->kind != TN_ENTRY_DELETE || entry->file.external_path ||
         !tn_set_has(&e->files, hash) || tn_set_marked(&e->files, hash)) {
         return TN_OK;
     }
     bool known = tn_set_mark(&e->files, hash, true);
     (void)known;
-    return remove_data_file(e, entry, err);
+    return tn_expire_remove_file(e, entry, err);
 }
 
 static tn_rc remove_files(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
@@ -182,11 +214,11 @@ static tn_rc remove_added(void *user, const struct tn_entry *entry, struct tn_er
 {
     struct tn_expire_run *e = user;
     bool ours = entry->kind == TN_ENTRY_ADD && !entry->file.external_path;
-    return ours ? remove_data_file(e, entry, err) : TN_OK;
+    return ours ? tn_expire_remove_file(e, entry, err) : TN_OK;
 }
 
-static tn_rc remove_changelog(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
-                              struct tn_err *err)
+tn_rc tn_expire_remove_changelog(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
+                                 struct tn_err *err)
 {
     if (!snapshot->changelog_manifest_list) {
         return TN_OK;
@@ -202,8 +234,8 @@ tn_rc tn_expire_remove_data(struct tn_expire_run *e, struct tn_err *err)
     for (int64_t id = first_delta(e); rc == TN_OK && id <= e->end; id++) {
         rc = tn_expire_with_snapshot(e, id, remove_files, err);
     }
-    for (int64_t id = e->oldest; rc == TN_OK && id < e->end; id++) {
-        rc = tn_expire_with_snapshot(e, id, remove_changelog, err);
+    for (int64_t id = e->oldest; rc == TN_OK && !e->decoupled && id < e->end; id++) {
+        rc = tn_expire_with_snapshot(e, id, tn_expire_remove_changelog, err);
     }
     return rc;
 }

@@ -17,14 +17,23 @@ static tn_rc keep_path(const struct keepers *k, const char *path, struct tn_err 
     if (rc != TN_OK || (!k->all && (snapshot.id < e->tag_floor || snapshot.id >= e->kept))) {
         return rc;
     }
-    return k->each(e, &snapshot, err);
+    e->keeps_copy = true;
+    rc = k->each(e, &snapshot, err);
+    e->keeps_copy = false;
+    return rc;
+}
+
+static bool is_without(const struct tn_expire_run *e, const struct keepers *k, const char *name)
+{
+    return e->without && !k->all && strcmp(name, e->without) == 0;
 }
 
 static tn_rc keep_name(void *user, const char *name, bool is_dir, struct tn_err *err)
 {
     const struct keepers *k = user;
     struct tn_arena *arena = &k->e->worker->arena;
-    if (is_dir || (!tn_name_begins(name, "tag-") && tn_name_number(name, "snapshot-") < 0)) {
+    if (is_dir || (!tn_name_begins(name, "tag-") && tn_name_number(name, "snapshot-") < 0) ||
+        is_without(k->e, k, name)) {
         return TN_OK;
     }
     size_t mark = tn_arena_mark(arena);
@@ -80,6 +89,11 @@ static tn_rc look_for_overwrite(struct tn_expire_run *e, struct tn_err *err)
     return rc;
 }
 
+static void see_tag(struct tn_expire_run *e, const char *name)
+{
+    e->tags_seen += tn_hash_64(tn_bytes_of(name), 0) | 1;
+}
+
 static tn_rc note_tag(void *user, const char *name, bool is_dir, struct tn_err *err)
 {
     struct tn_expire_run *e = user;
@@ -88,6 +102,7 @@ static tn_rc note_tag(void *user, const char *name, bool is_dir, struct tn_err *
     if (is_dir || !tn_name_begins(name, "tag-")) {
         return TN_OK;
     }
+    see_tag(e, name);
     size_t mark = tn_arena_mark(arena);
     const char *path = tn_name_in(arena, e->spec->root, TN_DIR_TAG, name);
     if (!path) {
@@ -99,6 +114,26 @@ static tn_rc note_tag(void *user, const char *name, bool is_dir, struct tn_err *
     }
     tn_arena_reset(arena, mark);
     return rc;
+}
+
+static tn_rc note_name(void *user, const char *name, bool is_dir, struct tn_err *err)
+{
+    (void)err;
+    if (!is_dir && tn_name_begins(name, "tag-")) {
+        see_tag(user, name);
+    }
+    return TN_OK;
+}
+
+/* One that went meanwhile is none that must be kept, but it isn't told from one that came. */
+tn_rc tn_expire_check_tags(struct tn_expire_run *e, struct tn_err *err)
+{
+    uint64_t seen = e->tags_seen;
+    e->tags_seen = 0;
+    tn_rc rc = tn_expire_list_folder(e, TN_DIR_TAG, note_name, e, err);
+    return rc == TN_OK && e->tags_seen != seen
+               ? tn_err_set(err, TN_AGAIN, 0, "expire: a tag was made meanwhile")
+               : rc;
 }
 
 tn_rc tn_expire_find_keepers(struct tn_expire_run *e, struct tn_err *err)

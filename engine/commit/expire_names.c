@@ -23,14 +23,31 @@ static tn_rc count_meta(void *user, const struct tn_manifest_meta *meta, struct 
     return TN_OK;
 }
 
+/* The lists whose files a keeper keeps. The changelog of a tag, or of what a branch began with,
+ * goes with the snapshot. */
+static void kept_lists(const struct tn_expire_run *e, const struct tn_snapshot *snapshot,
+                       struct tn_list lists[TN_LIST_COUNT])
+{
+    tn_lists_of(snapshot, lists);
+    if (e->keeps_copy) {
+        lists[TN_LIST_COUNT - 1].name = NULL;
+    }
+}
+
+/* A long-lived changelog may have no state any more. */
+static tn_rc forgive_absence(const struct tn_expire_run *e, tn_rc rc)
+{
+    return rc == TN_ABSENT && e->keeps_record ? TN_OK : rc;
+}
+
 static tn_rc count_names(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
                          struct tn_err *err)
 {
     struct tn_list lists[TN_LIST_COUNT];
     tn_rc rc = TN_OK;
-    tn_lists_of(snapshot, lists);
+    kept_lists(e, snapshot, lists);
     for (int i = 0; rc == TN_OK && i < TN_LIST_COUNT; i++) {
-        rc = each_list_meta(e, &lists[i], count_meta, err);
+        rc = forgive_absence(e, each_list_meta(e, &lists[i], count_meta, err));
     }
     e->name_count += TN_LIST_COUNT + 2;
     return rc;
@@ -57,25 +74,32 @@ static tn_rc keep_names(struct tn_expire_run *e, const struct tn_snapshot *snaps
     if (rc == TN_OK) {
         rc = keep_metadata(e, snapshot->statistics, err);
     }
-    tn_lists_of(snapshot, lists);
+    kept_lists(e, snapshot, lists);
     for (int i = 0; rc == TN_OK && i < TN_LIST_COUNT; i++) {
         rc = keep_metadata(e, lists[i].name, err);
         if (rc == TN_OK) {
-            rc = each_list_meta(e, &lists[i], keep_meta, err);
+            rc = forgive_absence(e, each_list_meta(e, &lists[i], keep_meta, err));
         }
     }
     return rc;
 }
 
-tn_rc tn_expire_collect_names(struct tn_expire_run *e, struct tn_err *err)
+static tn_rc each_keeper(struct tn_expire_run *e, tn_expire_more_fn *more,
+                         tn_expire_snapshot_fn *each, struct tn_err *err)
+{
+    tn_rc rc = tn_expire_each_keeper(e, each, err);
+    return rc == TN_OK && more ? more(e, each, err) : rc;
+}
+
+tn_rc tn_expire_collect_names(struct tn_expire_run *e, tn_expire_more_fn *more, struct tn_err *err)
 {
     e->name_count = 0;
-    tn_rc rc = tn_expire_each_keeper(e, count_names, err);
+    tn_rc rc = each_keeper(e, more, count_names, err);
     if (rc == TN_OK) {
         rc = tn_set_init(&e->names, e->name_count, &e->worker->arena, err);
     }
     if (rc == TN_OK) {
-        rc = tn_expire_each_keeper(e, keep_names, err);
+        rc = each_keeper(e, more, keep_names, err);
     }
     return rc;
 }
@@ -103,32 +127,40 @@ static tn_rc remove_manifest(void *user, const struct tn_manifest_meta *meta, st
 }
 
 tn_rc tn_expire_remove_lists(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
-                             struct tn_err *err)
+                             unsigned parts, struct tn_err *err)
 {
+    static const unsigned part_of[TN_LIST_COUNT] = {TN_EXPIRE_STATE, TN_EXPIRE_STATE,
+                                                    TN_EXPIRE_CHANGELOG};
     struct tn_list lists[TN_LIST_COUNT];
     tn_rc rc = TN_OK;
     tn_lists_of(snapshot, lists);
+    for (int i = 0; i < TN_LIST_COUNT; i++) {
+        lists[i].name = parts & part_of[i] ? lists[i].name : NULL;
+    }
     for (int i = 0; rc == TN_OK && i < TN_LIST_COUNT; i++) {
         rc = tn_expire_forgive(each_list_meta(e, &lists[i], remove_manifest, err));
     }
     for (int i = 0; rc == TN_OK && i < TN_LIST_COUNT; i++) {
         remove_metadata(e, TN_DIR_MANIFEST, lists[i].name);
     }
-    remove_metadata(e, TN_DIR_MANIFEST, snapshot->index_manifest);
-    remove_metadata(e, TN_DIR_STATISTICS, snapshot->statistics);
+    if (parts & TN_EXPIRE_BESIDE) {
+        remove_metadata(e, TN_DIR_MANIFEST, snapshot->index_manifest);
+        remove_metadata(e, TN_DIR_STATISTICS, snapshot->statistics);
+    }
     return rc;
 }
 
-tn_rc tn_expire_remove_snapshots(struct tn_expire_run *e, struct tn_err *err)
+tn_rc tn_expire_remove_numbered(struct tn_expire_run *e, const char *folder, const char *prefix,
+                                uint32_t *count, struct tn_err *err)
 {
     struct tn_arena *arena = &e->worker->arena;
     for (int64_t id = e->oldest; id < e->end; id++) {
         size_t mark = tn_arena_mark(arena);
-        const char *path = tn_name_numbered(arena, e->spec->root, TN_DIR_SNAPSHOT, "snapshot-", id);
+        const char *path = tn_name_numbered(arena, e->spec->root, folder, prefix, id);
         if (!path) {
             return tn_expire_no_room(err);
         }
-        e->result->snapshots += tn_expire_remove_path(e, path) ? 1 : 0;
+        *count += tn_expire_remove_path(e, path) ? 1 : 0;
         tn_arena_reset(arena, mark);
     }
     return TN_OK;

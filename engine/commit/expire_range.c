@@ -29,47 +29,58 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* The first snapshot from `low` on that is too young to go. Source: Paimon 1.3,
- * ExpireSnapshotsImpl. */
-static tn_rc stop_at_young(struct tn_expire_run *e, int64_t low, int64_t high, int64_t *stop,
-                           struct tn_err *err)
+struct retention {
+    int64_t min;
+    int64_t max;
+    int64_t time_ms;
+    int64_t high; /* nothing from it on goes, whatever else is said */
+    tn_rc (*with)(struct tn_expire_run *e, int64_t id, tn_expire_snapshot_fn *each,
+                  struct tn_err *err);
+};
+
+static tn_rc note_time(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
+                       struct tn_err *err)
 {
-    struct tn_worker *worker = e->worker;
-    int64_t now = worker->clock->vtable->now_ms(worker->clock);
-    int64_t retained = e->spec->options->snapshot_time_retained_ms;
-    int64_t older_than = retained < now ? now - retained : 0;
-    *stop = high;
-    for (int64_t id = low; id < high; id++) {
-        struct tn_snapshot snapshot;
-        size_t mark = tn_arena_mark(&worker->arena);
-        tn_rc rc = tn_snapshot_read(worker->io, e->spec->root, id, &worker->arena, &snapshot, err);
-        int64_t time = rc == TN_OK ? snapshot.time_ms.value : 0;
-        tn_arena_reset(&worker->arena, mark);
-        if (rc != TN_OK && rc != TN_ABSENT) {
-            return rc;
-        }
-        if (rc == TN_OK && time >= older_than) {
-            *stop = id;
-            return TN_OK;
-        }
-    }
+    (void)err;
+    e->time_ms = snapshot->time_ms.value;
     return TN_OK;
 }
 
-static tn_rc choose_end(struct tn_expire_run *e, struct tn_err *err)
+/* The first snapshot from `low` on that is too young to go. Source: Paimon 1.3,
+ * ExpireSnapshotsImpl. */
+static tn_rc stop_at_young(struct tn_expire_run *e, const struct retention *retention, int64_t low,
+                           int64_t high, int64_t *stop, struct tn_err *err)
 {
-    const struct tn_options *options = e->spec->options;
+    struct tn_clock *clock = e->worker->clock;
+    int64_t now = clock->vtable->now_ms(clock);
+    int64_t older_than = retention->time_ms < now ? now - retention->time_ms : 0;
+    tn_rc rc = TN_OK;
+    *stop = high;
+    for (int64_t id = low; rc == TN_OK && id < high; id++) {
+        e->time_ms = -1; /* stays where there is none */
+        rc = retention->with(e, id, note_time, err);
+        if (rc == TN_OK && e->time_ms >= older_than) {
+            *stop = id;
+            break;
+        }
+    }
+    return rc;
+}
+
+static tn_rc choose_end(struct tn_expire_run *e, const struct retention *retention,
+                        struct tn_err *err)
+{
     int64_t stop;
-    int64_t low = larger(e->last - options->snapshot_retained_max + 1, e->first);
-    int64_t high = e->last - larger(options->snapshot_retained_min, 1) + 1;
+    int64_t low = larger(e->last - retention->max + 1, e->first);
+    int64_t high = e->last - larger(retention->min, 1) + 1;
     e->consumer_min = INT64_MAX;
     tn_rc rc = tn_expire_list_folder(e, TN_DIR_CONSUMER, note_consumer, e, err);
     if (rc != TN_OK) {
         return rc;
     }
-    high = smaller(high, e->consumer_min);
-    high = smaller(high, e->first + options->snapshot_expire_limit);
-    rc = stop_at_young(e, low, high, &stop, err);
+    high = smaller(smaller(high, retention->high), e->consumer_min);
+    high = smaller(high, e->first + e->spec->options->snapshot_expire_limit);
+    rc = stop_at_young(e, retention, low, high, &stop, err);
     e->end = larger(stop, e->first); /* what stands below `first` was decided by a run before */
     return rc;
 }
@@ -86,5 +97,30 @@ tn_rc tn_expire_choose_range(struct tn_expire_run *e, struct tn_err *err)
     if (rc == TN_OK) {
         rc = tn_snapshot_latest(io, root, arena, &e->last, err);
     }
-    return rc == TN_OK ? choose_end(e, err) : rc;
+    const struct tn_options *options = e->spec->options;
+    struct retention retention = {options->snapshot_retained_min, options->snapshot_retained_max,
+                                  options->snapshot_time_retained_ms, INT64_MAX,
+                                  tn_expire_with_snapshot};
+    return rc == TN_OK ? choose_end(e, &retention, err) : rc;
+}
+
+/* Counted from the newest snapshot; the newest record stays, so that it can be told where they end.
+ * Source: Paimon, ExpireChangelogImpl. */
+tn_rc tn_expire_choose_records(struct tn_expire_run *e, struct tn_err *err)
+{
+    struct tn_changelog_range range;
+    struct tn_retention kept = tn_options_changelog_retention(e->spec->options);
+    struct tn_arena *arena = &e->worker->arena;
+    tn_rc rc = tn_changelog_range(e->worker->io, e->spec->root, arena, &range, err);
+    if (rc == TN_OK) {
+        rc = tn_snapshot_latest(e->worker->io, e->spec->root, arena, &e->last, err);
+    }
+    if (rc != TN_OK) {
+        return rc;
+    }
+    e->oldest = range.oldest;
+    e->first = range.first;
+    struct retention retention = {kept.count_min, kept.count_max, kept.time_ms, range.last,
+                                  tn_expire_with_record};
+    return choose_end(e, &retention, err);
 }

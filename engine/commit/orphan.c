@@ -103,6 +103,7 @@ struct drafts {
     const char *home;
     const char *folder;
     const char *prefix;
+    bool hidden; /* only those that begin with a dot: others keep files of their own there */
 };
 
 static tn_rc remove_draft(void *user, const char *name, bool is_dir, struct tn_err *err)
@@ -110,7 +111,7 @@ static tn_rc remove_draft(void *user, const char *name, bool is_dir, struct tn_e
     const struct drafts *d = user;
     struct tn_arena *arena = &d->o->worker->arena;
     if (is_dir || tn_name_begins(name, d->prefix) || strcmp(name, "EARLIEST") == 0 ||
-        strcmp(name, "LATEST") == 0) {
+        strcmp(name, "LATEST") == 0 || (d->hidden && name[0] != '.')) {
         return TN_OK;
     }
     size_t mark = tn_arena_mark(arena);
@@ -126,10 +127,11 @@ static tn_rc remove_draft(void *user, const char *name, bool is_dir, struct tn_e
 
 static tn_rc remove_drafts(struct tn_orphan_run *o, const char *home, struct tn_err *err)
 {
-    struct drafts drafts[] = {{o, home, TN_DIR_SNAPSHOT, "snapshot-"},
-                              {o, home, TN_DIR_CHANGELOG, "changelog-"}};
+    struct drafts drafts[] = {{o, home, TN_DIR_SNAPSHOT, "snapshot-", false},
+                              {o, home, TN_DIR_CHANGELOG, "changelog-", false},
+                              {o, home, TN_DIR_TAG, "tag-", true}};
     tn_rc rc = TN_OK;
-    for (int i = 0; rc == TN_OK && i < 2; i++) {
+    for (int i = 0; rc == TN_OK && i < 3; i++) {
         rc = tn_orphan_list(o, home, drafts[i].folder, remove_draft, &drafts[i], err);
     }
     return rc;

@@ -3,7 +3,7 @@
  *
  *     candidates: old files in manifest/, index/, statistics/ and all bucket folders
  *     less what any snapshot, tag or changelog of the table and its branches reaches
- *     and: old drafts in snapshot/ and changelog/; folders that this leaves empty
+ *     and: old drafts in snapshot/, changelog/ and tag/; folders that this leaves empty
  *
  * Files are told apart by their names alone, as Paimon's OrphanFilesClean does. A file that is
  * being written is reached by nothing yet: only its age protects it, and, from tarn's own writers,

@@ -201,21 +201,31 @@ tn_rc tn_snapshot_read(struct tn_io *io, const char *root, int64_t id, struct tn
     return rc;
 }
 
-static bool exists(struct tn_io *io, const char *root, int64_t id, struct tn_arena *scratch)
+/* ---- ids and hints, of snapshots and of changelogs ---- */
+
+struct numbered {
+    const char *folder;
+    const char *prefix;
+};
+static const struct numbered snapshots = {TN_DIR_SNAPSHOT, "snapshot-"};
+static const struct numbered changelogs = {TN_DIR_CHANGELOG, "changelog-"};
+
+static bool exists(struct tn_io *io, const char *root, const struct numbered *of, int64_t id,
+                   struct tn_arena *scratch)
 {
     struct tn_err ignored;
     uint64_t size;
-    const char *path = tn_name_numbered(scratch, root, TN_DIR_SNAPSHOT, "snapshot-", id);
+    const char *path = tn_name_numbered(scratch, root, of->folder, of->prefix, id);
     return path && io->vtable->stat(io, path, &size, &ignored) == TN_OK;
 }
 
 /* The number in a hint file; -1 when there is none or it holds something else. */
-static int64_t read_hint(struct tn_io *io, const char *root, const char *name,
-                         struct tn_arena *scratch)
+static int64_t read_hint(struct tn_io *io, const char *root, const struct numbered *of,
+                         const char *name, struct tn_arena *scratch)
 {
     struct tn_err ignored;
     struct tn_bytes text;
-    const char *path = tn_name_in(scratch, root, TN_DIR_SNAPSHOT, name);
+    const char *path = tn_name_in(scratch, root, of->folder, name);
     if (!path || tn_io_read_all(io, path, HINT_SIZE_MAX, scratch, &text, &ignored) != TN_OK) {
         return -1;
     }
@@ -235,6 +245,7 @@ static int64_t read_hint(struct tn_io *io, const char *root, const char *name,
 }
 
 struct range {
+    const struct numbered *of;
     int64_t min;
     int64_t max;
 };
@@ -243,7 +254,7 @@ static tn_rc widen(void *user, const char *name, bool is_dir, struct tn_err *err
 {
     (void)err;
     struct range *range = user;
-    int64_t id = is_dir ? -1 : tn_name_number(name, "snapshot-");
+    int64_t id = is_dir ? -1 : tn_name_number(name, range->of->prefix);
     if (id > 0) {
         range->min = range->min == 0 || id < range->min ? id : range->min;
         range->max = id > range->max ? id : range->max;
@@ -251,14 +262,15 @@ static tn_rc widen(void *user, const char *name, bool is_dir, struct tn_err *err
     return TN_OK;
 }
 
-static tn_rc list_range(struct tn_io *io, const char *root, struct tn_arena *scratch,
-                        struct range *range, struct tn_err *err)
+static tn_rc list_range(struct tn_io *io, const char *root, const struct numbered *of,
+                        struct tn_arena *scratch, struct range *range, struct tn_err *err)
 {
-    *range = (struct range){0};
-    const char *dir = tn_name_in(scratch, root, TN_DIR_SNAPSHOT, "");
+    *range = (struct range){.of = of};
+    const char *dir = tn_name_in(scratch, root, of->folder, "");
     tn_rc rc = dir ? io->vtable->list(io, dir, widen, range, err) : no_room(err);
     if (rc == TN_OK && range->max == 0) {
-        rc = tn_err_set(err, TN_ABSENT, 0, "%s has no snapshot", root);
+        rc = tn_err_set(err, TN_ABSENT, 0, "%s has no %s", root,
+                        of == &snapshots ? "snapshot" : "long-lived changelog");
     }
     return rc;
 }
@@ -268,12 +280,13 @@ tn_rc tn_snapshot_latest(struct tn_io *io, const char *root, struct tn_arena *sc
 {
     size_t mark = tn_arena_mark(scratch);
     tn_rc rc = TN_OK;
-    int64_t hint = read_hint(io, root, "LATEST", scratch);
-    if (hint > 0 && exists(io, root, hint, scratch) && !exists(io, root, hint + 1, scratch)) {
+    int64_t hint = read_hint(io, root, &snapshots, "LATEST", scratch);
+    if (hint > 0 && exists(io, root, &snapshots, hint, scratch) &&
+        !exists(io, root, &snapshots, hint + 1, scratch)) {
         *id = hint;
     } else {
         struct range range;
-        rc = list_range(io, root, scratch, &range, err);
+        rc = list_range(io, root, &snapshots, scratch, &range, err);
         if (rc == TN_OK) {
             *id = range.max;
         }
@@ -287,12 +300,12 @@ tn_rc tn_snapshot_earliest(struct tn_io *io, const char *root, struct tn_arena *
 {
     size_t mark = tn_arena_mark(scratch);
     tn_rc rc = TN_OK;
-    int64_t hint = read_hint(io, root, "EARLIEST", scratch);
-    if (hint > 0 && exists(io, root, hint, scratch)) {
+    int64_t hint = read_hint(io, root, &snapshots, "EARLIEST", scratch);
+    if (hint > 0 && exists(io, root, &snapshots, hint, scratch)) {
         *id = hint;
     } else {
         struct range range;
-        rc = list_range(io, root, scratch, &range, err);
+        rc = list_range(io, root, &snapshots, scratch, &range, err);
         if (rc == TN_OK) {
             *id = range.min;
         }
@@ -306,7 +319,7 @@ tn_rc tn_snapshot_oldest_name(struct tn_io *io, const char *root, struct tn_aren
 {
     size_t mark = tn_arena_mark(scratch);
     struct range range;
-    tn_rc rc = list_range(io, root, scratch, &range, err);
+    tn_rc rc = list_range(io, root, &snapshots, scratch, &range, err);
     if (rc == TN_OK) {
         *id = range.min;
     }
@@ -327,15 +340,42 @@ static tn_rc write_hint(struct tn_io *io, const char *draft, const char *final, 
     return rc == TN_OK ? io->vtable->replace(io, draft, final, err) : rc;
 }
 
+static tn_rc put_hint(struct tn_io *io, const char *root, const struct numbered *of,
+                      const char *name, int64_t id, struct tn_arena *scratch, struct tn_err *err)
+{
+    size_t mark = tn_arena_mark(scratch);
+    const char *draft = tn_arena_format(scratch, "%s/%s.%s.tmp", root, of->folder, name);
+    const char *final = tn_name_in(scratch, root, of->folder, name);
+    tn_rc rc = draft && final ? write_hint(io, draft, final, id, err) : no_room(err);
+    tn_arena_reset(scratch, mark);
+    return rc == TN_OK ? TN_OK : tn_err_in(err, "hint %s%s", of->folder, name);
+}
+
 tn_rc tn_snapshot_hint(struct tn_io *io, const char *root, const char *name, int64_t id,
                        struct tn_arena *scratch, struct tn_err *err)
 {
+    return put_hint(io, root, &snapshots, name, id, scratch, err);
+}
+
+tn_rc tn_changelog_hint(struct tn_io *io, const char *root, const char *name, int64_t id,
+                        struct tn_arena *scratch, struct tn_err *err)
+{
+    return put_hint(io, root, &changelogs, name, id, scratch, err);
+}
+
+tn_rc tn_changelog_range(struct tn_io *io, const char *root, struct tn_arena *scratch,
+                         struct tn_changelog_range *range, struct tn_err *err)
+{
     size_t mark = tn_arena_mark(scratch);
-    const char *draft = tn_arena_format(scratch, "%s/" TN_DIR_SNAPSHOT ".%s.tmp", root, name);
-    const char *final = tn_name_in(scratch, root, TN_DIR_SNAPSHOT, name);
-    tn_rc rc = draft && final ? write_hint(io, draft, final, id, err) : no_room(err);
+    struct range found;
+    tn_rc rc = list_range(io, root, &changelogs, scratch, &found, err);
+    if (rc == TN_OK) {
+        int64_t id = read_hint(io, root, &changelogs, "EARLIEST", scratch);
+        bool good = id > 0 && exists(io, root, &changelogs, id, scratch);
+        *range = (struct tn_changelog_range){found.min, good ? id : found.min, found.max};
+    }
     tn_arena_reset(scratch, mark);
-    return rc == TN_OK ? TN_OK : tn_err_in(err, "hint %s", name);
+    return rc;
 }
 
 static void remove_hint(struct tn_io *io, const char *root, const char *name,
@@ -355,7 +395,7 @@ static void heal_hint(struct tn_io *io, const char *root, const char *name, int6
 {
     struct tn_err ignored;
     size_t mark = tn_arena_mark(scratch);
-    bool right = read_hint(io, root, name, scratch) == id;
+    bool right = read_hint(io, root, &snapshots, name, scratch) == id;
     tn_arena_reset(scratch, mark);
     if (!right && tn_snapshot_hint(io, root, name, id, scratch, &ignored) != TN_OK) {
         remove_hint(io, root, name, scratch); /* none is better than a wrong one */

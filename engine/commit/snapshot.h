@@ -68,6 +68,20 @@ TN_MUST_USE tn_rc tn_snapshot_oldest_name(struct tn_io *io, const char *root,
 TN_MUST_USE tn_rc tn_snapshot_hint(struct tn_io *io, const char *root, const char *name, int64_t id,
                                    struct tn_arena *scratch, struct tn_err *err);
 
+/* Long-lived changelogs: `changelog/changelog-N`, copies of snapshots that expired. As with
+ * snapshots, one below EARLIEST is being expired. ABSENT when there is none. */
+struct tn_changelog_range {
+    int64_t oldest; /* smallest id in the folder */
+    int64_t first;
+    int64_t last;
+};
+TN_MUST_USE tn_rc tn_changelog_range(struct tn_io *io, const char *root, struct tn_arena *scratch,
+                                     struct tn_changelog_range *range, struct tn_err *err);
+
+/* Writes changelog/LATEST or changelog/EARLIEST. */
+TN_MUST_USE tn_rc tn_changelog_hint(struct tn_io *io, const char *root, const char *name,
+                                    int64_t id, struct tn_arena *scratch, struct tn_err *err);
+
 /* Hints are not synced, so a cut may leave one that is torn, lags, or names a snapshot that never
  * was: official readers believe it. At a start each is made to say what the folder says; without a
  * snapshot there is none. What fails is left for the next start. */

@@ -164,32 +164,6 @@ static tn_rc finish_rowkind(const struct tn_option_reader *r)
     return TN_OK;
 }
 
-/* Changelogs that outlive snapshots are files of their own. Source: Paimon,
- * CoreOptions.changelogLifecycleDecoupled. */
-static tn_rc check_changelogs(const struct tn_option_reader *r)
-{
-    const struct tn_options *o = r->options;
-    static const char *const names[] = {"changelog.num-retained.min", "changelog.num-retained.max",
-                                        "changelog.time-retained"};
-    const int64_t limits[] = {o->snapshot_retained_min, o->snapshot_retained_max,
-                              o->snapshot_time_retained_ms};
-    for (size_t i = 0; i < TN_ENTRIES(names); i++) {
-        const char *value = tn_option_value(r->schema, names[i]);
-        int64_t number = 0;
-        bool good = value == NULL || (i == 2 ? tn_parse_duration(tn_bytes_of(value), &number)
-                                             : tn_option_integer(value, &number));
-        if (!good) {
-            return tn_option_invalid(r, names[i], value, "is no number");
-        }
-        if (value && number > limits[i]) {
-            return tn_option_unsupported(
-                r, names[i], value,
-                "keeps changelogs longer than snapshots: not supported by this build");
-        }
-    }
-    return TN_OK;
-}
-
 static tn_rc finish_snapshots(const struct tn_option_reader *r)
 {
     if (r->options->snapshot_retained_min > r->options->snapshot_retained_max) {
@@ -198,7 +172,14 @@ static tn_rc finish_snapshots(const struct tn_option_reader *r)
                           " is more than snapshot.num-retained.max, %" PRId32,
                           r->options->snapshot_retained_min, r->options->snapshot_retained_max);
     }
-    return check_changelogs(r);
+    struct tn_retention kept = tn_options_changelog_retention(r->options);
+    return kept.count_min <= kept.count_max
+               ? TN_OK
+               : tn_err_set(r->err, TN_INVALID, 0,
+                            "option 'changelog.num-retained.min': %" PRId32
+                            " is more than changelog.num-retained.max, %" PRId32
+                            " (each by default as of snapshots)",
+                            kept.count_min, kept.count_max);
 }
 
 /* Defaults that other options give. Source: Paimon, CoreOptions. */
@@ -233,6 +214,7 @@ tn_rc tn_options_read(const struct tn_schema *schema, enum tn_options_use use,
     struct tn_options read = {.rowkind_field = -1,
                               .path_directory = "",
                               .optimization_interval_ms = -1,
+                              .changelog_time_retained_ms = -1,
                               .total_size_threshold = -1,
                               .incremental_size_threshold = -1};
     struct tn_option_reader r = {schema, use, arena, &read, err};

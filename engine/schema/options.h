@@ -141,6 +141,10 @@ struct tn_options {
     int32_t snapshot_retained_max; /* INT32_MAX: unlimited */
     int64_t snapshot_time_retained_ms;
     int32_t snapshot_expire_limit;
+    int32_t changelog_retained_min;     /* 0: as snapshots, also below */
+    int32_t changelog_retained_max;     /* 0 */
+    int64_t changelog_time_retained_ms; /* -1 */
+    int64_t tag_time_retained_ms;       /* tag.default-time-retained; 0: for good */
     bool clean_empty_directories;
     int32_t commit_max_retries;
 };
@@ -151,6 +155,31 @@ static inline bool tn_options_need_lookup(const struct tn_options *options)
 {
     return options->changelog_producer == TN_CHANGELOG_LOOKUP || options->force_lookup ||
            options->merge_engine == TN_MERGE_FIRST_ROW;
+}
+
+struct tn_retention {
+    int32_t count_min;
+    int32_t count_max;
+    int64_t time_ms;
+};
+
+/* How long changelogs are kept. */
+static inline struct tn_retention tn_options_changelog_retention(const struct tn_options *o)
+{
+    return (struct tn_retention){
+        o->changelog_retained_min > 0 ? o->changelog_retained_min : o->snapshot_retained_min,
+        o->changelog_retained_max > 0 ? o->changelog_retained_max : o->snapshot_retained_max,
+        o->changelog_time_retained_ms >= 0 ? o->changelog_time_retained_ms
+                                           : o->snapshot_time_retained_ms};
+}
+
+/* Whether they outlive their snapshots, as files of their own. Source: Paimon,
+ * CoreOptions.changelogLifecycleDecoupled. */
+static inline bool tn_options_changelogs_outlive(const struct tn_options *o)
+{
+    struct tn_retention kept = tn_options_changelog_retention(o);
+    return kept.count_max > o->snapshot_retained_max || kept.count_min > o->snapshot_retained_min ||
+           kept.time_ms > o->snapshot_time_retained_ms;
 }
 
 const char *tn_merge_engine_name(enum tn_merge_engine engine);

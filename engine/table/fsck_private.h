@@ -149,6 +149,7 @@ struct tn_fsck {
     int64_t latest; /* 0: no snapshot */
 
     const char *subject;          /* whose files are looked at; NULL: nobody's */
+    int64_t changelog_first;      /* of long-lived ones; 0: not known */
     int64_t subject_id;           /* of a snapshot; 0: a tag or changelog */
     bool forgives;                /* what is missing now was noticed before */
     bool left_out;                /* the subject went meanwhile: what it misses is no finding */

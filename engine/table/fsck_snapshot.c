@@ -537,6 +537,22 @@ tn_rc tn_fsck_tags(struct tn_fsck *f, struct tn_err *err)
 
 /* ---- changelogs that outlive their snapshots ---- */
 
+/* Without a changelog producer the rows that an APPEND added are its changelog. Its state is gone,
+ * but for the lists, which go with the record. */
+static tn_rc check_delta_kept(struct subject *s, struct tn_err *err)
+{
+    struct tn_fsck *f = s->f;
+    struct tn_fsck_walk walk;
+    tn_rc rc = TN_OK;
+    if (f->spec->orphans) {
+        rc = walk_base(s, &walk, TN_FSCK_REACH | TN_FSCK_EVERY, err);
+        rc = rc == TN_OK ? walk_delta(s, &walk, TN_FSCK_REACH | TN_FSCK_EVERY, err) : rc;
+    }
+    return rc == TN_OK && strcmp(s->snapshot->commit_kind, "APPEND") == 0
+               ? walk_delta(s, &walk, TN_FSCK_CHANGELOG | TN_FSCK_EVERY, err)
+               : rc;
+}
+
 static tn_rc check_changelog_file(struct tn_fsck *f, const char *path, int64_t id,
                                   struct tn_err *err)
 {
@@ -548,6 +564,9 @@ static tn_rc check_changelog_file(struct tn_fsck *f, const char *path, int64_t i
     struct subject s = {.f = f, .path = path, .snapshot = &snapshot};
     if (snapshot.id != id) {
         rc = tn_fsck_problem(f, err, path, "holds id %" PRId64, snapshot.id);
+    }
+    if (rc == TN_OK && f->options.changelog_producer == TN_CHANGELOG_NONE) {
+        return check_delta_kept(&s, err);
     }
     return rc == TN_OK && snapshot.changelog_manifest_list ? check_changelog(&s, err) : rc;
 }
@@ -562,7 +581,7 @@ static tn_rc check_changelog_name(void *user, const char *name, bool is_dir, str
     }
     tn_rc rc = is_dir ? TN_OK : tn_fsck_reach(f, path, err);
     int64_t id = tn_name_number(name, "changelog-");
-    if (rc == TN_OK && !is_dir && id >= 0) {
+    if (rc == TN_OK && !is_dir && id >= f->changelog_first && id > 0) {
         f->result->changelogs++;
         tn_fsck_subject(f, path, 0);
         rc = check_changelog_file(f, path, id, err);
@@ -572,7 +591,14 @@ static tn_rc check_changelog_name(void *user, const char *name, bool is_dir, str
     return rc;
 }
 
+/* One below EARLIEST is being expired, and may be in pieces. */
 tn_rc tn_fsck_changelogs(struct tn_fsck *f, struct tn_err *err)
 {
+    struct tn_changelog_range range = {0};
+    tn_rc rc = tn_changelog_range(f->io, f->home, &f->worker->arena, &range, err);
+    if (rc != TN_OK) {
+        return rc == TN_ABSENT ? TN_OK : tn_fsck_stop(f, rc);
+    }
+    f->changelog_first = range.first;
     return tn_fsck_list(f, f->home, TN_DIR_CHANGELOG, check_changelog_name, err);
 }

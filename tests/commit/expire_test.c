@@ -1,132 +1,7 @@
 /* Expiry on tables of random commits: all that is kept is whole, all else is gone, after any cut.
  */
 #include "commit/expire.h"
-#include "model.h"
-
-/* ---- what is on the disk, and what should be ---- */
-
-enum { NAMES_MAX = 4096 };
-struct names {
-    struct bed *bed;
-    const char *items[NAMES_MAX];
-    uint32_t count;
-};
-
-static __attribute__((noinline)) void add_name(struct names *names, const char *name)
-{
-    for (uint32_t i = 0; i < names->count; i++) {
-        if (strcmp(names->items[i], name) == 0) {
-            return;
-        }
-    }
-    CHECK(names->count < NAMES_MAX);
-    names->items[names->count] = tn_arena_text(&names->bed->own, tn_bytes_of(name));
-    CHECK(names->items[names->count] != NULL);
-    names->count++;
-}
-
-static bool has_name(const struct names *names, const char *name)
-{
-    for (uint32_t i = 0; i < names->count; i++) {
-        if (strcmp(names->items[i], name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static tn_rc add_listed(void *user, const char *name, bool is_dir, struct tn_err *err)
-{
-    (void)err;
-    if (!is_dir) {
-        add_name(user, name);
-    }
-    return TN_OK;
-}
-
-static void list_names(struct bed *bed, const char *folder, struct names *names)
-{
-    struct tn_err err;
-    names->bed = bed;
-    tn_rc rc = bed->disk.io.vtable->list(&bed->disk.io, folder, add_listed, names, &err);
-    CHECK(rc == TN_OK || rc == TN_ABSENT);
-}
-
-static tn_rc add_live(void *user, const struct tn_entry *entry, struct tn_err *err)
-{
-    (void)err;
-    add_name(user, entry->file.file_name);
-    return TN_OK;
-}
-
-static tn_rc add_manifest(void *user, const struct tn_manifest_meta *meta, struct tn_err *err)
-{
-    (void)err;
-    add_name(user, meta->file_name);
-    return TN_OK;
-}
-
-static __attribute__((noinline)) void add_reached(struct bed *bed, const struct tn_snapshot *s,
-                                                  struct names *data, struct names *metadata)
-{
-    struct tn_err err;
-    const char *lists[] = {s->base_manifest_list, s->delta_manifest_list};
-    tn_rc rc = tn_live_each(ROOT, s, &bed->schema, NULL, &bed->worker, add_live, data, &err);
-    CHECK_OK(rc, err);
-    for (int i = 0; i < 2; i++) {
-        add_name(metadata, lists[i]);
-        rc = tn_list_each_meta(ROOT, lists[i], -1, &bed->worker, add_manifest, metadata, &err);
-        CHECK_OK(rc, err);
-    }
-}
-
-static void check_equal(const struct names *there, const struct names *reached, bool leaks)
-{
-    for (uint32_t i = 0; i < reached->count; i++) {
-        CHECK(has_name(there, reached->items[i]));
-    }
-    for (uint32_t i = 0; !leaks && i < there->count; i++) {
-        CHECK(has_name(reached, there->items[i]));
-    }
-}
-
-/* Every snapshot from the earliest on and every tag is whole; without `leaks` nothing else is
- * there. */
-static __attribute__((noinline)) void check_table(struct bed *bed, const char *const *tags,
-                                                  uint32_t tag_count, bool leaks)
-{
-    static struct names data;
-    static struct names metadata;
-    static struct names there;
-    struct tn_snapshot s;
-    struct tn_err err;
-    int64_t first;
-    int64_t last;
-    size_t mark = tn_arena_mark(&bed->own);
-    data = metadata = there = (struct names){.bed = bed};
-    tn_rc rc = tn_snapshot_earliest(&bed->disk.io, ROOT, &bed->own, &first, &err);
-    CHECK_OK(rc, err);
-    rc = tn_snapshot_latest(&bed->disk.io, ROOT, &bed->own, &last, &err);
-    CHECK_OK(rc, err);
-    for (int64_t id = first; id <= last; id++) {
-        s = bed_snapshot(bed, id);
-        add_reached(bed, &s, &data, &metadata);
-    }
-    for (uint32_t i = 0; i < tag_count; i++) {
-        rc = tn_snapshot_read_path(&bed->disk.io, tags[i], &bed->own, &s, &err);
-        CHECK_OK(rc, err);
-        add_reached(bed, &s, &data, &metadata);
-    }
-    list_names(bed, ROOT "/bucket-0/", &there);
-    list_names(bed, ROOT "/bucket-1/", &there);
-    check_equal(&there, &data, leaks);
-    there.count = 0;
-    list_names(bed, ROOT "/manifest/", &there);
-    check_equal(&there, &metadata, leaks);
-    tn_arena_reset(&bed->own, mark);
-}
-
-/* ---- */
+#include "reach.h"
 
 static __attribute__((noinline)) struct tn_expire_result must_expire(struct bed *bed, bool dry_run)
 {
@@ -141,44 +16,26 @@ static __attribute__((noinline)) struct tn_expire_result must_expire(struct bed 
     return result;
 }
 
-static void put_file(struct bed *bed, const char *folder, const char *name, struct tn_bytes bytes)
-{
-    struct tn_io *io = &bed->disk.io;
-    struct tn_err err;
-    const char *dir = tn_name_in(&bed->own, ROOT, folder, "");
-    const char *path = tn_name_in(&bed->own, ROOT, folder, name);
-    tn_rc rc = io->vtable->make_dir(io, dir, &err);
-    CHECK_OK(rc, err);
-    rc = tn_io_write_new(io, path, bytes, &err);
-    CHECK_OK(rc, err);
-    const char *paths[] = {path, dir};
-    rc = io->vtable->sync(io, paths, 2, &err);
-    CHECK_OK(rc, err);
-}
-
-static void put_tag(struct bed *bed, const char *name, int64_t id)
-{
-    struct tn_bytes text;
-    struct tn_err err;
-    const char *path = tn_name_numbered(&bed->own, ROOT, TN_DIR_SNAPSHOT, "snapshot-", id);
-    tn_rc rc = tn_io_read_all(&bed->disk.io, path, 8192, &bed->own, &text, &err);
-    CHECK_OK(rc, err);
-    put_file(bed, TN_DIR_TAG, name, text);
-}
-
-static int64_t make_table(struct bed *bed, struct model *model, uint64_t seed, int commits)
+static int64_t make_table_of(struct bed *bed, struct model *model, uint64_t seed, int commits,
+                             enum tn_changelog_producer producer)
 {
     int64_t id;
     struct tn_err err;
     *model = (struct model){.key = 1};
     bed_init(bed, seed, false);
     bed->options.manifest_merge_min = 3;
+    bed->options.changelog_producer = producer;
     for (int i = 0; i < commits; i++) {
         random_commit(bed, model, &seed, i);
     }
     tn_rc rc = tn_snapshot_latest(&bed->disk.io, ROOT, &bed->own, &id, &err);
     CHECK_OK(rc, err);
     return id;
+}
+
+static int64_t make_table(struct bed *bed, struct model *model, uint64_t seed, int commits)
+{
+    return make_table_of(bed, model, seed, commits, TN_CHANGELOG_NONE);
 }
 
 static void kept_snapshots_are_whole_and_nothing_else_is_there(void)
@@ -189,13 +46,13 @@ static void kept_snapshots_are_whole_and_nothing_else_is_there(void)
         int64_t last = make_table(&bed, &model, seed, 25);
         bed.options.snapshot_retained_min = 1 + (int32_t)seed % 4;
         struct tn_expire_result dry = must_expire(&bed, true);
-        check_table(&bed, NULL, 0, false);
+        check_table(&bed, false);
         struct tn_expire_result result = must_expire(&bed, false);
         CHECK(result.earliest_id == last - bed.options.snapshot_retained_min + 1);
         CHECK(result.snapshots == (uint32_t)result.earliest_id - 1);
         CHECK(dry.snapshots == result.snapshots && dry.data_files == result.data_files);
         CHECK(result.data_files > 0 && result.metadata_files > 0);
-        check_table(&bed, NULL, 0, false);
+        check_table(&bed, false);
         result = must_expire(&bed, false);
         CHECK(result.snapshots == 0);
         bed_deinit(&bed);
@@ -208,7 +65,6 @@ static void tags_keep_what_they_reach(void)
     for (uint64_t seed = 11; seed <= 16; seed++) {
         static struct bed bed;
         static struct model model;
-        static const char *const tags[] = {ROOT "/tag/tag-a", ROOT "/tag/tag-b", ROOT "/tag/tag-c"};
         uint64_t random = seed;
         int64_t last = make_table(&bed, &model, seed, 25);
         put_tag(&bed, "tag-a", 2);
@@ -218,10 +74,10 @@ static void tags_keep_what_they_reach(void)
         for (int step = 0; step < 40; step++) {
             (void)must_expire(&bed, false);
             if (step % 8 == 0) {
-                check_table(&bed, tags, 3, false);
+                check_table(&bed, false);
             }
         }
-        check_table(&bed, tags, 3, false);
+        check_table(&bed, false);
         bed_deinit(&bed);
     }
 }
@@ -269,7 +125,7 @@ static void retention_is_paimon_s(void)
         bed.options.snapshot_time_retained_ms = cases[i].time_ms;
         bed.options.snapshot_expire_limit = cases[i].limit;
         CHECK(must_expire(&bed, false).earliest_id == cases[i].earliest);
-        check_table(&bed, NULL, 0, false);
+        check_table(&bed, false);
         bed_deinit(&bed);
     }
 }
@@ -288,7 +144,10 @@ static void what_cannot_be_read_keeps_everything(void)
         struct tn_expire_spec spec = {.root = ROOT, .schema = &bed.schema, .options = &bed.options};
         tn_rc rc = tn_expire(&spec, &bed.worker, &result, &err);
         CHECK(rc == TN_CORRUPT && result.snapshots == 0 && strstr(err.text, names[i]) != NULL);
-        check_table(&bed, NULL, 0, false);
+        rc = bed.disk.io.vtable->unlink(&bed.disk.io,
+                                        tn_name_in(&bed.own, ROOT, folders[i], names[i]), &err);
+        CHECK_OK(rc, err);
+        check_table(&bed, false);
         bed_deinit(&bed);
     }
 }
@@ -310,47 +169,164 @@ static __attribute__((noinline)) tn_rc expire_on(struct bed *bed)
     return tn_expire(&spec, &bed->worker, &result, &err);
 }
 
-static void clone_bed(struct bed *to, const struct bed *from)
+/* ---- changelogs that outlive their snapshots ---- */
+
+static const enum tn_changelog_producer producers[] = {TN_CHANGELOG_NONE, TN_CHANGELOG_INPUT};
+
+static void outlive(struct bed *bed, int32_t min, int32_t max)
 {
-    *to = *from;
-    sim_disk_clone(&to->disk, &from->disk);
-    sim_disk_reboot(&to->disk, SIM_SEED_ALL); /* calls count from 1 */
-    to->worker.io = &to->disk.io;
+    bed->options.changelog_retained_min = min;
+    bed->options.changelog_retained_max = max;
 }
+
+static struct tn_changelog_range records(struct bed *bed)
+{
+    struct tn_changelog_range range = {0};
+    struct tn_err err;
+    tn_rc rc = tn_changelog_range(&bed->disk.io, ROOT, &bed->own, &range, &err);
+    CHECK(rc == TN_OK || rc == TN_ABSENT);
+    return range;
+}
+
+/* In steps between commits, with tags and, at the end, a shorter life: what changed can be told
+ * from the first record on, and nothing else stays. */
+static void changelogs_outlive_their_snapshots(void)
+{
+    for (uint64_t seed = 31; seed <= 38; seed++) {
+        static struct bed bed;
+        static struct model model;
+        uint64_t random = seed;
+        int64_t last = make_table_of(&bed, &model, seed, 20, producers[seed % 2]);
+        put_tag(&bed, "tag-a", 3);
+        put_tag(&bed, "tag-b", last - 4);
+        outlive(&bed, 1 + (int32_t)random_below(&random, 5), 7);
+        bed.options.snapshot_retained_max = 3;
+        bed.options.snapshot_expire_limit = 1 + (int32_t)random_below(&random, 6);
+        for (int step = 0; step < 30; step++) {
+            struct tn_expire_result dry = must_expire(&bed, true);
+            struct tn_expire_result result = must_expire(&bed, false);
+            CHECK(dry.snapshots == result.snapshots);
+            if (step % 5 == 0) {
+                random_commit(&bed, &model, &random, 100 + step);
+            }
+            (void)check_table(&bed, false);
+        }
+        last = check_table(&bed, false);
+        bed.options.snapshot_expire_limit = 50;
+        (void)must_expire(&bed, false);
+        CHECK(records(&bed).last == last - 1);
+        CHECK(records(&bed).first == last - bed.options.changelog_retained_min + 1 ||
+              (bed.options.changelog_retained_min == 1 && records(&bed).first == last - 1));
+        CHECK(records(&bed).oldest == records(&bed).first);
+        (void)check_table(&bed, false);
+        bed_deinit(&bed);
+    }
+}
+
+struct record_retention {
+    int32_t min;
+    int32_t max;
+    int64_t time_ms;
+    int64_t consumer;
+    int64_t first; /* record that stays; 0: there is none */
+};
+
+/* Of 20 snapshots, one a minute, the last one just now, one stays. Counted from the newest
+ * snapshot; the newest record stays in any case. Source: ExpireChangelogImpl. */
+static void retention_of_changelogs_is_paimon_s(void)
+{
+    static const struct record_retention cases[] = {
+        {0, 0, -1, 0, 0},
+        {5, 0, 0, 0, 16},
+        {0, 0, 5 * 60 * 1000 + 30000, 0, 15},
+        {2, 7, 3600 * 1000, 0, 14},
+        {2, 0, 0, 0, 19},
+        {5, 0, 0, 7, 6}, /* the snapshots go up to 7 */
+        {25, 0, 0, 0, 1},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        static struct bed bed;
+        bed_init(&bed, 9, false);
+        for (int64_t id = 1; id <= 20; id++) {
+            struct tn_commit_spec spec = bed_spec(&bed, id);
+            spec.append_even_if_empty = true;
+            (void)must_commit(&bed, &spec);
+            sim_clock_advance_ms(&bed.clock, id < 20 ? 60000 : 0);
+        }
+        if (cases[i].consumer > 0) {
+            put_file(&bed, TN_DIR_CONSUMER, "consumer-c",
+                     tn_bytes_of("{\n  \"nextSnapshot\" : 7\n}"));
+        }
+        outlive(&bed, cases[i].min, cases[i].max);
+        bed.options.changelog_time_retained_ms = cases[i].time_ms;
+        (void)must_expire(&bed, false);
+        (void)must_expire(&bed, false);
+        CHECK(records(&bed).first == cases[i].first);
+        (void)check_table(&bed, false);
+        bed_deinit(&bed);
+    }
+}
+
+/* ---- cuts ---- */
 
 /* Cut before each call that changes something, with any of the unlinks on the medium: what EARLIEST
  * says is whole, and the next run removes the rest. */
-static void a_cut_at_any_call_is_finished_by_the_next_run(void)
+static int cut_everywhere(const struct bed *table)
 {
-    static struct bed table;
     static struct bed whole;
-    static struct model model;
-    static const char *const tags[] = {ROOT "/tag/tag-a"};
     int cuts = 0;
-    (void)make_table(&table, &model, 21, 6);
-    put_tag(&table, "tag-a", 2);
-    clone_bed(&whole, &table);
+    clone_bed(&whole, table);
     tn_rc rc = expire_on(&whole);
     CHECK(rc == TN_OK);
     for (uint64_t call = 1; call <= whole.disk.calls; call++) {
         bool changes = sim_disk_call_changes(&whole.disk, call);
-        for (uint64_t seed = 0; changes && seed < 3; seed++) {
+        for (uint64_t seed = 0; changes && seed < 4; seed++) {
             static struct bed bed;
-            clone_bed(&bed, &table);
+            clone_bed(&bed, table);
             sim_disk_cut_at(&bed.disk, call);
             rc = expire_on(&bed);
             CHECK(bed.disk.off);
             sim_disk_reboot(&bed.disk, seed);
-            check_table(&bed, tags, 1, true);
+            (void)check_table(&bed, true);
             (void)must_expire(&bed, false);
-            check_table(&bed, tags, 1, seed != SIM_SEED_ALL);
+            (void)check_table(&bed, seed != SIM_SEED_ALL);
             sim_disk_deinit(&bed.disk);
             cuts++;
         }
     }
-    CHECK(cuts > 30);
     sim_disk_deinit(&whole.disk);
+    return cuts;
+}
+
+static void a_cut_at_any_call_is_finished_by_the_next_run(void)
+{
+    static struct bed table;
+    static struct model model;
+    (void)make_table(&table, &model, 21, 6);
+    put_tag(&table, "tag-a", 2);
+    int cuts = cut_everywhere(&table);
+    CHECK(cuts > 30);
     bed_deinit(&table);
+}
+
+/* Snapshots become records while others expire. */
+static void a_cut_leaves_changelogs_whole(void)
+{
+    for (uint64_t seed = 41; seed <= 44; seed++) {
+        static struct bed table;
+        static struct model model;
+        (void)make_table_of(&table, &model, seed, 8, producers[seed % 2]);
+        put_tag(&table, "tag-a", 2);
+        table.options.snapshot_retained_min = 5;
+        outlive(&table, 7, 20);
+        (void)must_expire(&table, false);
+        (void)check_table(&table, false);
+        table.options.snapshot_retained_min = 2;
+        outlive(&table, 4, 20);
+        int cuts = cut_everywhere(&table);
+        CHECK(cuts > 30);
+        bed_deinit(&table);
+    }
 }
 
 static const struct test tests[] = {
@@ -359,7 +335,10 @@ static const struct test tests[] = {
     TEST(retention_is_paimon_s),
     TEST(what_cannot_be_read_keeps_everything),
     TEST(an_empty_table_is_fine),
+    TEST(changelogs_outlive_their_snapshots),
+    TEST(retention_of_changelogs_is_paimon_s),
     TEST(a_cut_at_any_call_is_finished_by_the_next_run),
+    TEST(a_cut_leaves_changelogs_whole),
 };
 
 int main(int argc, char **argv)

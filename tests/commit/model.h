@@ -45,11 +45,11 @@ static __attribute__((unused, noinline)) void make_file(struct bed *bed,
 }
 
 static __attribute__((unused, noinline)) struct tn_entry
-new_file(struct bed *bed, struct model *model, uint64_t *seed, int32_t level)
+new_named(struct bed *bed, struct model *model, uint64_t *seed, int32_t level, const char *prefix)
 {
-    char name[32];
+    char name[40];
     int64_t key = model->key++ * 10;
-    (void)snprintf(name, sizeof name, "data-%05u.avro", (unsigned)model->made++);
+    (void)snprintf(name, sizeof name, "%s-%05u.avro", prefix, (unsigned)model->made++);
     struct bed_file file = {.dt = random_below(seed, 2) ? "x" : NULL,
                             .bucket = (int32_t)random_below(seed, 2),
                             .level = level,
@@ -59,6 +59,27 @@ new_file(struct bed *bed, struct model *model, uint64_t *seed, int32_t level)
     struct tn_entry entry = bed_entry(bed, name, file);
     make_file(bed, &entry);
     return entry;
+}
+
+static __attribute__((unused, noinline)) struct tn_entry
+new_file(struct bed *bed, struct model *model, uint64_t *seed, int32_t level)
+{
+    struct tn_entry entry = new_named(bed, model, seed, level, "data");
+    entry.file.file_source.value = level > 0;
+    return entry;
+}
+
+/* Up to two files, where the table has a changelog producer. */
+static __attribute__((unused, noinline)) uint32_t
+new_changelog(struct bed *bed, struct model *model, uint64_t *seed, struct tn_entry *entries)
+{
+    uint32_t count = 0;
+    if (bed->options.changelog_producer != TN_CHANGELOG_NONE) {
+        for (uint32_t want = random_below(seed, 3); count < want; count++) {
+            entries[count] = new_named(bed, model, seed, 0, "changelog");
+        }
+    }
+    return count;
 }
 
 static __attribute__((unused, noinline)) const char *model_text(struct bed *bed,
@@ -86,6 +107,7 @@ static __attribute__((unused, noinline)) void random_commit(struct bed *bed, str
     static struct tn_entry added[8];
     static struct tn_entry compacted[4];
     static struct tn_commit_removal removed[8];
+    static struct tn_entry changelogs[2][2];
     struct tn_commit_spec spec = bed_spec(bed, identifier);
     spec.append_even_if_empty = true;
     spec.added = added;
@@ -115,6 +137,12 @@ static __attribute__((unused, noinline)) void random_commit(struct bed *bed, str
             compacted[i] = new_file(bed, model, seed, 5);
             model->live[model->count++] = compacted[i];
         }
+    }
+    spec.changelog = changelogs[0];
+    spec.changelog_count = new_changelog(bed, model, seed, changelogs[0]);
+    if (spec.removed_count > 0) {
+        spec.compact_changelog = changelogs[1];
+        spec.compact_changelog_count = new_changelog(bed, model, seed, changelogs[1]);
     }
     struct tn_commit_result result = must_commit(bed, &spec);
     CHECK(result.append_id > 0 && !result.compact_refused);

@@ -158,10 +158,10 @@ static void what_cannot_be_obeyed_is_refused_by_name(void)
          "option 'snapshot.time-retained': '1 week' is no duration"},
         {"\"bucket\":1,\"snapshot.num-retained.min\":5,\"snapshot.num-retained.max\":3", TN_INVALID,
          "option 'snapshot.num-retained.min': 5 is more than snapshot.num-retained.max, 3"},
-        {"\"bucket\":1,\"changelog.num-retained.min\":11", TN_UNSUPPORTED,
-         "option 'changelog.num-retained.min': '11' keeps changelogs longer"},
-        {"\"bucket\":1,\"changelog.time-retained\":\"2 h\"", TN_UNSUPPORTED,
-         "option 'changelog.time-retained': '2 h' keeps"},
+        {"\"bucket\":1,\"changelog.num-retained.max\":9", TN_INVALID,
+         "option 'changelog.num-retained.min': 10 is more than changelog.num-retained.max, 9"},
+        {"\"bucket\":1,\"changelog.num-retained.min\":0", TN_INVALID,
+         "option 'changelog.num-retained.min': '0' is not an integer"},
         {"\"bucket\":1,\"data-file.path-directory\":\"../x\"", TN_INVALID,
          "option 'data-file.path-directory': '../x' is no folder"},
         {"\"bucket\":1,\"data-file.path-directory\":\"/x\"", TN_INVALID,
@@ -222,6 +222,36 @@ static void append_tables_need_a_bucket_key_for_buckets(void)
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct tn_schema schema = schema_of("", "\"p\"", cases[i].options);
         expect_refusal(&schema, TN_OPTIONS_CREATE, &cases[i]);
+    }
+}
+
+/* Each of the three for itself. Source: CoreOptions.changelogLifecycleDecoupled. */
+static void changelogs_outlive_snapshots_when_one_option_says_so(void)
+{
+    static const struct {
+        const char *options;
+        bool outlive;
+        struct tn_retention kept;
+    } cases[] = {
+        {"", false, {10, INT32_MAX, 3600000}},
+        {",\"changelog.num-retained.min\":10", false, {10, INT32_MAX, 3600000}},
+        {",\"changelog.num-retained.min\":11", true, {11, INT32_MAX, 3600000}},
+        {",\"changelog.num-retained.max\":20", false, {10, 20, 3600000}},
+        {",\"changelog.num-retained.max\":20,\"snapshot.num-retained.max\":12",
+         true,
+         {10, 20, 3600000}},
+        {",\"changelog.time-retained\":\"2 h\"", true, {10, INT32_MAX, 7200000}},
+        {",\"changelog.time-retained\":\"0 s\"", false, {10, INT32_MAX, 0}},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[200];
+        (void)snprintf(text, sizeof text, "\"bucket\":1%s", cases[i].options);
+        struct tn_schema schema = schema_of("\"k\"", "", text);
+        struct tn_options o = read_options(&schema, TN_OPTIONS_CREATE);
+        struct tn_retention kept = tn_options_changelog_retention(&o);
+        CHECK(tn_options_changelogs_outlive(&o) == cases[i].outlive);
+        CHECK(kept.count_min == cases[i].kept.count_min);
+        CHECK(kept.count_max == cases[i].kept.count_max && kept.time_ms == cases[i].kept.time_ms);
     }
 }
 
@@ -629,6 +659,7 @@ static const struct test tests[] = {
     TEST(values_are_obeyed),
     TEST(what_cannot_be_obeyed_is_refused_by_name),
     TEST(append_tables_need_a_bucket_key_for_buckets),
+    TEST(changelogs_outlive_snapshots_when_one_option_says_so),
     TEST(harmless_values_pass),
     TEST(a_missing_format_is_parquet_for_who_writes),
     TEST(readers_refuse_only_what_changes_rows),

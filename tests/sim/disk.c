@@ -277,9 +277,13 @@ static tn_rc append_to(struct sim_disk *disk, struct sim_inode *inode, struct tn
 static tn_rc sim_append(struct tn_io *io, int file, struct tn_bytes bytes, struct tn_err *err)
 {
     struct sim_disk *disk = disk_of(io);
+    char path[SIM_PATH_SIZE] = "a file of before the reboot";
     struct sim_handle *handle = handle_of(disk, file);
-    const char *path = handle ? handle->path : "a file of before the reboot";
+    if (handle) {
+        memcpy(path, handle->path, sizeof path);
+    }
     tn_rc rc = begin(disk, "append", path, true, err);
+    handle = handle_of(disk, file); /* who watches may have opened files */
     if (!handle) {
         return rc != TN_OK ? rc : fail(err, TN_IO, "append", path, "closed");
     }
