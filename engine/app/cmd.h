@@ -24,6 +24,8 @@ extern const struct tn_command tn_cmd_tail;
 extern const struct tn_command tn_cmd_compact;
 extern const struct tn_command tn_cmd_expire;
 extern const struct tn_command tn_cmd_clean;
+extern const struct tn_command tn_cmd_tag;
+extern const struct tn_command tn_cmd_rollback;
 extern const struct tn_command tn_cmd_ls;
 extern const struct tn_command tn_cmd_show;
 extern const struct tn_command tn_cmd_pools;

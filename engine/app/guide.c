@@ -58,6 +58,16 @@ static const char tables_text[] =
     "tag\n"
     "or a consumer needs stays.\n"
     "\n"
+    "  tarn tag plant.readings before-upgrade          the newest snapshot, or --snapshot N; "
+    "while\n"
+    "                                                  somebody writes, too\n"
+    "  tarn tag plant.readings nightly --time-retained '30 d'\n"
+    "  tarn tag plant.readings before-upgrade --delete\n"
+    "  tarn rollback plant.readings before-upgrade     or a snapshot's number; see --dry-run\n"
+    "\n"
+    "A rollback removes all snapshots and tags behind its target for good; inputs are read again\n"
+    "from where they stood then. `tarn clean` frees the files that are left.\n"
+    "\n"
     "`tarn ls` lists tables, `tarn ls D.T` a table's files, `tarn show D.T schema` its columns.\n";
 
 static const char compaction_text[] =
@@ -125,6 +135,10 @@ static const char changelog_text[] =
     "\n"
     "A consumer moves on when a snapshot's rows are written and flushed: after a crash the last\n"
     "snapshot may come again. While --from full reads its first rows, `lake.full` holds them.\n"
+    "\n"
+    "Or the table keeps what changed longer than its snapshots: changelog.num-retained.min and "
+    ".max,\n"
+    "changelog.time-retained. Such a snapshot can't be read any more, but `tail --from` it can.\n"
     "\n"
     "  tarn cat D.T --incremental 3,7       what changed behind snapshot 3 up to 7, at once; two\n"
     "                                       tags are compared: the rows that are new or other\n";
