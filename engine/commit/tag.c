@@ -162,7 +162,7 @@ static tn_rc match_tag(void *user, const char *name, bool is_dir, struct tn_err 
 {
     struct make *m = user;
     struct tn_arena *arena = &m->worker->arena;
-    struct tn_tag tag;
+    struct tn_tag tag = {0};
     if (is_dir || m->found || !tn_name_begins(name, prefix) ||
         strcmp(name + sizeof prefix - 1, m->spec->name) == 0) {
         return TN_OK;
@@ -381,7 +381,7 @@ static tn_rc look_at(void *user, const char *name, bool is_dir, struct tn_err *e
 {
     struct over *o = user;
     struct tn_arena *arena = &o->worker->arena;
-    struct tn_tag tag;
+    struct tn_tag tag = {0};
     if (is_dir || !tn_name_begins(name, prefix)) {
         return TN_OK;
     }
