@@ -395,7 +395,11 @@ static tn_rc sync_all(struct sim_disk *disk, const char *const *paths, uint32_t 
     for (uint32_t i = 0; i < count; i++) {
         tn_rc rc = resolve_sync(disk, paths[i], &place, err);
         CHECK(rc == TN_OK);
-        sync_one(disk, place.inode, fails);
+        if (disk->ignored_path && strstr(paths[i], disk->ignored_path)) {
+            disk->paths_ignored++;
+        } else {
+            sync_one(disk, place.inode, fails);
+        }
     }
     if (disk->model == SIM_ORDERED && count > 0 && !fails) {
         sim_settle(disk, SIM_NONE);
@@ -813,6 +817,12 @@ void sim_disk_capacity(struct sim_disk *disk, uint64_t bytes)
 void sim_disk_ignore_sync(struct sim_disk *disk, uint64_t sync)
 {
     disk->ignored_sync = sync;
+}
+
+void sim_disk_ignore_path(struct sim_disk *disk, const char *part)
+{
+    disk->ignored_path = part;
+    disk->paths_ignored = 0;
 }
 
 const char *sim_disk_sync_path(const struct sim_disk *disk, uint64_t sync)

@@ -51,6 +51,8 @@ struct sim_disk {
     uint64_t cut_call;  /* 0: none */
     uint64_t fail_call; /* 0: none */
     uint64_t ignored_sync;
+    const char *ignored_path; /* or NULL */
+    uint64_t paths_ignored;
     tn_rc fail_rc;
     bool fail_late;
     bool off;
@@ -103,6 +105,9 @@ uint64_t sim_disk_used(const struct sim_disk *disk);
 /* Mutation: sync number `sync` (from 1) says OK and does nothing. A test that doesn't fail for any
  * seed then hasn't shown that this sync is needed. 0: none. */
 void sim_disk_ignore_sync(struct sim_disk *disk, uint64_t sync);
+
+/* Mutation: no sync covers a path that `part` is in; `paths_ignored` counts them. NULL: none. */
+void sim_disk_ignore_path(struct sim_disk *disk, const char *part);
 
 /* The first path of sync number `sync` since this disk was made or cloned; NULL without one. */
 const char *sim_disk_sync_path(const struct sim_disk *disk, uint64_t sync);

@@ -134,6 +134,7 @@ static void begin_boot(struct sim_disk *disk, const char *how)
     disk->cut_call = 0;
     disk->fail_call = 0;
     disk->ignored_sync = 0;
+    disk->ignored_path = NULL;
     disk->off = false;
     sim_trace(disk, 0, how, "", false);
 }

@@ -1,9 +1,6 @@
 /* bed: what the tests of table/ stand on: an engine in small memory that is used again and again, a
- * tiny random table (a scenario, fixed by its seed), a program that writes it, a model of what must
- * be there, and a check of a disk against the model.
- *
- *     scenario: rows 0..row_count-1, cuts at some of them; the position "r" says that rows 0..r-1
- *               are in. So a snapshot at position r must hold exactly the fold of rows 0..r-1.
+ * program that writes a scenario's table, and a check of a disk against the scenario's model, row
+ * by row (scenario.h) and change by change (follow.h).
  */
 #pragma once
 
@@ -19,7 +16,9 @@
 #include "read/scan.h"
 #include "sim/clock.h"
 #include "sim/disk.h"
+#include "table/follow.h"
 #include "table/fsck.h"
+#include "table/scenario.h"
 #include "table/table.h"
 
 #define BED_TABLE  "db.t"
@@ -37,10 +36,6 @@ enum {
     BED_DISK_SIZE = 64 << 20,
     BED_BLOCK_SIZE = 4096,
     BED_MERGE_SIZE = 20 * 4096, /* rows that versions are folded into are as long as others */
-    BED_KEYS = 12,
-    BED_ROWS_MAX = 1024,
-    BED_ROUNDS_MAX = 16,
-    BED_VALUE_MAX = 400, /* bytes of a text */
     BED_RETRIES = 3,
 };
 
@@ -208,96 +203,7 @@ static __attribute__((unused, noinline)) void bed_open_files(struct tn_io_posix 
     posix->io.vtable = &vtable;
 }
 
-/* ---- a scenario ---- */
-
-struct bed_row {
-    int32_t key;
-    int32_t partition;
-    int32_t sequence;
-    uint32_t value;
-    bool deletes;
-};
-
-struct bed_scenario {
-    uint64_t seed;
-    int32_t buckets;
-    bool partitioned;
-    bool sequenced;
-    bool keyed; /* false: an append table */
-    uint32_t row_count;
-    uint32_t cut_count;
-    uint32_t cuts[BED_ROUNDS_MAX]; /* rows before each; the last is row_count */
-    char schema[1536];             /* what the user said */
-    struct bed_row rows[BED_ROWS_MAX];
-};
-
-static const char bed_schema_format[] =
-    "{\"fields\":[{\"name\":\"p\",\"type\":\"INT\"},{\"name\":\"k\",\"type\":\"BIGINT\"},"
-    "{\"name\":\"s\",\"type\":\"INT\"},{\"name\":\"v\",\"type\":\"STRING\"}],"
-    "\"partitionKeys\":[%s],\"primaryKeys\":[%s],\"options\":{\"file.format\":\"avro\",\"bucket\":"
-    "\"%d\",%s%s%s"
-    "\"target-file-size\":\"%s\",\"num-sorted-run.compaction-trigger\":\"%d\","
-    "\"num-sorted-run.stop-trigger\":\"%d\",\"snapshot.num-retained.min\":\"1\","
-    "\"snapshot.num-retained.max\":\"%d\",\"snapshot.expire.limit\":\"%d\","
-    "\"manifest.merge-min-count\":\"%d\",\"manifest.target-file-size\":\"%s\","
-    "\"manifest.full-compaction-threshold-size\":\"%s\"}}";
-
-static __attribute__((unused, noinline)) void bed_scenario_options(struct bed_scenario *s,
-                                                                   uint64_t *random)
-{
-    const char *keys = s->partitioned ? "\"p\",\"k\"" : "\"k\"";
-    int trigger = 1 + (int)random_below(random, 3);
-    (void)snprintf(s->schema, sizeof s->schema, bed_schema_format, s->partitioned ? "\"p\"" : "",
-                   s->keyed ? keys : "", s->buckets, s->keyed ? "" : "\"bucket-key\":\"k\",",
-                   s->sequenced ? "\"sequence.field\":\"s\"," : "",
-                   random_below(random, 5) == 0 && s->keyed ? "\"commit.force-compact\":\"true\","
-                                                            : "",
-                   random_below(random, 2) == 0 ? "2 kb" : "1 mb", trigger,
-                   trigger + (int)random_below(random, 3), 1 + (int)random_below(random, 3),
-                   1 + (int)random_below(random, 4), 2 + (int)random_below(random, 3),
-                   random_below(random, 2) == 0 ? "1 kb" : "8 mb",
-                   random_below(random, 2) == 0 ? "1 kb" : "16 mb");
-}
-
-/* With a sequence field nothing is deleted: what a late row finds after a delete depends on when it
- * was compacted, in Paimon, too. */
-static __attribute__((unused, noinline)) void bed_scenario_init(struct bed_scenario *s,
-                                                                uint64_t seed, uint32_t rounds)
-{
-    uint64_t random = seed;
-    *s = (struct bed_scenario){.seed = seed, .cut_count = rounds};
-    s->buckets = 1 + (int32_t)random_below(&random, 3);
-    s->partitioned = random_below(&random, 3) == 0;
-    s->keyed = random_below(&random, 6) != 0;
-    s->sequenced = s->keyed && random_below(&random, 3) == 0;
-    bed_scenario_options(s, &random);
-    uint32_t rows_max = 1 + random_below(&random, 12);
-    for (uint32_t r = 0; r < rounds; r++) {
-        s->row_count += 1 + random_below(&random, rows_max);
-        s->cuts[r] = s->row_count;
-    }
-    CHECK(rounds <= BED_ROUNDS_MAX && s->row_count <= BED_ROWS_MAX);
-    for (uint32_t i = 0; i < s->row_count; i++) {
-        struct bed_row *row = &s->rows[i];
-        row->key = s->keyed ? (int32_t)random_below(&random, BED_KEYS) : (int32_t)i;
-        row->partition = (int32_t)random_below(&random, 2);
-        row->sequence = (int32_t)random_below(&random, 50);
-        row->value = (uint32_t)random_next(&random);
-        row->deletes = s->keyed && !s->sequenced && random_below(&random, 4) == 0;
-    }
-}
-
-/* The text of a row: its number decides content and length. */
-static __attribute__((unused, noinline)) struct tn_bytes bed_text(uint32_t value,
-                                                                  char text[BED_VALUE_MAX])
-{
-    uint64_t random = value;
-    uint32_t size = 12 + (value % 4 == 0 ? value / 4 % (BED_VALUE_MAX - 12) : 0);
-    for (uint32_t i = 0; i < size; i++) {
-        text[i] = (char)('a' + random_below(&random, 26));
-    }
-    return (struct tn_bytes){(const unsigned char *)text, size};
-}
+/* ---- a table ---- */
 
 /* The table's folder with its schema, durable: what `create` leaves. */
 static __attribute__((unused, noinline)) void
@@ -321,49 +227,6 @@ bed_create(struct bed_engine *engine, struct tn_io *io, const struct bed_scenari
     CHECK_OK(rc, err);
 }
 
-/* ---- the model ---- */
-
-enum { BED_SLOTS = 2 * BED_ROWS_MAX };
-
-/* Append tables have a key a row, too: its number. */
-struct bed_state {
-    bool present[BED_SLOTS];
-    struct bed_row rows[BED_SLOTS];
-};
-
-static __attribute__((unused, noinline)) uint32_t bed_slot(const struct bed_scenario *s,
-                                                           int64_t key, int32_t partition)
-{
-    CHECK(key >= 0 && key < BED_ROWS_MAX);
-    return (uint32_t)key + (s->partitioned && partition ? BED_ROWS_MAX : 0);
-}
-
-static __attribute__((unused, noinline)) void bed_fold(const struct bed_scenario *s, uint32_t count,
-                                                       struct bed_state *state)
-{
-    memset(state->present, 0, sizeof state->present);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct bed_row *row = &s->rows[i];
-        uint32_t slot = bed_slot(s, row->key, row->partition);
-        bool late =
-            s->sequenced && state->present[slot] && row->sequence < state->rows[slot].sequence;
-        if (!late) {
-            state->present[slot] = !row->deletes;
-            state->rows[slot] = *row;
-        }
-    }
-}
-
-static __attribute__((unused, noinline)) bool bed_is_cut(const struct bed_scenario *s, uint32_t row)
-{
-    for (uint32_t i = 0; i < s->cut_count; i++) {
-        if (s->cuts[i] == row) {
-            return true;
-        }
-    }
-    return row == 0;
-}
-
 /* ---- reading: NULL, or what is wrong ---- */
 
 /* What somebody was told. */
@@ -372,17 +235,21 @@ struct bed_told {
     int64_t id;    /* so is this snapshot */
 };
 
-static char bed_problem[600];
-
-#define BED_PROBLEM(...) \
-    ((void)snprintf(bed_problem, sizeof bed_problem, __VA_ARGS__), (const char *)bed_problem)
+static __attribute__((unused, noinline)) bool bed_row_is(const struct bed_row *want,
+                                                         const struct tn_value *values)
+{
+    char text[BED_VALUE_MAX];
+    return values[0].as.i64 == want->partition && values[2].null == want->sequence_null &&
+           (want->sequence_null || values[2].as.i64 == want->sequence) &&
+           values[3].null == want->value_null &&
+           (want->value_null || tn_bytes_equal(values[3].as.bytes, bed_text(want->value, text)));
+}
 
 static __attribute__((unused, noinline)) const char *
 bed_same_row(const struct bed_scenario *s, const struct tn_row_layout *layout, struct tn_row row,
              struct bed_state *state)
 {
     struct tn_value values[4];
-    char text[BED_VALUE_MAX];
     for (uint32_t i = 0; i < 4; i++) {
         tn_row_get(layout, row, i, &values[i]);
     }
@@ -390,12 +257,10 @@ bed_same_row(const struct bed_scenario *s, const struct tn_row_layout *layout, s
         return BED_PROBLEM("a row of key %" PRId64, values[1].as.i64);
     }
     uint32_t slot = bed_slot(s, values[1].as.i64, (int32_t)values[0].as.i64);
-    const struct bed_row *want = &state->rows[slot];
     if (!state->present[slot]) {
         return BED_PROBLEM("key %" PRId64 " is there, once too often or at all", values[1].as.i64);
     }
-    if (values[0].as.i64 != want->partition || values[2].as.i64 != want->sequence ||
-        !tn_bytes_equal(values[3].as.bytes, bed_text(want->value, text))) {
+    if (!bed_row_is(&state->rows[slot], values)) {
         return BED_PROBLEM("key %" PRId64 " has another row", values[1].as.i64);
     }
     state->present[slot] = false; /* seen */
@@ -432,6 +297,14 @@ struct bed_reader {
     struct tn_options options;
 };
 
+/* Of first-row a batch read shows only what was compacted; a follower begins with all. */
+static inline bool bed_any_file(const void *user, const struct tn_entry *entry)
+{
+    (void)user;
+    (void)entry;
+    return true;
+}
+
 static __attribute__((unused, noinline)) const char *
 bed_read_snapshot(struct bed_engine *engine, struct bed_reader *reader,
                   const struct tn_snapshot *snapshot, const struct bed_scenario *s,
@@ -440,11 +313,13 @@ bed_read_snapshot(struct bed_engine *engine, struct bed_reader *reader,
     static struct bed_state state;
     static struct tn_scan scan;
     struct tn_err err;
+    struct tn_plan_filter filter = {bed_any_file, NULL, true};
     struct tn_scan_spec spec = {.root = BED_ROOT,
                                 .snapshot = snapshot,
                                 .schema = reader->schema,
                                 .options = &reader->options,
-                                .schemas = &reader->schemas};
+                                .schemas = &reader->schemas,
+                                .filter = &filter};
     bed_fold(s, position, &state);
     tn_rc rc = tn_scan_open(&scan, &spec, engine->window, BED_WINDOW_SIZE, &engine->own,
                             &engine->workers[TN_LANE_LONG], &err);
@@ -455,6 +330,17 @@ bed_read_snapshot(struct bed_engine *engine, struct bed_reader *reader,
     tn_scan_close(&scan);
     tn_arena_reset(&engine->workers[TN_LANE_LONG].arena, engine->marks[TN_LANE_LONG]);
     return problem;
+}
+
+static __attribute__((unused, noinline)) bool bed_has_position(const struct tn_snapshot *snapshot)
+{
+    const struct tn_json_map *map = &snapshot->properties;
+    for (uint32_t i = 0; i < map->count; i++) {
+        if (strcmp(map->pairs[i].key, TN_POSITION_PROPERTY BED_SOURCE) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static __attribute__((unused, noinline)) const char *
@@ -486,57 +372,129 @@ static __attribute__((unused, noinline)) const char *bed_read_open(struct bed_en
     return rc == TN_OK ? NULL : BED_PROBLEM("schema: %s", err.text);
 }
 
-/* Every snapshot from the earliest to the newest reads as its position says. */
-static __attribute__((unused, noinline)) const char *
-bed_read_all(struct bed_engine *engine, const struct bed_scenario *s, struct bed_told *found)
-{
-    uint32_t *position = &found->rows;
-    static struct bed_reader reader;
-    struct tn_err err;
-    struct tn_arena *own = &engine->own;
+/* A table that is looked at: whether each snapshot reads as its position says, and each changelog.
+ */
+struct bed_look {
+    struct bed_engine *engine;
+    const struct bed_scenario *scenario;
+    struct bed_reader reader;
+    struct bed_follower follower;
     int64_t first;
     int64_t last;
-    *found = (struct bed_told){0};
+    bool compacted; /* all of it was, before the last snapshot */
+    bool foreign;   /* snapshots of others, without positions, lie between */
+    uint32_t position;
+    size_t mark; /* of engine->own, before what a snapshot takes */
+};
+
+static __attribute__((unused, noinline)) void bed_look_begin(struct bed_look *look)
+{
+    struct bed_engine *engine = look->engine;
+    struct bed_follower *f = &look->follower;
+    bed_follow_begin(f, look->scenario);
+    f->scan = (struct tn_scan_spec){.root = BED_ROOT,
+                                    .schema = look->reader.schema,
+                                    .options = &look->reader.options,
+                                    .schemas = &look->reader.schemas};
+    f->worker = &engine->workers[TN_LANE_LONG];
+    f->own = &engine->own;
+    f->window = engine->window;
+    f->window_size = BED_WINDOW_SIZE;
+    look->position = 0;
+    look->mark = tn_arena_mark(&engine->own);
+}
+
+static __attribute__((unused, noinline)) const char *bed_look_at(struct bed_look *look, int64_t id)
+{
+    const struct bed_scenario *s = look->scenario;
+    struct bed_engine *engine = look->engine;
+    struct tn_err err;
+    struct tn_snapshot snapshot;
+    uint32_t before = look->position;
+    bool compacted = look->compacted && id == look->last;
+    const char *problem = NULL;
+    tn_arena_reset(&engine->own, look->mark);
+    tn_rc rc = tn_snapshot_read(engine->env.io, BED_ROOT, id, &engine->own, &snapshot, &err);
+    if (rc != TN_OK) {
+        return BED_PROBLEM("%s", err.text);
+    }
+    if (!look->foreign || bed_has_position(&snapshot)) {
+        problem = bed_position_of(&snapshot, s, &look->position);
+    }
+    if (!problem && look->position < before) {
+        problem = BED_PROBLEM("position %u after %u", look->position, before);
+    }
+    if (!problem) {
+        problem = bed_read_snapshot(engine, &look->reader, &snapshot, s, look->position);
+    }
+    if (!problem && s->producer != TN_CHANGELOG_NONE) {
+        problem = bed_follow(&look->follower, &snapshot, before, look->position);
+    }
+    if (!problem && compacted && s->producer >= TN_CHANGELOG_FULL_COMPACTION) {
+        problem = bed_follow_end(&look->follower, look->position);
+    }
+    return problem;
+}
+
+static __attribute__((unused, noinline)) const char *bed_look_range(struct bed_look *look)
+{
+    struct bed_engine *engine = look->engine;
+    struct tn_arena *own = &engine->own;
+    struct tn_err err;
     tn_arena_reset(own, 0);
-    const char *problem = bed_read_open(engine, &reader);
+    look->first = 1;
+    look->last = 0;
+    const char *problem = bed_read_open(engine, &look->reader);
     if (problem) {
         return problem;
     }
-    tn_rc rc = tn_snapshot_latest(engine->env.io, BED_ROOT, own, &last, &err);
-    if (rc == TN_ABSENT) {
-        return NULL;
-    }
+    tn_rc rc = tn_snapshot_latest(engine->env.io, BED_ROOT, own, &look->last, &err);
     if (rc == TN_OK) {
-        rc = tn_snapshot_earliest(engine->env.io, BED_ROOT, own, &first, &err);
+        rc = tn_snapshot_earliest(engine->env.io, BED_ROOT, own, &look->first, &err);
     }
-    if (rc != TN_OK) {
-        return BED_PROBLEM("snapshots: %s", err.text);
+    uint64_t size;
+    if (rc == TN_OK && look->first > 1 &&
+        engine->env.io->vtable->stat(engine->env.io, BED_ROOT "/snapshot/EARLIEST", &size, &err) !=
+            TN_OK) {
+        return BED_PROBLEM("snapshots before %" PRId64 " are lost: who expires them notes it first",
+                           look->first);
     }
-    found->id = last;
-    size_t mark = tn_arena_mark(own);
-    for (int64_t id = first; id <= last; id++) {
-        struct tn_snapshot snapshot;
-        uint32_t before = *position;
-        tn_arena_reset(own, mark);
-        rc = tn_snapshot_read(engine->env.io, BED_ROOT, id, own, &snapshot, &err);
-        problem = rc == TN_OK ? bed_position_of(&snapshot, s, position)
-                              : BED_PROBLEM("snapshot %" PRId64 ": %s", id, err.text);
-        if (!problem && *position < before) {
-            problem =
-                BED_PROBLEM("snapshot %" PRId64 ": position %u after %u", id, *position, before);
-        }
-        if (!problem) {
-            problem = bed_read_snapshot(engine, &reader, &snapshot, s, *position);
-        }
+    return rc == TN_OK || rc == TN_ABSENT ? NULL : BED_PROBLEM("snapshots: %s", err.text);
+}
+
+/* Every snapshot from the earliest to the newest. */
+static __attribute__((unused, noinline)) const char *bed_look(struct bed_look *look)
+{
+    const char *problem = bed_look_range(look);
+    if (problem) {
+        return problem;
+    }
+    bed_look_begin(look);
+    for (int64_t id = look->first; !problem && id <= look->last; id++) {
+        problem = bed_look_at(look, id);
         if (problem) {
             static char text[700];
             (void)snprintf(text, sizeof text,
-                           "snapshot %" PRId64 " of %" PRId64 "..%" PRId64 ": %s", id, first, last,
-                           problem);
-            return text;
+                           "snapshot %" PRId64 " of %" PRId64 "..%" PRId64 ": %s", id, look->first,
+                           look->last, problem);
+            problem = text;
         }
     }
-    return NULL;
+    return problem;
+}
+
+static __attribute__((unused, noinline)) const char *bed_read_all(struct bed_engine *engine,
+                                                                  const struct bed_scenario *s,
+                                                                  struct bed_told *found,
+                                                                  bool compacted)
+{
+    static struct bed_look look;
+    look.engine = engine;
+    look.scenario = s;
+    look.compacted = compacted;
+    const char *problem = bed_look(&look);
+    *found = (struct bed_told){look.position, look.last};
+    return problem;
 }
 
 /* ---- writing ---- */
@@ -547,6 +505,7 @@ struct bed_writer {
     uint64_t random;
     struct bed_told told;
     uint32_t recovered; /* rows that were there at the start */
+    uint32_t stop;      /* rows that are there when it ends; 0: all */
     uint32_t retries;   /* errors that are followed by another turn */
     uint32_t errors;
     struct tn_err err; /* the last */
@@ -601,8 +560,8 @@ static __attribute__((unused, noinline)) tn_rc bed_put(struct bed_writer *w,
     unsigned char packed[BED_VALUE_MAX + 64];
     struct tn_value values[4] = {{.as.i64 = row->partition},
                                  {.as.i64 = row->key},
-                                 {.as.i64 = row->sequence},
-                                 {.as.bytes = bed_text(row->value, text)}};
+                                 {.null = row->sequence_null, .as.i64 = row->sequence},
+                                 {.null = row->value_null, .as.bytes = bed_text(row->value, text)}};
     CHECK(tn_row_packed_size(layout, values) <= sizeof packed);
     struct tn_row packed_row = {packed, tn_row_pack(layout, values, packed)};
     enum tn_row_kind kind = row->deletes ? TN_ROW_DELETE : TN_ROW_INSERT;
@@ -627,11 +586,11 @@ static __attribute__((unused, noinline)) tn_rc bed_cut(struct bed_writer *w, uin
     return rc;
 }
 
-static __attribute__((unused, noinline)) tn_rc bed_finish(struct bed_writer *w)
+static __attribute__((unused, noinline)) tn_rc bed_finish(struct bed_writer *w, uint32_t rows)
 {
     tn_rc rc;
     do {
-        rc = tn_table_finish(w->table, w->scenario->row_count, &w->err);
+        rc = tn_table_finish(w->table, rows, &w->err);
     } while (rc != TN_OK && bed_note(w, rc) == TN_OK);
     return rc;
 }
@@ -641,8 +600,9 @@ static __attribute__((unused, noinline)) tn_rc bed_finish(struct bed_writer *w)
 static __attribute__((unused, noinline)) tn_rc bed_write_rows(struct bed_writer *w)
 {
     const struct bed_scenario *s = w->scenario;
+    uint32_t count = w->stop > 0 ? w->stop : s->row_count;
     tn_rc rc = TN_OK;
-    for (uint32_t i = w->recovered; rc == TN_OK && i < s->row_count; i++) {
+    for (uint32_t i = w->recovered; rc == TN_OK && i < count; i++) {
         rc = bed_put(w, &s->rows[i]);
         for (uint32_t turns = random_below(&w->random, 4); rc == TN_OK && turns > 2; turns--) {
             rc = bed_turn(w, true);
@@ -654,15 +614,19 @@ static __attribute__((unused, noinline)) tn_rc bed_write_rows(struct bed_writer 
             }
         }
     }
-    return rc == TN_OK ? bed_finish(w) : rc;
+    return rc == TN_OK ? bed_finish(w, count > w->recovered ? count : w->recovered) : rc;
 }
 
-static __attribute__((unused, noinline)) tn_rc bed_open(struct bed_writer *w)
+enum bed_how { BED_WRITES, BED_COMPACTS, BED_COMPACTS_ALL };
+
+static __attribute__((unused, noinline)) tn_rc bed_open_as(struct bed_writer *w, enum bed_how how)
 {
     struct tn_table_spec spec = {.name = BED_TABLE,
                                  .who = w->who,
                                  .identifier = -1,
                                  .compact = true,
+                                 .dedicated = how != BED_WRITES,
+                                 .full = how == BED_COMPACTS_ALL,
                                  .committed = bed_committed,
                                  .user_data = w};
     tn_rc rc = tn_table_open(&w->engine->env, &spec, &w->table, &w->err);
@@ -674,6 +638,11 @@ static __attribute__((unused, noinline)) tn_rc bed_open(struct bed_writer *w)
     return rc;
 }
 
+static __attribute__((unused, noinline)) tn_rc bed_open(struct bed_writer *w)
+{
+    return bed_open_as(w, BED_WRITES);
+}
+
 /* What the last call said stays in `err`. */
 static __attribute__((unused, noinline)) void bed_close(struct bed_writer *w)
 {
@@ -683,19 +652,83 @@ static __attribute__((unused, noinline)) void bed_close(struct bed_writer *w)
     w->err = kept;
 }
 
-/* A program: opens, writes all rows that aren't there, closes. */
-static __attribute__((unused, noinline)) tn_rc bed_write(struct bed_writer *w)
+static __attribute__((unused, noinline)) tn_rc bed_open_again(struct bed_writer *w,
+                                                              enum bed_how how)
 {
-    w->random = w->scenario->seed ^ 77;
     tn_rc rc;
     do {
-        rc = bed_open(w);
+        rc = bed_open_as(w, how);
     } while (rc != TN_OK && bed_note(w, rc) == TN_OK);
+    return rc;
+}
+
+static __attribute__((unused, noinline)) tn_rc bed_write_to(struct bed_writer *w, uint32_t stop)
+{
+    w->stop = stop;
+    tn_rc rc = bed_open_again(w, BED_WRITES);
     if (rc == TN_OK) {
         rc = bed_write_rows(w);
         bed_close(w);
     }
     return rc;
+}
+
+static __attribute__((unused, noinline)) tn_rc bed_touch(struct bed_writer *w, int32_t partition,
+                                                         int32_t bucket)
+{
+    unsigned char bytes[64];
+    struct tn_buf buf;
+    struct tn_type type = {.kind = TN_TYPE_INT};
+    struct tn_value value = {.as.i64 = partition};
+    tn_buf_init(&buf, bytes, sizeof bytes);
+    tn_values_to_binary(&type, &value, w->scenario->partitioned ? 1 : 0, &buf);
+    tn_rc rc;
+    while ((rc = tn_table_touch(w->table, tn_buf_bytes(&buf), bucket, &w->err)) == TN_AGAIN) {
+        rc = bed_turn(w, true);
+        if (rc != TN_OK) {
+            return rc;
+        }
+    }
+    return rc;
+}
+
+/* A program that compacts every bucket that the scenario could have, and writes nothing. */
+static __attribute__((unused, noinline)) tn_rc bed_compact(struct bed_writer *w, enum bed_how how)
+{
+    const struct bed_scenario *s = w->scenario;
+    tn_rc rc = bed_open_again(w, how);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    for (int32_t p = 0; rc == TN_OK && p < (s->partitioned ? 2 : 1); p++) {
+        for (int32_t bucket = 0; rc == TN_OK && bucket < s->buckets; bucket++) {
+            rc = bed_touch(w, p, bucket);
+        }
+    }
+    if (rc == TN_OK) {
+        rc = bed_finish(w, w->recovered);
+    }
+    bed_close(w);
+    return rc;
+}
+
+/* A program: opens, writes all rows that aren't there, closes. Where writers don't compact, others
+ * do, in the middle and at the end. */
+static __attribute__((unused, noinline)) tn_rc bed_write(struct bed_writer *w)
+{
+    const struct bed_scenario *s = w->scenario;
+    w->random = s->seed ^ 77;
+    if (!s->write_only) {
+        return bed_write_to(w, 0);
+    }
+    tn_rc rc = bed_write_to(w, s->cuts[s->cut_count / 2]);
+    if (rc == TN_OK) {
+        rc = bed_compact(w, BED_COMPACTS);
+    }
+    if (rc == TN_OK) {
+        rc = bed_write_to(w, 0);
+    }
+    return rc == TN_OK ? bed_compact(w, BED_COMPACTS) : rc;
 }
 
 /* A start finds the positions of the newest snapshot, and the mark that there are some. */
@@ -723,10 +756,13 @@ static __attribute__((unused, noinline)) const char *bed_go_on(struct bed_engine
     struct bed_writer w = {.engine = engine, .scenario = s, .who = "a test"};
     struct bed_told found;
     tn_rc rc = bed_write(&w);
+    if (rc == TN_OK && s->keyed) {
+        rc = bed_compact(&w, BED_COMPACTS_ALL);
+    }
     if (rc != TN_OK) {
         return BED_PROBLEM("going on: %s", w.err.text);
     }
-    const char *problem = bed_read_all(engine, s, &found);
+    const char *problem = bed_read_all(engine, s, &found, s->keyed);
     return problem || found.rows == s->row_count
                ? problem
                : BED_PROBLEM("went on to %u of %u rows", found.rows, s->row_count);
@@ -777,7 +813,7 @@ bed_check(struct bed_engine *engine, struct sim_disk *disk, const struct bed_sce
 {
     struct bed_told found;
     bed_engine_start(engine, &disk->io, seed);
-    const char *problem = bed_read_all(engine, s, &found);
+    const char *problem = bed_read_all(engine, s, &found, false);
     if (!problem && (found.rows < told.rows || found.id < told.id)) {
         problem = BED_PROBLEM("told were %u rows and snapshot %" PRId64
                               ", there are %u and snapshot %" PRId64,

@@ -144,7 +144,7 @@ static void run_program(struct run *run, const struct sim_disk *from)
 
 static void make_base(struct sim_disk *disk, uint64_t seed, uint32_t rounds)
 {
-    bed_scenario_init(&scenario, seed, rounds);
+    bed_scenario_init_merging(&scenario, seed, rounds);
     sim_disk_init(disk, BED_DISK_SIZE);
     bed_create(&engines[0], &disk->io, &scenario);
 }
@@ -193,7 +193,8 @@ struct mutant {
     struct bed_writer writer;
     struct sim_disk disk;
     uint64_t random;
-    uint64_t sync; /* that is left out */
+    uint64_t sync;     /* the first that is left out */
+    uint64_t sync_end; /* of those behind which it may show */
     const char *problem;
 };
 
@@ -210,7 +211,7 @@ static void look_behind(struct mutant *m, const struct sim_disk *disk, uint64_t 
 static void behind_sync(void *user, struct sim_disk *disk)
 {
     struct mutant *m = user;
-    if (disk->syncs < m->sync || disk->syncs > m->sync + 3) { /* by then it is made up for */
+    if (disk->syncs < m->sync || disk->syncs >= m->sync_end) {
         return;
     }
     for (uint64_t i = 0; i < 16 && !m->problem; i++) {
@@ -235,7 +236,8 @@ static bool notices(const struct sim_disk *base, uint64_t sync, uint64_t seed, u
                     bool *excused)
 {
     static struct mutant m;
-    m = (struct mutant){.random = seed ^ 5, .sync = sync};
+    m = (struct mutant){
+        .random = seed ^ 5, .sync = sync, .sync_end = sync + 4}; /* by then it is made up for */
     sim_disk_clone(&m.disk, base);
     m.disk.model = SIM_STRICT;
     m.disk.syncs = 0;
@@ -261,6 +263,19 @@ static bool notices(const struct sim_disk *base, uint64_t sync, uint64_t seed, u
     return noticed;
 }
 
+/* A table that one program writes: another one that starts behind it syncs names that a killed one
+ * might have left, and there is none. */
+static uint64_t make_base_of_one(struct sim_disk *disk, uint64_t seed, uint32_t rounds)
+{
+    for (;; seed++) {
+        make_base(disk, seed, rounds);
+        if (!scenario.write_only) {
+            return seed;
+        }
+        sim_disk_deinit(disk);
+    }
+}
+
 /* Leaves out each sync of some runs in turn: each time some cut must show that it is missing. */
 static void a_missing_sync_is_noticed(void)
 {
@@ -271,7 +286,7 @@ static void a_missing_sync_is_noticed(void)
         struct sim_disk base;
         uint64_t syncs;
         bool excused;
-        make_base(&base, seed, 5);
+        seed = make_base_of_one(&base, seed, 5);
         (void)notices(&base, 0, seed, &syncs, &excused);
         CHECK(syncs > 5);
         for (uint64_t sync = 1; sync <= syncs && (count == 0 || seconds_now() < until); sync++) {
@@ -323,7 +338,7 @@ static void a_missing_sync_is_noticed_where_nothing_expires(void)
         struct sim_disk base;
         uint64_t syncs = 0;
         bool excused;
-        make_base(&base, seed, 3);
+        seed = make_base_of_one(&base, seed, 3);
         sim_disk_deinit(&base);
         keep_all_snapshots(&scenario);
         sim_disk_init(&base, BED_DISK_SIZE);
@@ -340,9 +355,50 @@ static void a_missing_sync_is_noticed_where_nothing_expires(void)
     }
 }
 
+/* Whether it shows when no barrier covers changelog files; `*made`: there were some. */
+static bool misses_changelogs(const struct sim_disk *base, uint64_t seed, bool *made)
+{
+    static struct mutant m;
+    m = (struct mutant){.random = seed ^ 6, .sync = 1, .sync_end = UINT64_MAX};
+    sim_disk_clone(&m.disk, base);
+    bed_engine_start(&engines[0], &m.disk.io, seed);
+    sim_disk_watch(&m.disk, behind_sync, &m);
+    sim_disk_ignore_path(&m.disk, "/changelog-");
+    m.writer = (struct bed_writer){.engine = &engines[0], .scenario = &scenario, .who = "a test"};
+    tn_rc rc = bed_write(&m.writer);
+    CHECK_OK(rc, m.writer.err);
+    *made = m.disk.paths_ignored > 0;
+    sim_disk_deinit(&m.disk);
+    return m.problem != NULL;
+}
+
+/* They have the same barrier as data files; here it leaves them out. */
+static void changelog_files_that_are_not_synced_are_missed(void)
+{
+    uint64_t seed = given_number("SEED", 1);
+    bool seen[TN_CHANGELOG_LOOKUP + 1] = {[TN_CHANGELOG_NONE] = true};
+    for (uint32_t left = TN_CHANGELOG_LOOKUP; left > 0; seed++) {
+        struct sim_disk base;
+        bool made;
+        make_base(&base, seed, 4);
+        if (!seen[scenario.producer]) {
+            bool noticed = misses_changelogs(&base, seed, &made);
+            if (noticed != made) {
+                (void)fprintf(stderr, "seed %" PRIu64 ": nobody misses changelogs\n%s\n", seed,
+                              scenario.schema);
+            }
+            CHECK(noticed == made);
+            seen[scenario.producer] = made;
+            left -= made;
+        }
+        sim_disk_deinit(&base);
+    }
+}
+
 static const struct test tests[] = {
     TEST(a_missing_sync_is_noticed),
     TEST(a_missing_sync_is_noticed_where_nothing_expires),
+    TEST(changelog_files_that_are_not_synced_are_missed),
     TEST(every_cut_leaves_a_table_with_all_that_was_reported),
 };
 

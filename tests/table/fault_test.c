@@ -13,7 +13,7 @@ static struct sim_disk base; /* with the table, before any row */
 
 static void make_base(uint64_t seed, uint32_t rounds)
 {
-    bed_scenario_init(&scenario, seed, rounds);
+    bed_scenario_init_merging(&scenario, seed, rounds);
     sim_disk_init(&base, BED_DISK_SIZE);
     bed_create(&engines[PROGRAM], &base.io, &scenario);
 }

@@ -82,7 +82,7 @@ static void check_rows(uint32_t rows)
 {
     struct bed_told found;
     bed_engine_start(&engine, &disk.io, 1);
-    const char *problem = bed_read_all(&engine, &scenario, &found);
+    const char *problem = bed_read_all(&engine, &scenario, &found, false);
     if (problem) {
         (void)fprintf(stderr, "%s\n", problem);
         abort();

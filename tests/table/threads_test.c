@@ -27,7 +27,7 @@ static void write_and_read(struct tn_io *io, uint64_t seed)
     CHECK(w.told.rows == scenario.row_count);
     struct bed_told found;
     bed_engine_start(&engine, io, seed);
-    const char *problem = bed_read_all(&engine, &scenario, &found);
+    const char *problem = bed_read_all(&engine, &scenario, &found, false);
     if (problem) {
         (void)fprintf(stderr, "SEED=%" PRIu64 ": %s\n%s\n", seed, problem, scenario.schema);
         abort();
@@ -43,7 +43,7 @@ static void tables_written_with_threads_are_as_the_model_says(void)
         struct tn_io_posix posix;
         temp_make(root);
         bed_open_files(&posix, root);
-        bed_scenario_init(&scenario, seed, ROUNDS);
+        bed_scenario_init_merging(&scenario, seed, ROUNDS);
         write_and_read(&posix.io, seed);
         tn_io_posix_close(&posix);
         temp_remove(root);
