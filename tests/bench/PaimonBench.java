@@ -1,6 +1,6 @@
 // The bench's rows into Paimon Java: avro, one bucket, a 16 MB write buffer, one long-lived stream writer.
 //
-//     PaimonBench ingest|scan FOLDER FILE.raw
+//     PaimonBench ingest|scan FOLDER FILE.raw [OPTION=VALUE...]     options: of the table, when ingest makes it
 //
 // Paimon's own LocalFileIO syncs nothing; SyncFileIO does, so that a commit is as durable as everybody else's.
 
@@ -13,6 +13,7 @@ import java.nio.channels.FileChannel;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Paths;
 import java.nio.file.StandardOpenOption;
+import org.apache.paimon.CoreOptions.ChangelogProducer;
 import org.apache.paimon.catalog.FileSystemCatalog;
 import org.apache.paimon.catalog.Identifier;
 import org.apache.paimon.data.BinaryString;
@@ -120,7 +121,7 @@ public class PaimonBench {
         return row;
     }
 
-    static void create(FileSystemCatalog catalog, int workload) throws Exception {
+    static void create(FileSystemCatalog catalog, int workload, String[] args) throws Exception {
         catalog.createDatabase("b", true);
         Schema.Builder schema = Schema.newBuilder()
                 .column("device_id", DataTypes.STRING().notNull())
@@ -136,7 +137,11 @@ public class PaimonBench {
         if (workload == 4) {
             schema.option("sequence.field", "seq");
         }
-        catalog.createTable(ID, schema.build(), false);
+        for (int i = 3; i < args.length; i++) {
+            String[] option = args[i].split("=", 2);
+            schema.option(option[0], option[1]);
+        }
+        catalog.createTable(ID, schema.build(), true);
     }
 
     static void ingest(FileStoreTable table, FileChannel input, String folder) throws Exception {
@@ -145,7 +150,9 @@ public class PaimonBench {
         StreamWriteBuilder builder = table.newStreamWriteBuilder().withCommitUser("bench");
         try (StreamTableWrite write = (StreamTableWrite) builder.newWrite().withIOManager(new IOManagerImpl(folder + "/tmp"));
                 StreamTableCommit commit = builder.newCommit()) {
-            for (long id = 1; ; id++) {
+            Long latest = table.snapshotManager().latestSnapshotId();
+            boolean waits = table.coreOptions().needLookup() && table.coreOptions().changelogProducer() != ChangelogProducer.NONE;
+            for (long id = latest == null ? 1 : latest + 1; ; id++) {
                 buffer.clear();
                 while (buffer.hasRemaining() && input.read(buffer) >= 0) {}
                 int count = buffer.position() / RECORD;
@@ -155,7 +162,7 @@ public class PaimonBench {
                 for (int i = 0; i < count; i++) {
                     write.write(row(buffer, i * RECORD));
                 }
-                commit.commit(id, write.prepareCommit(input.position() >= input.size(), id));
+                commit.commit(id, write.prepareCommit(waits || input.position() >= input.size(), id));
             }
         }
     }
@@ -185,7 +192,7 @@ public class PaimonBench {
             ByteBuffer header = ByteBuffer.allocate(32).order(ByteOrder.LITTLE_ENDIAN);
             input.read(header);
             if (args[0].equals("ingest")) {
-                create(catalog, header.getInt(12));
+                create(catalog, header.getInt(12), args);
                 ingest((FileStoreTable) catalog.getTable(ID), input, folder);
             } else {
                 scan((FileStoreTable) catalog.getTable(ID));

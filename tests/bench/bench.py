@@ -1,6 +1,10 @@
 """Runs tarn and its peers over the same rows, one durable commit each 100,000 of them, and prints one table.
 
-    bench.py BUILD_FOLDER        environment: W1, W2, W3, W4 rows of a workload (0: leave out), CLASSPATH of PaimonBench
+    bench.py BUILD_FOLDER        environment: W1, W2, W3, W4 rows of a workload (0: leave out), LOOKUP rows of the second table,
+                                 CLASSPATH of PaimonBench
+
+The second table says what changelog-producer = lookup costs: rows of W2 into an empty table, whose keys come to 100,000, and into
+one of a million.
 
 Called by scripts/bench. CPU is user and system time of the whole process, all threads, JVM start and JIT too; tarn's contains
 parsing JSON or csv, the peers read raw records. A peer whose merged table has other sums than the generator's is an error.
@@ -16,6 +20,7 @@ BUILD = Path(sys.argv[1])
 ROOT = Path(__file__).resolve().parents[2]
 TARN = Path(os.environ.get("TARN", ROOT / "build/host/tarn"))
 ROWS = {w: int(os.environ.get(w, n)) for w, n in (("W1", 1000000), ("W2", 2000000), ("W3", 0), ("W4", 0))}
+LOOKUP = int(os.environ.get("LOOKUP", 1000000))
 # Issue: what tarn's CPU a row may be of the Java peer's in the same run.
 GOALS = {"W1": 1 / 3, "W2": 1 / 4}
 
@@ -39,15 +44,18 @@ def measure(argv):
     return json.loads(text)
 
 
-def tarn_ingest(form, suffix):
-    def run(folder, workload):
-        options = {"bucket": "1", "file.format": "avro"}
-        if workload == "W4":
-            options["sequence.field"] = "seq"
-        schema = {"fields": [{"name": n, "type": t} for n, t in FIELDS], "primaryKeys": ["device_id", "metric"], "options": options}
-        path = folder / "schema.json"
+def create(folder, more):
+    options = {"bucket": "1", "file.format": "avro", **more}
+    schema = {"fields": [{"name": n, "type": t} for n, t in FIELDS], "primaryKeys": ["device_id", "metric"], "options": options}
+    path = folder / "schema.json"
+    if not path.exists():
         path.write_text(json.dumps(schema))
         subprocess.run([TARN, "create", "b.t", "--schema", path, "--warehouse", folder], check=True, stderr=subprocess.DEVNULL)
+
+
+def tarn_ingest(form, suffix, options=()):
+    def run(folder, workload):
+        create(folder, {**dict(options), **({"sequence.field": "seq"} if workload == "W4" else {})})
         return measure([TARN, "write", "b.t", BUILD / (workload + suffix), "--input", form, "--commit-every", "100000", "--time", "ts=ms",
                         "--quiet", "--warehouse", folder])
     return run
@@ -118,6 +126,50 @@ def print_line(workload, name, results):
         flush=True)
 
 
+def lookup_contestants():
+    for producer in ("none", "lookup"):
+        option = {"changelog-producer": producer}
+        yield "tarn, " + producer, tarn_ingest("debezium-json", ".json", option.items()), tarn_sums, ".json"
+    if os.environ.get("CLASSPATH"):
+        java = ("java", "-Xmx512m", "PaimonBench")
+        for producer in ("none", "lookup"):
+            def ingest(folder, w, option="changelog-producer=" + producer):
+                return measure([*java, "ingest", folder, BUILD / (w + ".raw"), option])
+            yield "Paimon Java, " + producer, ingest, peer(*java)[1], ".raw"
+
+
+def run_lookup(keys):
+    """What each row costs with a changelog by lookup, and without one; the sums of all must agree."""
+    sums, none = set(), {}
+    for name, ingest, sums_of, suffix in lookup_contestants():
+        folder = BUILD / "table"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        if keys > 100000:
+            ingest(folder, "W1")
+        r = ingest(folder, "W2")
+        sums.add(sums_of(folder, "W2"))
+        shutil.rmtree(folder)
+        who = name.split(",")[0]
+        none.setdefault(who, r)
+        read = r["read"] - (BUILD / ("W2" + suffix)).stat().st_size
+        print("%9d  %-26s %7.2f %8.2fx %10.1f %11.1f %11.1f" % (
+            keys, name, r["cpu_s"] / LOOKUP * 1e6, r["cpu_s"] / none[who]["cpu_s"], r["peak_kib"] / 1024, read / LOOKUP,
+            r["written"] / LOOKUP), flush=True)
+    if len(sums) != 1:
+        raise SystemExit("tables that should be the same are not: %s" % sums)
+
+
+def main_lookup():
+    ROWS.update({"W1": 1000000, "W2": LOOKUP})
+    generate("W1")
+    generate("W2")
+    print("\n%9s  %-26s %7s %9s %10s %11s %11s" % ("keys", "W2, changelog-producer", "CPU us", "of none's", "peak MiB", "read B", "written B"))
+    print("%9s  %-26s %7s %9s %10s %11s %11s" % ("", "", "a row", "CPU", "memory", "a row", "a row"))
+    for keys in (100000, 1000000):
+        run_lookup(keys)
+
+
 def main():
     print("%-3s %9s  %-26s %7s %9s %10s %9s %11s" % ("", "rows", "who", "CPU us", "of tarn's", "peak MiB", "krows/s", "written B"))
     print("%-3s %9s  %-26s %7s %9s %10s %9s %11s" % ("", "", "", "a row", "CPU", "memory", "", "a row"))
@@ -132,6 +184,8 @@ def main():
             missed += ratio > GOALS[workload]
             print("    tarn from JSON takes %.2f of the Java peer's CPU; the goal is %.2f: %s" % (
                 ratio, GOALS[workload], "met" if ratio <= GOALS[workload] else "MISSED"))
+    if LOOKUP:
+        main_lookup()
     return 1 if missed else 0
 
 

@@ -64,14 +64,16 @@ int main(int argc, char **argv)
     }
     double wall = seconds_now() - begin;
     long long written = io_of(pid, "write_bytes: ");
+    long long read = io_of(pid, "rchar: ");
     int status;
     struct rusage usage;
     if (wait4(pid, &status, 0, &usage) != pid) {
         perror("measure");
         return 1;
     }
-    (void)dprintf(3, "{\"wall_s\":%.4f,\"cpu_s\":%.4f,\"peak_kib\":%ld,\"written\":%lld}\n", wall,
-                  seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime), usage.ru_maxrss,
-                  written);
+    (void)dprintf(
+        3, "{\"wall_s\":%.4f,\"cpu_s\":%.4f,\"peak_kib\":%ld,\"written\":%lld,\"read\":%lld}\n",
+        wall, seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime), usage.ru_maxrss, written,
+        read);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
