@@ -50,6 +50,8 @@ static const struct left_out {
     {"key_order_double", "a DOUBLE is no primary key: NaN and -0.0 have no sure place"},
     {"dedup_seq_descending_same_commit",
      "1.3.1 takes no notice of the sort order among the versions of one flush; 2.x and tarn do"},
+    {"pu_delete_lone_key_is_silently_kept",
+     "a row that no merge could take is refused at once, before it makes the table unreadable"},
     {"pu_not_null_column_missing_fails",
      "a NULL for NOT NULL is refused where rows are decoded (tests/ingest)"},
 };
