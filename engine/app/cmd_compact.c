@@ -1,228 +1,174 @@
-/* tarn compact: what is due in each bucket, done to the end and committed.
+/* tarn compact: one round of compaction, or a job that makes one after the other.
  *
- *     census -> a group of buckets is opened -> picked, merged -> COMPACT snapshot -> next group
+ *     round -> report -> wait -> new snapshots? -> round ...
  *
- * A group is as many buckets as may be open at once with all their files, so a table may have any
- * number of them. It is a dedicated job: it compacts tables whose writers don't (write-only), and
- * it expires snapshots for them.
+ * Between two rounds the table is nobody's, so that `tarn write` has its turns; a round that is due
+ * while somebody else holds it waits till it is free. What another try may mend ends no job.
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "app/cells.h"
 #include "app/cmd.h"
 #include "app/reader.h"
-#include "app/suggest.h"
+#include "app/round.h"
+#include "app/stop.h"
 #include "file/names.h"
-#include "table/census.h"
 #include "table/table.h"
 
 static struct {
     bool full;
+    const char *every;
     bool explain;
 } o;
 
 static const struct tn_flag flags[] = {
     {"full", 0, TN_FLAG_SET, &o.full, NULL, "everything into the highest level"},
+    {"every", 0, TN_FLAG_TEXT, &o.every, "TIME",
+     "a job: a round, and so long behind it the next, until a signal"},
     {"explain", 0, TN_FLAG_SET, &o.explain, NULL, "say what would be merged and why; do nothing"},
 };
 
 enum {
-    GROUP_BUCKETS = 64,       /* half of what a table can have open */
-    FILE_SIZE_GUESS = 400,    /* bytes of the levels heap a file takes, in two versions */
-    WINDOW_SIZE = 128 * 1024, /* of the census: some 800 buckets a pass */
     RUNS_SHOWN = 64,
+    RETRY_MS = 1000, /* to a table that somebody else held */
 };
 
 /* ---- doing it ---- */
 
-struct compact {
-    struct tn_app *app;
-    const char *name;
-    struct tn_table *table;
-    struct tn_census census;
-    struct tn_snapshot snapshot;
-    size_t snapshot_mark;
-    uint32_t group_buckets;
-    int64_t group_files;
-    int64_t bucket_count; /* looked at */
-    int64_t snapshot_id;  /* of the last commit; 0: none */
+struct job {
+    struct tn_compact_round_spec spec;
+    struct tn_compact_round round; /* the last */
+    struct tn_cells cells;
+    int64_t every_ms; /* from the end of a round to the next */
+    int64_t seen_id;  /* the newest snapshot when it began; -1: look again */
+    bool owes_full;   /* full-compaction.delta-commits: files wait for a full round */
+    bool waits;       /* somebody else holds the table, and that was said */
 };
 
-static void note_commit(void *user, const struct tn_committed *committed)
+static tn_rc report(struct job *job, struct tn_err *err)
 {
-    struct compact *c = user;
-    if (committed->compact_id == 0) {
-        return;
-    }
-    c->snapshot_id = committed->compact_id;
-    if (!tn_common.quiet) {
-        (void)fprintf(stderr, "committed snapshot=%" PRId64 " table=%s\n", committed->compact_id,
-                      c->name);
-    }
-}
-
-static void note_failure(void *user, const struct tn_compaction_failed *failed)
-{
-    (void)user;
-    (void)fprintf(stderr, "tarn: %s\n", failed->text);
-}
-
-/* Later passes of the census need a snapshot that is still there: the newest. */
-static tn_rc take_snapshot(struct compact *c, struct tn_err *err)
-{
-    struct tn_io *io = &c->app->posix.io;
-    const char *root = tn_table_root(c->table);
-    int64_t id;
-    tn_arena_reset(&c->app->input, c->snapshot_mark);
-    tn_rc rc = tn_snapshot_latest(io, root, &c->app->input, &id, err);
-    return rc == TN_OK ? tn_snapshot_read(io, root, id, &c->app->input, &c->snapshot, err) : rc;
-}
-
-static tn_rc end_group(struct compact *c, struct tn_err *err)
-{
-    tn_rc rc = tn_table_finish(c->table, 0, err);
-    tn_table_release(c->table);
-    c->group_buckets = 0;
-    c->group_files = 0;
-    return rc == TN_OK ? take_snapshot(c, err) : rc;
-}
-
-/* Every run has a file, so a bucket with few files has few runs; options that make even two runs
- * due are not looked at more closely. */
-static bool may_be_due(const struct compact *c, const struct tn_census_bucket *bucket)
-{
-    const struct tn_options *options = tn_table_options(c->table);
-    bool small_matters = options->optimization_interval_ms >= 0 || options->force_up_level0 ||
-                         tn_options_need_lookup(options) || options->total_size_threshold >= 0 ||
-                         options->incremental_size_threshold >= 0;
-    if (o.full || small_matters) {
-        return bucket->file_count > 1 || bucket->min_level < options->num_levels - 1;
-    }
-    return bucket->file_count >= options->compaction_trigger;
-}
-
-static tn_rc open_bucket(struct compact *c, const struct tn_census_bucket *bucket,
-                         struct tn_err *err)
-{
-    for (;;) {
-        tn_rc rc = tn_table_touch(c->table, bucket->partition, bucket->number, err);
-        if (rc != TN_AGAIN) {
-            return rc;
-        }
-        if (tn_table_idle(c->table)) { /* none to come free by itself */
-            return c->group_buckets > 0 ? rc : tn_err_set(err, TN_FULL, 0, "%s", err->text);
-        }
-        rc = tn_table_turn(c->table, true, err);
-        if (rc != TN_OK) {
-            return rc;
-        }
-    }
-}
-
-static tn_rc take_bucket(struct compact *c, const struct tn_census_bucket *bucket,
-                         struct tn_err *err)
-{
-    c->bucket_count++;
-    if (!may_be_due(c, bucket)) {
-        return TN_OK;
-    }
-    int64_t files_max = (int64_t)(c->app->levels.size / FILE_SIZE_GUESS);
-    tn_rc rc = TN_OK;
-    if (c->group_buckets == GROUP_BUCKETS ||
-        (c->group_buckets > 0 && c->group_files + bucket->file_count > files_max)) {
-        rc = end_group(c, err);
-    }
-    if (rc == TN_OK) {
-        rc = open_bucket(c, bucket, err);
-    }
-    if (rc == TN_AGAIN) { /* the guess was too good */
-        rc = end_group(c, err);
-        rc = rc == TN_OK ? open_bucket(c, bucket, err) : rc;
-    }
-    c->group_buckets++;
-    c->group_files += bucket->file_count;
-    return rc;
-}
-
-static tn_rc take_buckets(struct compact *c, struct tn_err *err)
-{
-    void *window;
-    tn_rc rc = tn_arena_need(&c->app->input, WINDOW_SIZE, "a table's buckets", &window, err);
-    if (rc != TN_OK) {
-        return rc;
-    }
-    c->snapshot_mark = tn_arena_mark(&c->app->input);
-    rc = take_snapshot(c, err);
-    if (rc == TN_ABSENT) {
-        return TN_OK;
-    }
-    tn_census_open(&c->census, tn_table_root(c->table), &c->snapshot, tn_table_schema(c->table),
-                   window, WINDOW_SIZE, &c->app->workers[TN_LANE_SHORT]);
-    while (rc == TN_OK) {
-        const struct tn_census_bucket *bucket;
-        rc = tn_census_next(&c->census, &bucket, err);
-        if (rc == TN_OK) {
-            rc = take_bucket(c, bucket, err);
-        }
-    }
-    return rc == TN_ABSENT ? end_group(c, err) : rc;
-}
-
-static tn_rc report(struct compact *c, struct tn_err *err)
-{
-    static const char *const columns[] = {"buckets", "compactions", "bytes_written", "snapshot"};
-    static struct tn_cells cells;
-    const struct tn_table_counts *counts = tn_table_counts(c->table);
-    tn_arena_reset(&c->app->input, 0);
-    tn_rc rc = tn_cells_open(&cells, columns, 4, &c->app->input, err);
-    if (rc != TN_OK) {
-        return rc;
-    }
-    tn_cells_number(&cells, c->bucket_count);
-    tn_cells_number(&cells, (int64_t)counts->compactions);
-    tn_cells_number(&cells, (int64_t)counts->compacted_bytes);
-    if (c->snapshot_id > 0) {
-        tn_cells_number(&cells, c->snapshot_id);
+    const struct tn_compact_round *round = &job->round;
+    tn_cells_number(&job->cells, round->bucket_count);
+    tn_cells_number(&job->cells, (int64_t)round->compactions);
+    tn_cells_number(&job->cells, (int64_t)round->bytes_written);
+    if (round->snapshot_id > 0) {
+        tn_cells_number(&job->cells, round->snapshot_id);
     } else {
-        tn_cells_text(&cells, NULL);
+        tn_cells_text(&job->cells, NULL);
     }
-    rc = tn_cells_end(&cells, err);
-    return rc == TN_OK ? tn_cells_close(&cells, err) : rc;
+    return tn_cells_end(&job->cells, err);
+}
+
+/* Without a snapshot since the last round began, be it ours, there is nothing to do: the table need
+ * not be held to know that. */
+static bool nothing_new(const struct job *job)
+{
+    struct tn_app *app = job->spec.app;
+    size_t mark = tn_arena_mark(&app->input);
+    struct tn_err err;
+    const char *root;
+    int64_t id = 0;
+    tn_rc rc = tn_name_table_root(&app->input, job->spec.table, &root, &err);
+    if (rc == TN_OK) {
+        rc = tn_snapshot_latest(&app->posix.io, root, &app->input, &id, &err);
+    }
+    tn_arena_reset(&app->input, mark);
+    return rc == TN_OK && id == job->seen_id;
+}
+
+/* What another try may mend is said, and tried again by the next round. */
+static tn_rc settle(struct job *job, tn_rc rc, struct tn_err *err)
+{
+    if (rc != TN_EXISTS && rc != TN_CONFLICT && rc != TN_IO && rc != TN_FULL) {
+        return rc;
+    }
+    if (rc != TN_EXISTS || !job->waits) {
+        (void)fprintf(stderr, "tarn: %s; it is tried again\n", err->text);
+    }
+    job->waits = rc == TN_EXISTS;
+    job->seen_id = -1;
+    return TN_OK;
+}
+
+static bool full_is_due(const struct job *job)
+{
+    return job->round.full_every > 0 && job->spec.number % job->round.full_every == 0;
+}
+
+/* A round that found nothing to do is no line of the report. */
+static tn_rc job_round(struct job *job, struct tn_err *err)
+{
+    if (nothing_new(job) && !(job->owes_full && full_is_due(job))) {
+        job->spec.number++;
+        return TN_OK;
+    }
+    tn_rc rc = tn_compact_round(&job->spec, &job->round, err);
+    tn_rc said =
+        job->round.compactions > 0 || job->round.snapshot_id > 0 ? report(job, err) : TN_OK;
+    if (said == TN_OK) {
+        said = tn_output_flush(&job->cells.output, err);
+    }
+    if (rc != TN_OK || said != TN_OK) {
+        return said == TN_OK ? settle(job, rc, err) : said;
+    }
+    job->waits = false;
+    job->owes_full = job->round.full_every > 0 && !full_is_due(job);
+    job->seen_id = job->round.behind > 0 ? -1 : job->round.seen_id;
+    job->spec.number++;
+    return TN_OK;
+}
+
+static bool stop_came(void)
+{
+    return tn_stop_came(0);
+}
+
+static tn_rc run_job(struct job *job, struct tn_err *err)
+{
+    int64_t retry_ms = job->every_ms < RETRY_MS ? job->every_ms : RETRY_MS;
+    tn_rc rc;
+    tn_stop_hold();
+    job->spec.stopped = stop_came;
+    job->spec.number = 1;
+    do {
+        rc = job_round(job, err);
+    } while (rc == TN_OK && !tn_stop_came(job->waits ? retry_ms : job->every_ms));
+    return rc == TN_CANCELED ? TN_OK : rc;
 }
 
 /* Buckets that could be compacted were; `*code` says what is left. */
+static tn_rc run_once(struct job *job, int *code, struct tn_err *err)
+{
+    tn_rc rc = tn_compact_round(&job->spec, &job->round, err);
+    if (job->round.behind > 0) {
+        *code = job->round.behind_rc == TN_CORRUPT ? tn_exit_code(job->round.behind_rc) : 1;
+    }
+    return rc == TN_OK ? report(job, err) : rc;
+}
+
+static tn_rc parse_every(int64_t *every_ms, struct tn_err *err)
+{
+    if (!o.every || (tn_parse_duration(tn_bytes_of(o.every), every_ms) && *every_ms > 0)) {
+        return TN_OK;
+    }
+    return tn_err_set(err, TN_INVALID, 0, "--every %s: want a time like 10m", o.every);
+}
+
 static tn_rc compact(struct tn_app *app, const char *name, int *code, struct tn_err *err)
 {
-    static struct compact c;
-    char who[96];
-    (void)snprintf(who, sizeof who, "tarn compact, process %ld", (long)getpid());
-    c = (struct compact){.app = app, .name = name};
-    struct tn_table_spec spec = {.name = name,
-                                 .who = who,
-                                 .identifier = -1,
-                                 .compact = true,
-                                 .full = o.full,
-                                 .dedicated = true,
-                                 .committed = note_commit,
-                                 .compaction_failed = note_failure,
-                                 .user_data = &c};
-    tn_rc rc = tn_table_open(&app->env, &spec, &c.table, err);
-    if (rc != TN_OK) {
-        return rc == TN_ABSENT ? tn_suggest_table(app, name, err) : rc;
-    }
-    rc = take_buckets(&c, err);
+    static const char *const columns[] = {"buckets", "compactions", "bytes_written", "snapshot"};
+    static struct job job;
+    job = (struct job){.spec = {.app = app, .table = name, .full = o.full}, .seen_id = -1};
+    tn_rc rc = parse_every(&job.every_ms, err);
     if (rc == TN_OK) {
-        rc = report(&c, err);
+        rc = tn_cells_open(&job.cells, columns, 4, &app->input, err);
     }
-    uint32_t behind;
-    tn_rc behind_rc = tn_table_behind(c.table, &behind);
-    if (behind > 0) {
-        *code = behind_rc == TN_CORRUPT ? tn_exit_code(behind_rc) : 1;
+    if (rc != TN_OK) {
+        return rc;
     }
-    tn_table_close(c.table);
-    return rc;
+    rc = o.every ? run_job(&job, err) : run_once(&job, code, err);
+    return rc == TN_OK ? tn_cells_close(&job.cells, err) : rc;
 }
 
 /* ---- saying it ---- */
@@ -348,6 +294,10 @@ static int run(const struct tn_text_list *words)
 {
     if (words->count != 1) {
         return tn_say_usage(&tn_cmd_compact);
+    }
+    if (o.every && o.explain) {
+        (void)fputs("tarn: --explain only says what would be done: no --every\n", stderr);
+        return 2;
     }
     static struct tn_app app;
     struct tn_err err = {0};

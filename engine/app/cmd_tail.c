@@ -1,13 +1,12 @@
 /* tarn tail: what changed, snapshot by snapshot. */
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "app/cmd.h"
 #include "app/reader.h"
 #include "app/rows.h"
+#include "app/stop.h"
 #include "changelog/tail.h"
 #include "commit/consumer.h"
 
@@ -23,8 +22,8 @@ static struct {
 } o = {.to = -1, .limit = -1};
 
 enum {
-    POLL_NS = 250 * 1000 * 1000, /* a new snapshot is seen by looking for its file */
-    ROWS_A_LOOK = 256,           /* rows between two looks for a signal */
+    POLL_MS = 250,     /* a new snapshot is seen by looking for its file */
+    ROWS_A_LOOK = 256, /* rows between two looks for a signal */
     CONSUMER_NAME_MAX = 100,
     EARLIEST_TRIES = 20 /* while a writer expires the snapshot that was chosen */
 };
@@ -68,26 +67,9 @@ static struct tn_arena *scratch_of(const struct follower *f)
 
 /* ---- signals: blocked from the start, and looked for where stopping loses nothing ---- */
 
-static void stop_signals(sigset_t *set)
+static void look_for_signal(struct follower *f, int64_t wait_ms)
 {
-    (void)sigemptyset(set);
-    (void)sigaddset(set, SIGINT);
-    (void)sigaddset(set, SIGTERM);
-}
-
-static void block_signals(void)
-{
-    sigset_t set;
-    stop_signals(&set);
-    (void)sigprocmask(SIG_BLOCK, &set, NULL);
-}
-
-static void look_for_signal(struct follower *f, long wait_ns)
-{
-    sigset_t set;
-    struct timespec wait = {0, wait_ns};
-    stop_signals(&set);
-    f->stopped = f->stopped || sigtimedwait(&set, NULL, &wait) > 0;
+    f->stopped = tn_stop_came(wait_ms);
 }
 
 /* ---- rows ---- */
@@ -365,7 +347,7 @@ static tn_rc follow(struct follower *f, struct tn_err *err)
         rc = catch_up(f, err);
     }
     while (rc == TN_ABSENT && o.follow && !f->stopped) {
-        look_for_signal(f, POLL_NS);
+        look_for_signal(f, POLL_MS);
         rc = f->stopped ? TN_OK : catch_up(f, err);
     }
     if (rc == TN_ABSENT && o.to >= f->next) {
@@ -429,7 +411,7 @@ static int run(const struct tn_text_list *words)
         (void)fputs("tarn: --forget needs --consumer ID\n", stderr);
         return 2;
     }
-    block_signals();
+    tn_stop_hold();
     static struct tn_app app;
     struct tn_err err = {0};
     tn_rc rc = tn_boot(&app, false, &err);

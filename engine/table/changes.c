@@ -147,7 +147,8 @@ void tn_changes_spec(struct tn_changes *changes, struct tn_compact_spec *spec)
 
 void tn_changes_cut(struct tn_changes *changes, int64_t round)
 {
+    int64_t of_job = changes->table->spec.dedicated_round;
     bool due = changes->full_every > 0 && tn_table_may_compact(changes->table) &&
-               round % changes->full_every == 0;
+               (of_job > 0 ? of_job : round) % changes->full_every == 0;
     changes->full_round = due ? round : 0;
 }

@@ -364,6 +364,14 @@ bool tn_table_idle(const struct tn_table *table)
     return true;
 }
 
+static tn_rc turn_unless_stopped(struct tn_table *t, struct tn_err *err)
+{
+    if (t->spec.stopped && t->spec.stopped(t->spec.user_data)) {
+        return tn_err_set(err, TN_CANCELED, 0, "%s: stopped", t->spec.name);
+    }
+    return tn_table_turn(t, true, err);
+}
+
 static tn_rc turn_until_idle(struct tn_table *t, struct tn_err *err)
 {
     tn_rc rc = TN_OK;
@@ -372,7 +380,7 @@ static tn_rc turn_until_idle(struct tn_table *t, struct tn_err *err)
             rc = tn_table_cut(t, t->cut_rows, err); /* makes room for the result */
         }
         if (rc == TN_OK) {
-            rc = tn_table_turn(t, true, err);
+            rc = turn_unless_stopped(t, err);
         }
     }
     return rc;
@@ -382,7 +390,7 @@ static tn_rc cut_when_possible(struct tn_table *t, uint64_t row_count, struct tn
 {
     tn_rc rc = tn_table_cut(t, row_count, err);
     while (rc == TN_AGAIN) {
-        rc = tn_table_turn(t, true, err);
+        rc = turn_unless_stopped(t, err);
         if (rc == TN_OK) {
             rc = tn_table_cut(t, row_count, err);
         }

@@ -453,9 +453,12 @@ static bool has_newer(const struct tn_levels *levels, int32_t level)
     return levels && levels->count > 0 && levels->files[0]->level < level;
 }
 
+/* A dedicated job has not seen who wrote to the bucket: files outside the highest level tell. */
 bool tn_work_full_is_due(const struct tn_table *t, const struct tn_bucket *bucket)
 {
-    return t->closing && t->closing->number == t->changes.full_round && bucket->unfolded &&
+    bool unfolded = bucket->unfolded ||
+                    (t->spec.dedicated && has_newer(bucket->levels, t->options.num_levels - 1));
+    return t->closing && t->closing->number == t->changes.full_round && unfolded &&
            !bucket->frozen && !bucket->flushing;
 }
 

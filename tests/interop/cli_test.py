@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -390,6 +391,125 @@ def test_compact_leaves_what_is_not_due_but_full_takes_everything(tarn):
     same([f["level"] for f in files_of(tarn)], [5], "levels")
     same(rows_of(tarn.run("compact", TABLE, "--full"), "compact")[0]["compactions"], 0, "full compactions of one file")
     clean(tarn)
+
+
+class Job:
+    """`tarn compact --every`, and what it says on stderr, line by line."""
+
+    def __init__(self, tarn, *args):
+        argv = [str(peer.TARN), "compact", TABLE, "--warehouse", tarn.warehouse, "--every", "20ms", *args]
+        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.watchdog = threading.Timer(peer.SECONDS_MAX, self.process.kill)
+        self.watchdog.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *what):
+        self.process.kill()
+        self.process.communicate()
+        self.watchdog.cancel()
+
+    def says(self, text):
+        line = self.process.stderr.readline()
+        while line and text not in line:
+            line = self.process.stderr.readline()
+        check(text in line, "the job never said: %s" % text)
+
+    def end(self, number):
+        """Its report."""
+        self.process.send_signal(number)
+        out, err = self.process.communicate()
+        same((self.process.returncode, err), (0, ""), "the end of the job")
+        return [json.loads(x) for x in out.splitlines()]
+
+
+def write_beside_a_job(tarn, *rows):
+    """The job may have the table for the moment."""
+    text = "".join(json.dumps(r) + "\n" for r in rows)
+    result = tarn.run("write", TABLE, "-q", stdin=text)
+    while result.rc == 5:
+        check("held by " in result.err, result.err)
+        result = tarn.run("write", TABLE, "-q", stdin=text)
+    result.ok("write")
+
+
+def test_a_job_compacts_what_others_commit_until_a_signal(tarn):
+    sensors(tarn, "--option", "write-only=true", "--option", "num-sorted-run.compaction-trigger=2", buckets=1)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with Job(tarn) as job:
+            for i in range(2):
+                for k in range(2):
+                    write_beside_a_job(tarn, {"dev": "d%d" % k, "temp": float(i)})
+                job.says("committed snapshot=")
+            report = job.end(number)
+        check(len(report) >= 2, report)
+        last = snapshots_of(tarn)[-1]
+        same((report[-1]["snapshot"], last["commit_kind"]), (last["snapshot_id"], "COMPACT"), "the last round")
+    same([x["temp"] for x in rows_of(tarn.run("cat", TABLE), "cat")], [1.0, 1.0], "rows")
+    clean(tarn)
+
+
+def test_a_job_waits_for_who_holds_the_table(tarn):
+    sensors(tarn, "--option", "write-only=true", "--option", "num-sorted-run.compaction-trigger=2", buckets=1)
+    writer = subprocess.Popen([str(peer.TARN), "write", "--warehouse", tarn.warehouse, TABLE, "--commit-every", "1"],
+                              stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        writer.stdin.write(b'{"dev":"a","temp":1.0}\n{"dev":"b","temp":1.0}\n')
+        writer.stdin.flush()
+        writer.stderr.readline()
+        with Job(tarn) as job:
+            job.says("held by tarn write")
+            writer.stdin.close()
+            job.says("committed snapshot=3")
+            same([x["snapshot"] for x in job.end(signal.SIGTERM)], [3], "report")
+    finally:
+        writer.stdin.close()
+        writer.wait()
+        writer.stderr.close()
+
+
+def test_a_job_tells_the_changes_of_a_write_only_table(tarn):
+    want = {
+        "lookup": [("+I", "a", 1.0), ("-U", "a", 1.0), ("+U", "a", 2.0), ("-U", "a", 2.0), ("+U", "a", 3.0), ("-U", "a", 3.0), ("+U", "a", 4.0)],
+        "full-compaction": [("+I", "a", 1.0), ("-U", "a", 1.0), ("+U", "a", 2.0), ("-U", "a", 2.0), ("+U", "a", 3.0), ("-U", "a", 3.0), ("+U", "a", 4.0)],
+    }
+    for producer, told in want.items():
+        sensors(tarn, "--option", "write-only=true", "--option", "changelog-producer=%s" % producer, buckets=1)
+        with Job(tarn) as job:
+            for i in range(1, 5):
+                write_beside_a_job(tarn, {"dev": "a", "temp": float(i)})
+                job.says("committed snapshot=")
+            same(len(job.end(signal.SIGTERM)), 4, "rounds")
+        same(changes(tarn), told, producer)
+        shutil.rmtree(Path(tarn.warehouse) / "plant.db")
+
+
+def test_a_job_counts_rounds_to_the_next_full_compaction(tarn):
+    sensors(tarn, "--option", "write-only=true", "--option", "changelog-producer=full-compaction",
+            "--option", "full-compaction.delta-commits=3", buckets=1)
+    with Job(tarn) as job:
+        write_beside_a_job(tarn, {"dev": "a", "temp": 1.0})
+        job.says("committed snapshot=2")  # though nothing comes behind
+        job.end(signal.SIGTERM)
+    same(changes(tarn), [("+I", "a", 1.0)], "changes")
+
+
+def test_one_round_tells_the_changes_of_a_write_only_table(tarn):
+    for producer in ("lookup", "full-compaction"):
+        sensors(tarn, "--option", "write-only=true", "--option", "changelog-producer=%s" % producer, buckets=1)
+        for i in range(2):
+            write(tarn, [{"dev": "a", "temp": float(i)}])
+            tarn.run("compact", TABLE).ok("compact")
+        same(changes(tarn), [("+I", "a", 0.0), ("-U", "a", 0.0), ("+U", "a", 1.0)], producer)
+        shutil.rmtree(Path(tarn.warehouse) / "plant.db")
+
+
+def test_a_job_ends_where_no_try_can_help(tarn):
+    sensors(tarn)
+    refused(tarn.run("compact", TABLE, "--every", "soon"), 2, "--every soon", "no time")
+    refused(tarn.run("compact", TABLE, "--every", "1s", "--explain"), 2, "--explain", "explain")
+    refused(tarn.run("compact", "plant.reading", "--every", "1s"), 2, "plant.readings", "no such table")
 
 
 def test_more_overlapping_files_than_memory_can_merge_at_once_still_read(tarn):
