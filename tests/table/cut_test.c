@@ -187,6 +187,10 @@ static void every_cut_leaves_a_table_with_all_that_was_reported(void)
 
 /* ---- each sync is needed ---- */
 
+/* One of two names lost, and the other kept, is seen in a quarter of the outcomes, and may show at
+ * one call only: a millionth of the tests misses it. */
+enum { DRAWS = 48 };
+
 /* A program with one sync less, on the model that keeps least: all cuts behind that sync, until one
  * shows. */
 struct mutant {
@@ -195,6 +199,7 @@ struct mutant {
     uint64_t random;
     uint64_t sync;     /* the first that is left out */
     uint64_t sync_end; /* of those behind which it may show */
+    uint64_t draws;    /* outcomes a call; the first loses whatever it may */
     const char *problem;
 };
 
@@ -214,7 +219,7 @@ static void behind_sync(void *user, struct sim_disk *disk)
     if (disk->syncs < m->sync || disk->syncs >= m->sync_end) {
         return;
     }
-    for (uint64_t i = 0; i < 16 && !m->problem; i++) {
+    for (uint64_t i = 0; i < m->draws && !m->problem; i++) {
         look_behind(m, disk, i == 0 ? SIM_SEED_NOTHING : 2 + random_next(&m->random) % 1000000);
     }
 }
@@ -236,8 +241,10 @@ static bool notices(const struct sim_disk *base, uint64_t sync, uint64_t seed, u
                     bool *excused)
 {
     static struct mutant m;
-    m = (struct mutant){
-        .random = seed ^ 5, .sync = sync, .sync_end = sync + 4}; /* by then it is made up for */
+    m = (struct mutant){.random = seed ^ 5,
+                        .sync = sync,
+                        .sync_end = sync + 4, /* by then it is made up for */
+                        .draws = DRAWS};
     sim_disk_clone(&m.disk, base);
     m.disk.model = SIM_STRICT;
     m.disk.syncs = 0;
@@ -359,7 +366,7 @@ static void a_missing_sync_is_noticed_where_nothing_expires(void)
 static bool misses_changelogs(const struct sim_disk *base, uint64_t seed, bool *made)
 {
     static struct mutant m;
-    m = (struct mutant){.random = seed ^ 6, .sync = 1, .sync_end = UINT64_MAX};
+    m = (struct mutant){.random = seed ^ 6, .sync = 1, .sync_end = UINT64_MAX, .draws = 1};
     sim_disk_clone(&m.disk, base);
     bed_engine_start(&engines[0], &m.disk.io, seed);
     sim_disk_watch(&m.disk, behind_sync, &m);
