@@ -20,7 +20,7 @@ enum {
 };
 
 struct tn_parked_row {
-    struct tn_parked_row *next;
+    _Alignas(8) struct tn_parked_row *next;
     uint32_t size; /* bytes of the row, which follows */
     enum tn_row_kind kind;
 };
