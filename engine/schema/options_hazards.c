@@ -84,6 +84,9 @@ static void option_hazards(const struct tn_schema *schema, const struct tn_optio
         {keyed && !options->ignore_update_before && options->rowkind_field >= 0,
          "'rowkind.field': a -U without its +U deletes the row; 'ignore-update-before' prevents "
          "it"},
+        {options->force_compact && !options->write_only,
+         "'commit.force-compact': a commit waits for the compactions that are due, but makes none "
+         "due"},
         {options->total_size_threshold >= 0, "'compaction.total-size-threshold': every commit "
                                              "compacts all of a bucket that is smaller"},
         {options->optimization_interval_ms >= 0, "'compaction.optimization-interval': a writer "
@@ -122,6 +125,15 @@ static bool has_option(const struct tn_schema *schema, const char *word)
     return found;
 }
 
+static bool group_removes(const struct tn_options *options)
+{
+    bool found = false;
+    for (uint32_t g = 0; g < options->sequence_group_count; g++) {
+        found = found || options->sequence_groups[g].removes;
+    }
+    return found;
+}
+
 /* A list of VARCHAR(n) columns alone: STRING has no end. */
 static bool lists_in_varchar(const struct tn_schema *schema, const struct tn_options *options)
 {
@@ -146,7 +158,7 @@ static bool adds_up(const struct tn_schema *schema, const struct tn_options *opt
     return found;
 }
 
-/* Columns whose function knows no retract: the first -D is written, and then in the way. */
+/* Columns whose function knows no retract. */
 static void functions_without_retract(const struct tn_schema *schema,
                                       const struct tn_options *options, struct tn_buf *lines)
 {
@@ -155,8 +167,9 @@ static void functions_without_retract(const struct tn_schema *schema,
         if (!f->ignore_retract && !options->ignore_delete && !options->aggregation_removes &&
             tn_aggregate_knows_no_retract(f->aggregate)) {
             tn_buf_format(lines,
-                          "column '%s': %s can't take back a -U or -D, and once one is written "
-                          "reads and compactions fail; 'fields.%s.ignore-retract' prevents it\n",
+                          "column '%s': %s can't take back a -U or -D: it is refused, and where "
+                          "another writer lets one in, reads and compactions of its key fail; "
+                          "'fields.%s.ignore-retract' passes it over\n",
                           schema->fields[i].name, tn_aggregate_name(f->aggregate),
                           schema->fields[i].name);
         }
@@ -179,14 +192,19 @@ static void merge_hazards(const struct tn_schema *schema, const struct tn_option
         const char *line;
     } hazards[] = {
         {partial && !groups && !removes && !options->ignore_delete,
-         "'merge-engine' = 'partial-update': once a -U or -D is written, reads and compactions of "
-         "its key fail; 'ignore-delete', 'partial-update.remove-record-on-delete' or a sequence "
-         "group prevents it"},
+         "'merge-engine' = 'partial-update': a -U or -D is refused, and where another writer lets "
+         "one in, reads and compactions of its key fail; 'ignore-delete', "
+         "'partial-update.remove-record-on-delete' or a sequence group says what becomes of it"},
+        {partial, "'merge-engine' = 'partial-update': a NULL clears no column, but in a sequence "
+                  "group"},
         {partial && groups, "sequence groups: a row whose group is NULL shows its columns while it "
                             "is alone, and loses them when another row of its key comes"},
         {partial && groups && !options->ignore_delete,
          "sequence groups: a row that deletes took all columns of stays, with NULLs, unless "
          "'partial-update.remove-record-on-sequence-group' removes it"},
+        {partial && group_removes(options),
+         "'partial-update.remove-record-on-sequence-group': nothing remembers the order of a row "
+         "that was removed, so an older row that comes late brings it back"},
         {removes, "'remove-record-on-delete': readers of Paimon 1.4 and later show values of a "
                   "deleted row in a partial row that comes after it, until a compaction"},
         {adds && !removes && !options->ignore_delete,
@@ -206,6 +224,10 @@ static void merge_hazards(const struct tn_schema *schema, const struct tn_option
          "'distinct' of listagg has no effect, as up to Paimon 1.3; later versions obey it"},
         {options->merge_engine == TN_MERGE_FIRST_ROW,
          "'merge-engine' = 'first-row': reads show no row before it is compacted"},
+        {options->merge_engine == TN_MERGE_FIRST_ROW &&
+             options->changelog_producer == TN_CHANGELOG_NONE,
+         "'merge-engine' = 'first-row' with 'changelog-producer' = 'none': who reads the table as "
+         "a stream gets later rows of a key, too"},
         {aggregation || partial ? options->changelog_producer == TN_CHANGELOG_NONE : false,
          "'changelog-producer' = 'none': who reads the table as a stream gets the rows as "
          "written, not as merged"},
@@ -216,8 +238,11 @@ static void merge_hazards(const struct tn_schema *schema, const struct tn_option
          "'changelog-producer.row-deduplicate' leaves them out"},
         {options->changelog_producer == TN_CHANGELOG_FULL_COMPACTION &&
              options->full_compaction_delta == 0,
-         "'changelog-producer' = 'full-compaction': changes are told when a full compaction "
-         "happens to run; 'full-compaction.delta-commits' makes it run"},
+         "'changelog-producer' = 'full-compaction': each commit compacts all of every bucket that "
+         "it wrote to; 'full-compaction.delta-commits' makes that rarer"},
+        {derived && options->write_only, "'changelog-producer' with 'write-only': changes are told "
+                                         "by the job that compacts, as one "
+                                         "difference a round; without one there are none"},
         {options->changelog_producer == TN_CHANGELOG_LOOKUP && options->full_compaction_delta > 0,
          "'full-compaction.delta-commits' with 'changelog-producer' = 'lookup': Paimon 2.0 and "
          "later refuse the table"},
