@@ -28,7 +28,7 @@ enum {
     TN_DATA_SLACK = 16,
 };
 
-struct tn_cast_op; /* data_plan.c */
+struct tn_cast_op; /* data_plan_private.h */
 
 /* What follows a byte column's view in the row. */
 struct tn_data_pad {
@@ -37,7 +37,7 @@ struct tn_data_pad {
 };
 
 struct tn_data_plan {
-    struct tn_decode_op *ops; /* data_plan.c */
+    struct tn_decode_op *ops; /* data_plan_private.h */
     uint32_t op_count;
     bool keyed;           /* _SEQUENCE_NUMBER and _VALUE_KIND are there */
     unsigned char *blank; /* the fixed part of a row: what the file lacks is NULL, the rest zero */
