@@ -384,6 +384,7 @@ struct bed_look {
     bool compacted; /* all of it was, before the last snapshot */
     bool foreign;   /* snapshots of others, without positions, lie between */
     uint32_t position;
+    bool placed; /* the position is known: not behind one of others that expired */
     size_t mark; /* of engine->own, before what a snapshot takes */
 };
 
@@ -401,6 +402,7 @@ static __attribute__((unused, noinline)) void bed_look_begin(struct bed_look *lo
     f->window = engine->window;
     f->window_size = BED_WINDOW_SIZE;
     look->position = 0;
+    look->placed = false;
     look->mark = tn_arena_mark(&engine->own);
 }
 
@@ -420,6 +422,10 @@ static __attribute__((unused, noinline)) const char *bed_look_at(struct bed_look
     }
     if (!look->foreign || bed_has_position(&snapshot)) {
         problem = bed_position_of(&snapshot, s, &look->position);
+        look->placed = true;
+    }
+    if (!look->placed) {
+        return NULL;
     }
     if (!problem && look->position < before) {
         problem = BED_PROBLEM("position %u after %u", look->position, before);

@@ -308,15 +308,6 @@ static void a_missing_sync_is_noticed(void)
     (void)printf("%" PRIu64 " syncs left out\n", count);
 }
 
-/* Ids of 1 to 8, and nine may stay. */
-static void keep_all_snapshots(struct bed_scenario *s)
-{
-    static const char option[] = "\"snapshot.num-retained.max\":\"";
-    char *at = strstr(s->schema, option);
-    CHECK(at && s->cut_count <= 4);
-    at[sizeof option - 1] = '9';
-}
-
 /* How many snapshots with compacted files a program makes that is never cut. */
 static uint32_t count_compacted(const struct sim_disk *base, uint64_t seed)
 {
@@ -347,7 +338,7 @@ static void a_missing_sync_is_noticed_where_nothing_expires(void)
         bool excused;
         seed = make_base_of_one(&base, seed, 3);
         sim_disk_deinit(&base);
-        keep_all_snapshots(&scenario);
+        bed_scenario_keep_snapshots(&scenario);
         sim_disk_init(&base, BED_DISK_SIZE);
         bed_create(&engines[0], &base.io, &scenario);
         compacted = count_compacted(&base, seed);
