@@ -129,7 +129,8 @@ static tn_rc expire_locked(struct tn_app *app, struct tn_reader *reader, struct 
     if (rc == TN_OK) {
         rc = set_options(app, &options, err);
     }
-    struct tn_expire_spec spec = {reader->root, reader->newest, &options, o.dry_run};
+    struct tn_expire_spec spec = {
+        .root = reader->root, .schema = reader->newest, .options = &options, .dry_run = o.dry_run};
     if (rc == TN_OK && !reader->empty) {
         rc = expire_all(app, &spec, &sum, err);
     }

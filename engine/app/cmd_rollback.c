@@ -52,6 +52,9 @@ static tn_rc warn_of_consumer(void *user, const char *name, bool is_dir, struct 
         return TN_OK;
     }
     const char *id = name + sizeof prefix - 1;
+    if (tn_name_begins(id, "tarn-") && !tn_name_begins(id, "tarn-lake-")) {
+        return TN_OK; /* a writer's own, which goes back with its positions */
+    }
     struct tn_err ignored;
     tn_rc rc = tn_consumer_read(&app->posix.io, b->reader->root, id, &app->table, &next, &ignored);
     if (rc == TN_OK && next > b->snapshot_id + 1) {

@@ -80,7 +80,10 @@ static tn_rc drop_locked(struct tn_reader *reader, const char *name, struct tn_e
     static const char *const columns[] = {"tag", "data_files", "metadata_files"};
     struct tn_app *app = reader->app;
     struct tn_expire_result result = {0};
-    struct tn_expire_spec spec = {reader->root, reader->newest, &reader->options, o.dry_run};
+    struct tn_expire_spec spec = {.root = reader->root,
+                                  .schema = reader->newest,
+                                  .options = &reader->options,
+                                  .dry_run = o.dry_run};
     tn_rc rc = tn_tag_remove(&spec, name, &app->workers[TN_LANE_LONG], &result, err);
     if (rc == TN_ABSENT) {
         return tn_err_set(err, TN_INVALID, 0, "there is no tag '%s'", name);

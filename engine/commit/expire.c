@@ -81,16 +81,31 @@ bool tn_expire_remove_path(struct tn_expire_run *e, const char *path)
     return io->vtable->unlink(io, path, &ignored) == TN_OK;
 }
 
-tn_rc tn_expire_hint(struct tn_expire_run *e, const char *folder, const char *name, int64_t id,
-                     struct tn_err *err)
+/* A cut may tear the hint, and then the smallest name in the folder counts. */
+static tn_rc settle(struct tn_expire_run *e, const char *folder, struct tn_err *err)
 {
+    struct tn_io *io = e->worker->io;
+    const char *dir = tn_name_in(&e->worker->arena, e->spec->root, folder, "");
+    if (e->settled) {
+        return TN_OK;
+    }
+    e->settled = true;
+    return dir ? io->vtable->sync(io, &dir, 1, err) : tn_expire_no_room(err);
+}
+
+tn_rc tn_expire_hint(struct tn_expire_run *e, const char *folder, int64_t id, struct tn_err *err)
+{
+    static const char name[] = "EARLIEST";
     struct tn_io *io = e->worker->io;
     struct tn_arena *arena = &e->worker->arena;
     const char *root = e->spec->root;
     size_t mark = tn_arena_mark(arena);
-    tn_rc rc = strcmp(folder, TN_DIR_SNAPSHOT) == 0
-                   ? tn_snapshot_hint(io, root, name, id, arena, err)
-                   : tn_changelog_hint(io, root, name, id, arena, err);
+    tn_rc rc = settle(e, folder, err);
+    if (rc == TN_OK) {
+        rc = strcmp(folder, TN_DIR_SNAPSHOT) == 0
+                 ? tn_snapshot_hint(io, root, name, id, arena, err)
+                 : tn_changelog_hint(io, root, name, id, arena, err);
+    }
     if (rc == TN_OK) {
         const char *paths[] = {tn_name_in(arena, root, folder, name),
                                tn_name_in(arena, root, folder, "")};
@@ -109,7 +124,7 @@ static tn_rc move_earliest(struct tn_expire_run *e, struct tn_err *err)
         return TN_OK;
     }
     tn_rc rc = e->decoupled ? tn_expire_make_records(e, err) : TN_OK;
-    rc = rc == TN_OK ? tn_expire_hint(e, TN_DIR_SNAPSHOT, "EARLIEST", e->kept, err) : rc;
+    rc = rc == TN_OK ? tn_expire_hint(e, TN_DIR_SNAPSHOT, e->kept, err) : rc;
     return rc == TN_OK ? tn_expire_check_tags(e, err) : rc;
 }
 
@@ -205,10 +220,12 @@ static tn_rc expire(const struct tn_expire_spec *spec, struct tn_worker *worker,
 {
     struct tn_expire_run snapshots = run_of(spec, worker, result);
     struct tn_expire_run records = run_of(spec, worker, result);
+    snapshots.settled = spec->settled;
     size_t mark = tn_arena_mark(&worker->arena);
     tn_rc rc = expire_tags(spec, worker, result, err);
     rc = rc == TN_OK ? expire_snapshots(&snapshots, err) : rc;
     tn_arena_reset(&worker->arena, mark);
+    records.settled = snapshots.end > snapshots.oldest; /* when it made records */
     rc = rc == TN_OK && records.decoupled ? tn_expire_records(&records, err) : rc;
     tn_arena_reset(&worker->arena, mark);
     return rc;

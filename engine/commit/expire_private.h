@@ -26,6 +26,7 @@ struct tn_expire_run {
     const char *without; /* "tag-x": no keeper; or NULL */
     uint64_t tags_seen;  /* stands for the names of all tags that were looked at */
     bool overwritten;    /* a kept snapshot may have brought back what one before it deleted */
+    bool settled;        /* names that went before are known to be gone */
     bool decoupled;      /* changelogs outlive their snapshots... */
     bool told_by_deltas; /* ...and are what the deltas add: there is no changelog producer */
     bool keeps_copy;     /* the keeper at hand is a tag, or of a branch */
@@ -64,9 +65,9 @@ tn_rc tn_expire_forgive(tn_rc rc);
 TN_MUST_USE tn_rc tn_expire_with_record(struct tn_expire_run *e, int64_t id,
                                         tn_expire_snapshot_fn *each, struct tn_err *err);
 
-/* Writes the EARLIEST or LATEST of a folder, durably. */
-TN_MUST_USE tn_rc tn_expire_hint(struct tn_expire_run *e, const char *folder, const char *name,
-                                 int64_t id, struct tn_err *err);
+/* Writes EARLIEST of a folder, durably. */
+TN_MUST_USE tn_rc tn_expire_hint(struct tn_expire_run *e, const char *folder, int64_t id,
+                                 struct tn_err *err);
 
 /* The names in a folder of the table; none where there is no such folder. */
 TN_MUST_USE tn_rc tn_expire_list_folder(struct tn_expire_run *e, const char *folder,

@@ -176,7 +176,7 @@ static tn_rc remove_all(struct tn_expire_run *e, struct tn_err *err)
     int64_t stays = e->end > e->first ? e->end : e->first;
     tn_rc rc = TN_OK;
     if (!e->spec->dry_run) {
-        rc = tn_expire_hint(e, TN_DIR_CHANGELOG, "EARLIEST", stays, err);
+        rc = tn_expire_hint(e, TN_DIR_CHANGELOG, stays, err);
         rc = rc == TN_OK ? tn_expire_check_tags(e, err) : rc;
     }
     for (int64_t id = e->oldest; rc == TN_OK && id < e->end; id++) {

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "commit/consumer.h"
 #include "commit/publish.h"
 #include "file/names.h"
 
@@ -194,6 +195,40 @@ static tn_rc remove_tags(struct rollback *r, struct tn_err *err)
                                                                    : rc;
 }
 
+/* ---- consumers of tarn's own ---- */
+
+/* `consumer-tarn-<uuid>`: the snapshot with a writer's positions, which go back. */
+static bool is_writers(const char *name)
+{
+    static const char prefix[] = "consumer-tarn-";
+    return tn_name_begins(name, prefix) && strlen(name) == sizeof prefix - 1 + TN_UUID_SIZE - 1;
+}
+
+static tn_rc move_back(void *user, const char *name, bool is_dir, struct tn_err *err)
+{
+    struct rollback *r = user;
+    struct tn_io *io = r->worker->io;
+    struct tn_arena *arena = &r->worker->arena;
+    const char *id = strchr(name, '-') ? strchr(name, '-') + 1 : name;
+    int64_t next = 0;
+    if (is_dir || !is_writers(name)) {
+        return TN_OK;
+    }
+    tn_rc rc = tn_consumer_read(io, r->spec->root, id, arena, &next, err);
+    if (rc == TN_OK && next > r->to && !r->spec->dry_run) {
+        rc = tn_consumer_write(io, r->spec->root, id, r->to, arena, err);
+    }
+    return rc == TN_ABSENT ? TN_OK : rc;
+}
+
+static tn_rc move_consumers(struct rollback *r, struct tn_err *err)
+{
+    struct tn_io *io = r->worker->io;
+    const char *dir = tn_name_in(&r->worker->arena, r->spec->root, TN_DIR_CONSUMER, "");
+    tn_rc rc = dir ? io->vtable->list(io, dir, move_back, r, err) : no_room(err);
+    return rc == TN_ABSENT ? TN_OK : rc;
+}
+
 /* ---- long-lived changelogs ---- */
 
 /* Where all that count go, those below EARLIEST, in pieces, must go, too: nothing would tell them
@@ -252,21 +287,22 @@ static tn_rc make_again(struct rollback *r, struct tn_err *err)
                : tn_publish(r->worker->io, &spec, err);
 }
 
+/* EARLIEST says something else only when the snapshot was made again: then no other is there. */
 static tn_rc write_hints(struct rollback *r, struct tn_err *err)
 {
     struct tn_io *io = r->worker->io;
     struct tn_arena *arena = &r->worker->arena;
     const char *root = r->spec->root;
-    int64_t first = r->result->made_again ? r->to : r->first;
-    tn_rc rc = tn_snapshot_hint(io, root, "EARLIEST", first, arena, err);
-    rc = rc == TN_OK ? tn_snapshot_hint(io, root, "LATEST", r->to, arena, err) : rc;
-    if (rc != TN_OK) {
-        return rc;
+    const char *names[] = {"LATEST", "EARLIEST"};
+    const char *paths[3] = {tn_name_in(arena, root, TN_DIR_SNAPSHOT, "")};
+    uint32_t count = r->result->made_again ? 2 : 1;
+    tn_rc rc = paths[0] ? TN_OK : no_room(err);
+    for (uint32_t i = 0; rc == TN_OK && i < count; i++) {
+        rc = tn_snapshot_hint(io, root, names[i], r->to, arena, err);
+        paths[i + 1] = tn_name_in(arena, root, TN_DIR_SNAPSHOT, names[i]);
+        rc = rc == TN_OK && !paths[i + 1] ? no_room(err) : rc;
     }
-    const char *paths[] = {tn_name_in(arena, root, TN_DIR_SNAPSHOT, "EARLIEST"),
-                           tn_name_in(arena, root, TN_DIR_SNAPSHOT, "LATEST"),
-                           tn_name_in(arena, root, TN_DIR_SNAPSHOT, "")};
-    return paths[0] && paths[1] && paths[2] ? io->vtable->sync(io, paths, 3, err) : no_room(err);
+    return rc == TN_OK ? io->vtable->sync(io, paths, count + 1, err) : rc;
 }
 
 /* Official readers believe a LATEST that is too high, and fail; without one they look. */
@@ -296,6 +332,7 @@ static tn_rc run(struct rollback *r, struct tn_err *err)
     r->result->snapshot_id = r->to;
     r->result->latest_id = r->last;
     rc = remove_tags(r, err);
+    rc = rc == TN_OK ? move_consumers(r, err) : rc;
     rc = rc == TN_OK ? remove_changelogs(r, err) : rc;
     return rc == TN_OK ? remove_snapshots(r, err) : rc;
 }

@@ -255,7 +255,7 @@ static void after_commit(struct tn_commit_task *commit, struct tn_worker *worker
         move_consumer(t, worker);
     }
     if (!t->options.write_only || t->spec.dedicated) {
-        struct tn_expire_spec spec = {t->root, t->schema, &t->options, false};
+        struct tn_expire_spec spec = {t->root, t->schema, &t->options, false, true};
         tn_rc rc = tn_expire(&spec, worker, &commit->expired, &commit->not_expired);
         if (rc == TN_OK) { /* else the next round tries again */
             commit->not_expired.text[0] = 0;
