@@ -158,6 +158,8 @@ static struct told {
     uint32_t count;
 } told;
 
+static uint32_t deed_counts[TN_HISTORY_UNREACHED + 1]; /* of all tables */
+
 static void apply(const struct tn_history *h, const struct tn_history_step *step)
 {
     const struct tn_row_layout *layout = &h->projection.layout;
@@ -189,6 +191,7 @@ static tn_rc take_step(void *user, const struct tn_history *h, const struct tn_h
     told.before = *step->kv;
     told.before.row.data = told.before_row;
     told.deeds[told.count] = step->deed;
+    deed_counts[step->deed]++;
     told.orders[told.count] = step->order;
     if (step->why) {
         (void)snprintf(told.why, sizeof told.why, "%s", step->why);
@@ -266,6 +269,10 @@ static void a_life_ends_with_what_a_lookup_finds(void)
         }
         bed_engine_stop(&engine);
         sim_disk_deinit(&disk);
+    }
+    for (int deed = 0; deed < TN_HISTORY_FAILS; deed++) {
+        /* Or the tables are no proof of it. What ignore-delete passes over tarn doesn't write. */
+        CHECK(deed_counts[deed] > 0 || deed == TN_HISTORY_PASSED);
     }
 }
 
@@ -401,6 +408,25 @@ static void a_version_that_cant_be_merged_is_told_with_the_rest(void)
     sim_disk_deinit(&disk);
 }
 
+/* The option came when the delete was there, as a lookup sees it, too. */
+static void an_ignored_delete_is_passed_over(void)
+{
+    create("\"sequence.field\":\"g\"", 1, false);
+    struct tn_table *table = open_table(false);
+    put(table, &(struct row){A, 7, 1, 1, "a"});
+    commit(table, 1);
+    put(table, &(struct row){D, 7, 1, 2, "a"});
+    commit(table, 2);
+    tn_table_close(table);
+    struct tn_scan_spec spec = open_newest();
+    reader.options.ignore_delete = true;
+    check_key(&spec, 7);
+    CHECK(told.count == 2 && told.deeds[0] == TN_HISTORY_BEGINS &&
+          told.deeds[1] == TN_HISTORY_PASSED);
+    CHECK(history.there && history.kv.kind == A);
+    sim_disk_deinit(&disk);
+}
+
 static void a_key_without_a_version_has_no_life(void)
 {
     create("\"write-buffer-size\":\"1 mb\"", 1, true);
@@ -421,6 +447,7 @@ static const struct test tests[] = {
     TEST(a_life_ends_with_what_a_lookup_finds),
     TEST(each_step_says_what_it_did),
     TEST(a_version_that_cant_be_merged_is_told_with_the_rest),
+    TEST(an_ignored_delete_is_passed_over),
     TEST(a_key_without_a_version_has_no_life),
 };
 
