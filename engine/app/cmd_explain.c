@@ -22,6 +22,7 @@ struct explain {
     const struct tn_text_list *words;
     bool found;
     struct tn_scan_spec spec;
+    bool newest; /* schema */
     struct tn_cells cells;
     struct tn_history history;
 };
@@ -118,6 +119,46 @@ static const char *counts_text(const struct explain *e, const struct tn_history_
     return whole ? "replaces the row by the same" : "changes nothing";
 }
 
+/* Where a version is older by a group's order, or has none, it has not changed the group. */
+static void put_group(const struct explain *e, const struct tn_history_step *step,
+                      const struct tn_sequence_group *group, struct tn_buf *text)
+{
+    const struct tn_projection *p = &e->history.projection;
+    bool empty = true;
+    bool taken = true;
+    for (uint32_t i = 0; i < group->order.count; i++) {
+        int32_t column = p->column_of[group->order.index[i]];
+        struct tn_value own;
+        struct tn_value made;
+        if (column < 0) {
+            return;
+        }
+        tn_row_get(&p->layout, step->kv->row, (uint32_t)column, &own);
+        tn_row_get(&p->layout, step->row, (uint32_t)column, &made);
+        empty = empty && own.null;
+        taken = taken && tn_value_compare(&p->layout.columns[column].type, &own, &made) == 0;
+    }
+    const char *separator = "; ";
+    for (uint32_t i = 0; (empty || !taken) && i < group->order.count; i++) {
+        tn_buf_format(text, "%s%s", separator, e->spec.schema->fields[group->order.index[i]].name);
+        separator = ", ";
+    }
+    tn_buf_text(text, empty   ? ": NULL, so its group stays"
+                      : taken ? ""
+                              : ": older, so its group stays");
+}
+
+/* Groups are numbered by the newest schema. */
+static void put_groups(const struct explain *e, const struct tn_history_step *step,
+                       struct tn_buf *text)
+{
+    const struct tn_options *options = e->spec.options;
+    bool gone = tn_row_kind_retracts(step->kind);
+    for (uint32_t g = 0; !gone && e->newest && g < options->sequence_group_count; g++) {
+        put_group(e, step, &options->sequence_groups[g], text);
+    }
+}
+
 static void put_deed(struct explain *e, const struct tn_history_step *step)
 {
     struct tn_buf *text = &e->cells.text;
@@ -134,6 +175,7 @@ static void put_deed(struct explain *e, const struct tn_history_step *step)
         break;
     case TN_HISTORY_COUNTS:
         tn_buf_text(text, counts_text(e, step));
+        put_groups(e, step, text);
         break;
     case TN_HISTORY_PASSED:
         tn_buf_text(text, passed_text(e, step));
@@ -238,6 +280,7 @@ static tn_rc explain(struct tn_reader *reader, struct tn_attempt *attempt, struc
                                     .schema = reader->schema,
                                     .options = &reader->options,
                                     .schemas = &reader->schemas};
+    e->newest = reader->schema == reader->newest;
     if (rc == TN_OK && o.columns) {
         rc = tn_reader_fields(reader, o.columns, &e->spec.fields, &e->spec.field_count, err);
     }

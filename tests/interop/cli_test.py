@@ -327,6 +327,18 @@ def test_explain_tells_the_life_of_a_key(tarn):
     refused(tarn.run("explain", TABLE, "x"), 2, "key column 'k'", "a bad key")
 
 
+def test_explain_names_groups_that_a_version_is_too_old_for(tarn):
+    create(tarn, ["k INT", "a INT", "g INT", "b INT", "h INT"], "--primary-key", "k", "--option", "bucket=1", "--option", "write-only=true",
+           "--option", "merge-engine=partial-update", "--option", "fields.g.sequence-group=a", "--option", "fields.h.sequence-group=b")
+    for a, g, b, h in ((1, 5, 1, 5), (2, 4, 2, 6), (3, 6, 3, None)):
+        write(tarn, [{"k": 1, "a": a, "g": g, "b": b, "h": h}])
+    lines = explained(tarn, 1)
+    number = "later by its sequence number: changes columns; "
+    same([x["did"] for x in lines[1:3]], [number + "g: older, so its group stays", number + "h: NULL, so its group stays"], "did")
+    same([x["changed"] for x in lines[1:3]], [{"b": 2, "h": 6}, {"a": 3, "g": 6}], "changed")
+    same(lines[3]["row"], {"k": 1, "a": 3, "g": 6, "b": 2, "h": 6}, "row")
+
+
 def test_explain_says_which_version_is_in_the_way(tarn):
     create(tarn, ["k INT", "v INT"], "--primary-key", "k", "--option", "bucket=1", "--option", "merge-engine=partial-update",
            "--option", "partial-update.remove-record-on-delete=true")
