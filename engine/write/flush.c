@@ -146,6 +146,30 @@ static void remove_files(struct flush *f)
     }
 }
 
+/* Changelog and rows are written one after the other, in one memory; their codecs may differ. */
+static tn_rc give_memory(struct flush *f, struct tn_err *err)
+{
+    const struct tn_flush_spec *spec = f->spec;
+    const struct tn_options *options[] = {spec->options, &f->changelog_options};
+    size_t size = 0;
+    size_t state = 0;
+    for (size_t i = 0; i < (spec->changelog ? 2 : 1); i++) {
+        const struct tn_row_layout *layout = spec->order->layout;
+        size_t buffers = tn_data_writer_size(layout, options[i], spec->block_size, f->row_size_max);
+        size_t own = tn_data_writer_state_size(layout, options[i], f->row_size_max);
+        size = buffers > size ? buffers : size;
+        state = own > state ? own : state;
+    }
+    size = (size + 15) & ~(size_t)15;
+    void *memory;
+    tn_rc rc = tn_arena_need(&f->worker->arena, size + state, "a flush", &memory, err);
+    if (rc == TN_OK) {
+        tn_arena_init(&f->writing.arena, memory, size);
+        tn_arena_init(&f->state, (unsigned char *)memory + size, state);
+    }
+    return rc;
+}
+
 tn_rc tn_flush(const struct tn_flush_spec *spec, struct tn_worker *worker,
                struct tn_flush_file **files, struct tn_err *err)
 {
@@ -159,17 +183,10 @@ tn_rc tn_flush(const struct tn_flush_spec *spec, struct tn_worker *worker,
         row_size_max = spec->row_size_max;
     }
     f.row_size_max = row_size_max;
-    size_t size =
-        tn_data_writer_size(spec->order->layout, spec->options, spec->block_size, row_size_max);
-    size = (size + 15) & ~(size_t)15;
-    size_t state = tn_data_writer_state_size(spec->order->layout, spec->options, row_size_max);
-    void *memory;
-    tn_rc rc = tn_arena_need(&worker->arena, size + state, "a flush", &memory, err);
+    tn_rc rc = give_memory(&f, err);
     if (rc != TN_OK) {
         return rc;
     }
-    tn_arena_init(&f.writing.arena, memory, size);
-    tn_arena_init(&f.state, (unsigned char *)memory + size, state);
     rc = spec->changelog ? write_changelog(&f, err) : TN_OK;
     if (rc == TN_OK) {
         rc = write_data(&f, err);

@@ -228,7 +228,8 @@ static void check_all(void)
     }
 }
 
-/* An aggregation, and deduplicate; with a changelog and without; in one file and in many. */
+/* An aggregation, and deduplicate; with a changelog and without; in one file and in many; with any
+ * codec for either. */
 static void a_flush_folds_versions_and_tells_all_of_them(void)
 {
     uint32_t many = 0;
@@ -240,6 +241,10 @@ static void a_flush_folds_versions_and_tells_all_of_them(void)
                          "\"sum\""
                        : "",
                   TN_MEMTABLE_ALL, random_below(&seed, 2) == 0 ? 3000 : 1 << 20);
+        static const enum tn_codec_id codecs[] = {TN_CODEC_ID_NULL, TN_CODEC_ID_DEFLATE,
+                                                  TN_CODEC_ID_ZSTANDARD};
+        bed.options.codec = codecs[round % COUNT(codecs)];
+        bed.options.changelog_codec = codecs[round / COUNT(codecs) % COUNT(codecs)];
         draw(&seed, 1 + random_below(&seed, ROWS_MAX - 1), true);
         qsort(bed.rows, bed.row_count, sizeof *bed.rows, compare);
         struct tn_flush_file *files;
