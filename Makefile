@@ -20,7 +20,7 @@ PROGRAM := $(patsubst engine/app/main.c,$(OUT)/tarn,$(wildcard $(patsubst %,engi
 SIM     ?= $(patsubst %.c,$(OUT)/%.o,$(filter-out %_test.c,$(wildcard tests/sim/*.c)))
 TESTS   ?= $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/*/*_test.c))
 FUZZ    := $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/fuzz/*_fuzz.c))
-GEN     := $(if $(wildcard boards/$(BOARD)/board.lua),$(OUT)/gen/board.h)
+GEN     := $(if $(wildcard boards/$(BOARD)/board.lua),$(OUT)/gen/board.h) $(OUT)/gen/library.h
 
 CFLAGS  ?= -O2 -g
 WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wformat=2 -Wundef \
@@ -29,7 +29,7 @@ WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wfo
            -Wframe-larger-than=2048 -Werror
 ALL_CFLAGS := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iengine -I$(OUT)/gen -MMD -MP $(WARN) \
               $(BOARD_CFLAGS) $(TARGET_CFLAGS) $(CFLAGS)
-LIBS := -lzstd -llz4 -lavro -ljansson -lcjson -luv -lz -lbz2 -lm -lpthread
+LIBS := -llua5.4 -lzstd -llz4 -lavro -ljansson -lcjson -luv -lz -lbz2 -lm -lpthread
 QUIET := $(if $(V),,@)
 
 # The same tree, built three ways.
@@ -148,6 +148,12 @@ threaded: $(patsubst tests/%.c,$(OUT)/tests/%,$(shell sh scripts/test/list threa
 $(OUT)/gen/board.h: boards/$(BOARD)/board.lua scripts/board.lua
 	$(QUIET)mkdir -p $(@D)
 	$(QUIET)$(LUA) scripts/board.lua $< >$@
+
+# tarn's Lua library, as C.
+LIBRARY := $(wildcard lua/tarn/*.lua)
+$(OUT)/gen/library.h: $(LIBRARY) scripts/library.lua
+	$(QUIET)mkdir -p $(@D)
+	$(QUIET)$(LUA) scripts/library.lua $(LIBRARY) >$@
 
 # The official peers: pypaimon in an environment of its own, Java's class path by Maven.
 venv: build/venv/done

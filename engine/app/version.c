@@ -3,6 +3,7 @@
 #include <bzlib.h>
 #include <cjson/cJSON.h>
 #include <jansson.h>
+#include <lua5.4/lua.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -10,6 +11,7 @@
 void tn_say_version(FILE *to)
 {
     (void)fprintf(to, "tarn %s\n", TN_VERSION);
+    (void)fprintf(to, "lua %s\n", LUA_VERSION_MAJOR "." LUA_VERSION_MINOR "." LUA_VERSION_RELEASE);
     (void)fprintf(to, "zstd %s\n", ZSTD_versionString());
     (void)fprintf(to, "zlib %s\n", zlibVersion());
     (void)fprintf(to, "bzip2 %s\n", BZ2_bzlibVersion());

@@ -1,0 +1,42 @@
+/* script_private: what the parts of script.h share.
+ *
+ *     script.c        loading, references, parking, state
+ *     script_call.c   the handlers: arguments, results, checks
+ *     script_case.c   m.test; what it needs from here is in lua/tarn/case.lua
+ */
+#pragma once
+
+#include "script/script.h"
+
+struct tn_script_fold {
+    uint32_t column;
+    int function; /* reference */
+};
+
+/* One call of merge or retract. */
+struct tn_script_merging {
+    struct tn_script *script;
+    enum tn_script_handler handler;
+    const struct tn_row *now;
+    struct tn_row row;
+    enum tn_script_verdict verdict;
+    struct tn_row result; /* good until the handles are used again */
+};
+
+/* Each runs inside a tn_vm_call, and raises what is wrong. */
+void tn_script_apply(struct lua_State *L, struct tn_script_merging *merging);
+/* The image is in `*image`; false when there is none. */
+bool tn_script_show(struct lua_State *L, struct tn_script *script, struct tn_row row,
+                    struct tn_row *image);
+/* The arguments of `map` are on top, two of them. What it returned becomes a list of rows: calls
+ * `each` for each, with the handle's index on the stack. */
+typedef void tn_script_each_fn(struct lua_State *L, void *user, struct tn_row row);
+void tn_script_map_top(struct lua_State *L, struct tn_script *script, tn_script_each_fn *each,
+                       void *user);
+
+/* The handles forget the rows that they were pointed at. */
+void tn_script_release(struct tn_script *script);
+
+/* Counts a call that ended with `rc`. */
+tn_rc tn_script_counted(struct tn_script *script, tn_rc rc);
+TN_MUST_USE tn_rc tn_script_check_parked(const struct tn_script *script, struct tn_err *err);

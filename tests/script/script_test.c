@@ -1,0 +1,507 @@
+/* script: handlers as the engine calls them, and what becomes of those that fail. */
+#include "given_script.h"
+
+static struct given_state s;
+static struct given_columns c;
+static struct tn_script_ctx ctx = {TN_ROW_UPDATE_AFTER, 7, false};
+static unsigned char out_memory[4096];
+static struct tn_buf out;
+static enum tn_script_verdict verdict;
+
+static const char columns[] =
+    "dev STRING NOT NULL; temp DOUBLE; temp_max DOUBLE; n BIGINT; must INT NOT NULL";
+static const char *const one[] = {"a", "20.5", NULL, NULL, "1"};
+static const char *const two[] = {"a", "19.5", "20.5", "1", "1"};
+
+static void load(const char *text)
+{
+    open_columns(&c, columns);
+    open_state(&s, NULL);
+    tn_rc rc = load_script(&s, &c, text);
+    CHECK_OK(rc, s.err);
+}
+
+static tn_rc merge(struct tn_script *script, bool with_now)
+{
+    static unsigned char data[2][128];
+    struct tn_row now = pack_texts(&c, two, data[0]);
+    struct tn_row row = pack_texts(&c, one, data[1]);
+    tn_buf_init(&out, out_memory, sizeof out_memory);
+    tn_rc rc = tn_script_merge(script, with_now ? &now : NULL, row, &ctx, &verdict, &out, &s.err);
+    struct tn_row again = pack_texts(&c, one, (unsigned char[128]){0});
+    CHECK(memcmp(row.data, again.data, row.size) == 0); /* what came in is never changed */
+    return rc;
+}
+
+static void check_out(const char *want)
+{
+    const char *got = row_text(&c, (struct tn_row){out.data, (uint32_t)out.size});
+    if (strcmp(got, want) != 0) {
+        (void)fprintf(stderr, "got  %s\nwant %s\n", got, want);
+        abort();
+    }
+}
+
+static void merge_gives_a_row_or_one_of_two_words(void)
+{
+    load("local m = {}\nfunction m.merge(now, row, ctx)\n"
+         "if not now then return tarn.DELETE end\n"
+         "if now.n == 1 and ctx.late then return tarn.KEEP end\n"
+         "row.temp_max = math.max(row.temp, now.temp_max) now.n = 9\n"
+         "return row end\nreturn m");
+    tn_rc rc = merge(&s.script, true);
+    CHECK_OK(rc, s.err);
+    CHECK(verdict == TN_SCRIPT_ROW);
+    check_out("{\"dev\":\"a\",\"temp\":20.5,\"temp_max\":20.5,\"n\":null,\"must\":1}");
+    rc = merge(&s.script, false);
+    CHECK_OK(rc, s.err);
+    CHECK(verdict == TN_SCRIPT_DELETE && out.size == 0);
+    ctx.late = true;
+    rc = merge(&s.script, true);
+    ctx.late = false;
+    CHECK_OK(rc, s.err);
+    CHECK(verdict == TN_SCRIPT_KEEP && out.size == 0);
+}
+
+static void a_plain_table_is_a_row_with_the_key_of_the_one_that_came(void)
+{
+    load("local m = {}\nfunction m.merge(now, row) return {temp = 1, must = 2} end\nreturn m");
+    tn_rc rc = merge(&s.script, true);
+    CHECK_OK(rc, s.err);
+    check_out("{\"dev\":\"a\",\"temp\":1.0,\"temp_max\":null,\"n\":null,\"must\":2}");
+}
+
+static void column_functions_see_what_came_and_others_take_the_newest(void)
+{
+    load("local m = {}\nm.merge = {\n"
+         "temp_max = function(now, new, ctx) assert(new == nil and ctx.kind == '+U') return now "
+         "end,\n"
+         "n = function(now) return (now or 0) + 1 end,\n"
+         "}\nreturn m");
+    tn_rc rc = merge(&s.script, true);
+    CHECK_OK(rc, s.err);
+    check_out("{\"dev\":\"a\",\"temp\":20.5,\"temp_max\":20.5,\"n\":2,\"must\":1}");
+    rc = merge(&s.script, false);
+    CHECK_OK(rc, s.err);
+    check_out("{\"dev\":\"a\",\"temp\":20.5,\"temp_max\":null,\"n\":1,\"must\":1}");
+}
+
+static void retract_deletes_where_there_is_none(void)
+{
+    unsigned char data[128];
+    struct tn_buf buf;
+    load("return {merge = function(now, row) return row end}");
+    struct tn_row row = pack_texts(&c, one, data);
+    tn_buf_init(&buf, out_memory, sizeof out_memory);
+    tn_rc rc = tn_script_retract(&s.script, &row, row, &ctx, &verdict, &buf, &s.err);
+    CHECK_OK(rc, s.err);
+    CHECK(verdict == TN_SCRIPT_DELETE);
+    load("return {retract = function(now, row, ctx) now.n = -1 return now end}");
+    row = pack_texts(&c, one, data);
+    rc = tn_script_retract(&s.script, &row, row, &ctx, &verdict, &buf, &s.err);
+    CHECK_OK(rc, s.err);
+    CHECK(verdict == TN_SCRIPT_ROW && buf.size == row.size);
+}
+
+static void announce_shows_an_image_or_nothing(void)
+{
+    unsigned char data[128];
+    bool shown;
+    load("local m = {}\nfunction m.announce(row)\n"
+         "if row.temp and row.temp < 20 then return nil end\n"
+         "return {temp = row.temp, must = row.must} end\nreturn m");
+    struct tn_row row = pack_texts(&c, one, data);
+    tn_buf_init(&out, out_memory, sizeof out_memory);
+    tn_rc rc = tn_script_announce(&s.script, row, &shown, &out, &s.err);
+    CHECK_OK(rc, s.err);
+    CHECK(shown);
+    check_out("{\"dev\":\"a\",\"temp\":20.5,\"temp_max\":null,\"n\":null,\"must\":1}");
+    row = pack_texts(&c, two, data);
+    rc = tn_script_announce(&s.script, row, &shown, &out, &s.err);
+    CHECK_OK(rc, s.err);
+    CHECK(!shown);
+    load("return {}");
+    tn_buf_init(&out, out_memory, sizeof out_memory);
+    rc = tn_script_announce(&s.script, row, &shown, &out, &s.err);
+    CHECK_OK(rc, s.err);
+    CHECK(shown && out.size == row.size);
+}
+
+static const struct tn_script_meta meta = {"plant/boiler/temp", 1700000000000, "synced", "mqtt",
+                                           17};
+
+/* Maps a record and gives its rows as lines. */
+static tn_rc map_record(const char *record, char *lines, size_t size)
+{
+    uint32_t count = 0;
+    tn_buf_init(&out, out_memory, sizeof out_memory);
+    tn_rc rc = tn_script_map_json(&s.script, tn_bytes_of(record), &meta, &count, &out, &s.err);
+    lines[0] = 0;
+    struct tn_bytes rows = tn_buf_bytes(&out);
+    struct tn_row row;
+    size_t used = 0;
+    uint32_t seen = 0;
+    while (rc == TN_OK && tn_script_next_row(&rows, &row)) {
+        used += (size_t)snprintf(lines + used, size - used, "%s\n", row_text(&c, row));
+        seen++;
+    }
+    CHECK(rc != TN_OK || seen == count);
+    return rc;
+}
+
+static void map_makes_rows_of_a_record(void)
+{
+    char lines[1024];
+    load("local m = {}\nfunction m.map(r, meta)\n"
+         "assert(meta.topic[1] == 'plant' and #meta.topic == 3 and meta.received_ms == "
+         "1700000000000)\n"
+         "assert(meta.clock == 'synced' and meta.source == 'mqtt' and meta.position == 17)\n"
+         "if r.drop then return nil end\n"
+         "if r.one then return {dev = meta.topic[2], n = r.one, must = 0} end\n"
+         "local rows = {}\n"
+         "for i, t in ipairs(r.temps) do rows[i] = {dev = 'p' .. i, temp = t, must = i} end\n"
+         "return rows end\nreturn m");
+    tn_rc rc = map_record("{\"temps\":[1.5, 2e0, -3]}", lines, sizeof lines);
+    CHECK_OK(rc, s.err);
+    CHECK(strcmp(lines,
+                 "{\"dev\":\"p1\",\"temp\":1.5,\"temp_max\":null,\"n\":null,\"must\":1}\n"
+                 "{\"dev\":\"p2\",\"temp\":2.0,\"temp_max\":null,\"n\":null,\"must\":2}\n"
+                 "{\"dev\":\"p3\",\"temp\":-3.0,\"temp_max\":null,\"n\":null,\"must\":3}\n") == 0);
+    rc = map_record("{\"one\": 9223372036854775807}", lines, sizeof lines);
+    CHECK_OK(rc, s.err);
+    CHECK(strstr(lines,
+                 "{\"dev\":\"boiler\",\"temp\":null,\"temp_max\":null,\"n\":9223372036854775807,"));
+    rc = map_record("{\"drop\": true}", lines, sizeof lines);
+    CHECK_OK(rc, s.err);
+    CHECK(lines[0] == 0);
+    rc = map_record("{\"temps\": []}", lines, sizeof lines);
+    CHECK_OK(rc, s.err);
+    CHECK(lines[0] == 0);
+    rc = map_record("{\"temps\": [1], }", lines, sizeof lines);
+    CHECK(rc == TN_INVALID && strstr(s.err.text, "JSON, byte 15: "));
+    rc = map_record("{\"one\": 1.5}", lines, sizeof lines);
+    CHECK(rc == TN_INVALID &&
+          strstr(s.err.text, "t.lua:2: column 'n' (BIGINT): 1.5 is no integer"));
+    rc = map_record("{\"one\": 9223372036854775808}", lines, sizeof lines);
+    CHECK(rc == TN_INVALID && strstr(s.err.text, "9223372036854775808 is no integer"));
+}
+
+static void map_of_a_packed_row_may_change_the_key(void)
+{
+    unsigned char data[128];
+    uint32_t count = 0;
+    load("return {map = function(row, meta) row.dev = meta.topic[2] local b = row:copy() b.dev = "
+         "'b' "
+         "return {row, b} end}");
+    struct tn_row row = pack_texts(&c, one, data);
+    tn_buf_init(&out, out_memory, sizeof out_memory);
+    tn_rc rc = tn_script_map(&s.script, row, &meta, &count, &out, &s.err);
+    CHECK_OK(rc, s.err);
+    CHECK(count == 2);
+    struct tn_bytes rows = tn_buf_bytes(&out);
+    CHECK(tn_script_next_row(&rows, &row));
+    CHECK(strncmp(row_text(&c, row), "{\"dev\":\"boiler\"", 15) == 0);
+    CHECK(tn_script_next_row(&rows, &row));
+    CHECK(strncmp(row_text(&c, row), "{\"dev\":\"b\"", 10) == 0);
+    CHECK(!tn_script_next_row(&rows, &row));
+}
+
+struct attempt {
+    const char *text;
+    const char *want;
+};
+
+static void json_is_read_strictly(void)
+{
+    static const struct attempt attempts[] = {
+        {"{\"a\":1,\"a\":2}", "a key twice"},
+        {"{\"a\":01}", "no value"},
+        {"{\"a\":1.}", "no value"},
+        {"{\"a\":-}", "no value"},
+        {"{\"a\":1e}", "no value"},
+        {"{\"a\":nul}", "no value"},
+        {"{\"a\":\"\\x\"}", "no such escape"},
+        {"{\"a\":\"\\ud800\"}", "half a surrogate pair"},
+        {"{\"a\":\"\\u12g4\"}", "four hex digits"},
+        {"{\"a\":\"b", "the text has no end"},
+        {"{\"a\":\"b\\", "the text has no end"},
+        {"{\"a\" 1}", "':' is missing"},
+        {"{\"a\":1", "'}' is missing"},
+        {"[1,2", "']' is missing"},
+        {"{a:1}", "'\"' is missing"},
+        {"{} x", "something behind the value"},
+        {"", "no value"},
+        {"\"\n\"", "a control character"},
+        {"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]", "nested too deep"},
+        {"123456789012345678901234567890123456789", "too many digits"},
+    };
+    char lines[64];
+    load("return {map = function(r) if type(r) == 'table' and r.t then\n"
+         "assert(r.t == 'a\\u{e4}\\u{1F600}\\n\"' and r.n == nil and r.l[2] == nil and r.l[3] == "
+         "1)\n"
+         "assert(math.type(r.i) == 'integer' and math.type(r.f) == 'float' and r.b == false)\n"
+         "assert(tostring(r.big) == '18446744073709551615')\nend end}");
+    tn_rc rc = map_record(
+        " {\"t\" : \"a\\u00e4\\ud83d\\ude00\\n\\\"\", \"n\":null, \"l\":[true,null,1], "
+        "\"i\":-0, \"f\":1e3, \"b\":false, \"o\":{}, \"e\":[], \"big\":18446744073709551615} ",
+        lines, sizeof lines);
+    CHECK_OK(rc, s.err);
+    for (size_t i = 0; i < COUNT(attempts); i++) {
+        rc = map_record(attempts[i].text, lines, sizeof lines);
+        if (rc != TN_INVALID || !strstr(s.err.text, attempts[i].want)) {
+            (void)fprintf(stderr, "%s gave %d: %s\n", attempts[i].text, rc, s.err.text);
+            abort();
+        }
+    }
+}
+
+static void a_wrong_result_is_an_error_at_the_handlers_line(void)
+{
+    static const struct attempt attempts[] = {
+        {"return 1", "t.lua:2: merge returned a number; want a row, tarn.KEEP or tarn.DELETE"},
+        {"return 'x'", "merge returned a string"},
+        {"return true", "merge returned a boolean"},
+        {"", "t.lua:2: merge returned nil"},
+        {"return ctx", "merge returned a userdata"},
+        {"return tarn.decimal(1)", "merge returned a tarn.decimal"},
+        {"return {tmp = 1}", "t.lua:2: there is no column 'tmp'; did you mean 'temp'?"},
+        {"return {temp = 'hot', must = 1}", "column 'temp' (DOUBLE): a string is no number"},
+        {"return {1, 2}", "there is no column '1'"},
+        {"return {temp = 1}",
+         "merge returned a row whose column 'must' is NULL, but it is NOT NULL"},
+        {"row.must = nil return row", "column 'must' is NULL"},
+        {"row.dev = 'b' return row",
+         "merge returned a row with another key: column 'dev' has changed"},
+        {"return {dev = 'b', must = 1}", "column 'dev' has changed"},
+        {"row.dev = nil return row", "column 'dev' is NULL"},
+        {"return row, row", NULL},
+    };
+    for (size_t i = 0; i < COUNT(attempts); i++) {
+        char text[512];
+        (void)snprintf(text, sizeof text,
+                       "local m = {}\nfunction m.merge(now, row, ctx) %s end\nreturn m",
+                       attempts[i].text);
+        load(text);
+        tn_rc rc = merge(&s.script, true);
+        const char *want = attempts[i].want;
+        if (want ? rc != TN_INVALID || !strstr(s.err.text, want) : rc != TN_OK) {
+            (void)fprintf(stderr, "%s\ngave %d: %s\n", text, rc, s.err.text);
+            abort();
+        }
+        CHECK(rc == TN_OK || out.size == 0);
+    }
+}
+
+/* Each handler fails at its own line, and the next call is as good as ever. */
+static void an_error_in_a_handler_concerns_one_row(void)
+{
+    unsigned char data[128];
+    bool shown;
+    uint32_t count;
+    load("local m = {}\n"
+         "function m.map(r) if r.bad then return r.bad.x.y end return nil end\n"
+         "function m.merge(now, row) if now then return now.temp + nil end return row end\n"
+         "function m.retract(now, row) error('no') end\n"
+         "function m.announce(row) return row.temp.x end\n"
+         "function m.upload() end\n"
+         "return m");
+    struct tn_row row = pack_texts(&c, one, data);
+    tn_rc rc = merge(&s.script, true);
+    CHECK(rc == TN_INVALID &&
+          strstr(s.err.text, "t.lua:3: attempt to perform arithmetic on a nil value"));
+    rc = merge(&s.script, false);
+    CHECK_OK(rc, s.err);
+    rc = tn_script_retract(&s.script, &row, row, &ctx, &verdict, &out, &s.err);
+    CHECK(rc == TN_INVALID && strcmp(s.err.text, "t.lua:4: no") == 0);
+    rc = tn_script_announce(&s.script, row, &shown, &out, &s.err);
+    CHECK(rc == TN_INVALID && strstr(s.err.text, "t.lua:5: attempt to index a number value"));
+    rc = tn_script_map_json(&s.script, tn_bytes_of("{\"bad\":{}}"), &meta, &count, &out, &s.err);
+    CHECK(rc == TN_INVALID &&
+          strstr(s.err.text, "t.lua:2: attempt to index a nil value (field 'x')"));
+    rc = tn_script_map_json(&s.script, tn_bytes_of("{}"), &meta, &count, &out, &s.err);
+    CHECK_OK(rc, s.err);
+    CHECK(s.script.failures == 4 && s.script.calls == 6);
+    tn_heap_check(&s.vm.heap);
+}
+
+static void after_a_hundred_failures_in_a_row_it_is_parked(void)
+{
+    load("local n = 0\nreturn {merge = function(now, row) if now then error('no') end return row "
+         "end}");
+    tn_rc rc;
+    for (int i = 0; i < TN_SCRIPT_FAILURES_MAX - 1; i++) {
+        rc = merge(&s.script, true);
+        CHECK(rc == TN_INVALID);
+    }
+    rc = merge(&s.script, false); /* one that succeeds: the count begins again */
+    CHECK_OK(rc, s.err);
+    for (int i = 0; i < TN_SCRIPT_FAILURES_MAX; i++) {
+        CHECK(!tn_script_parked(&s.script));
+        rc = merge(&s.script, true);
+        CHECK(rc == TN_INVALID);
+    }
+    CHECK(tn_script_parked(&s.script));
+    rc = merge(&s.script, false);
+    CHECK(rc == TN_CANCELED && strstr(s.err.text, "t.lua is parked after 100 failures in a row"));
+    tn_script_resume(&s.script);
+    rc = merge(&s.script, false);
+    CHECK_OK(rc, s.err);
+}
+
+static void a_full_buffer_is_no_failure_of_the_script(void)
+{
+    unsigned char data[128];
+    unsigned char small[8];
+    load("return {merge = function(now, row) row.n = 1 return row end}");
+    struct tn_row row = pack_texts(&c, one, data);
+    tn_buf_init(&out, small, sizeof small);
+    tn_rc rc = tn_script_merge(&s.script, NULL, row, &ctx, &verdict, &out, &s.err);
+    CHECK(rc == TN_AGAIN);
+    CHECK(s.script.failures == 0);
+}
+
+static void what_is_wrong_with_a_script_shows_when_it_is_loaded(void)
+{
+    static const struct attempt attempts[] = {
+        {"return 1", "t.lua returns a number; want a table of handlers"},
+        {"return {merge = 1}", "merge is a number; want a function or a table of them by column"},
+        {"return {mrege = function() end}", "there is no handler 'mrege'; did you mean 'merge'?"},
+        {"return {merge = {temp_mx = function() end}}",
+         "there is no column 'temp_mx'; did you mean 'temp_max'?"},
+        {"return {merge = {temp = 1}}", "merge: column 'temp' has a number, not a function"},
+        {"return {merge = {dev = function() end}}", "merge: column 'dev' is of the key"},
+        {"return {test = 1}", "table expected"},
+        {"\nlocal x = y.z", "t.lua:2: there is no global 'y'"},
+        {"return {", "t.lua:1: unexpected symbol near <eof>"},
+        {"while true do end", "budget of instructions"},
+        {"return {merge = function(now, row) return row end, "
+         "test = {{merge = {nil, {temp = 1}}, gives = {temp = 2}, name = 'cold'}}}",
+         "t.lua: its case 1 fails (merge: cold): temp: got 1.0, want 2"},
+        {"return {merge = function(now, row) return row end, test = {{merge = {nil, {tmp = 1}}}}}",
+         "there is no column 'tmp'"},
+        {"return {merge = function(now, row) return row end, test = {{merg = {}}}}",
+         "a case has no 'merg'"},
+        {"return {test = {{merge = {nil, {}}}}}", "the script has no merge"},
+        {"return {announce = function(row) return {temp = 1} end, test = {{announce = {{temp = "
+         "1}}}}}",
+         "column 'must' is NULL, but it is NOT NULL"},
+        {"return {merge = function() while true do end end, test = {{merge = {nil, {}}}}}",
+         "its case 1 fails (case 1): t.lua:1: its budget of instructions is used up"},
+    };
+    for (size_t i = 0; i < COUNT(attempts); i++) {
+        open_columns(&c, columns);
+        open_state(&s, NULL);
+        tn_rc rc = load_script(&s, &c, attempts[i].text);
+        if (rc != TN_INVALID || !strstr(s.err.text, attempts[i].want)) {
+            (void)fprintf(stderr, "%s\ngave %d: %s\n", attempts[i].text, rc, s.err.text);
+            abort();
+        }
+    }
+}
+
+static const char cases[] =
+    "local m = {}\n"
+    "function m.map(r, meta) if r.t then return {dev = meta.topic[1], temp = r.t, must = 0} end "
+    "end\n"
+    "m.merge = {temp_max = function(now, new) return tarn.fold.max(now, new) end}\n"
+    "function m.retract(now, row, ctx) return ctx.late and tarn.KEEP or tarn.DELETE end\n"
+    "function m.announce(row) if row.temp then return row end end\n"
+    "function m.upload(state, ctx) return state.metered and {wait = 600} or 'now' end\n"
+    "m.test = {\n"
+    "  { map = { { t = 3 }, { topic = { 'a' } } }, gives = { { dev = 'a', temp = 3 } } },\n"
+    "  { map = { {} } },\n"
+    "  { merge = { { temp_max = 3 }, { temp_max = 4 } }, gives = { temp_max = 4 } },\n"
+    "  { merge = { nil, { temp_max = 4 } }, gives = function(row) return row.temp == nil end },\n"
+    "  { retract = { { temp = 1 }, { temp = 1 } }, gives = tarn.DELETE },\n"
+    "  { retract = { { temp = 1 }, { temp = 1 }, { late = true } }, gives = tarn.KEEP },\n"
+    "  { announce = { { temp = 1 } }, gives = { temp = 1 } },\n"
+    "  { announce = { {} } },\n"
+    "  { upload = { { metered = true } }, gives = { wait = 600 } },\n"
+    "  { upload = { {} }, gives = 'now', name = 'free' },\n"
+    "  { upload = { nil }, raises = 'index a nil value' },\n"
+    "}\nreturn m";
+
+/* With columns and without: the same cases hold. */
+static void a_scripts_cases_run_with_packed_rows_and_with_tables(void)
+{
+    load(cases);
+    CHECK(s.script.case_count == 11);
+    struct tn_script_case result;
+    tn_rc rc = tn_script_run_case(&s.script, 9, &result, &s.err);
+    CHECK_OK(rc, s.err);
+    CHECK(result.passed && strcmp(result.name, "upload: free") == 0);
+    open_state(&s, NULL);
+    rc = load_script(&s, NULL, cases);
+    CHECK_OK(rc, s.err);
+    CHECK(strlen(s.script.digest) == 64);
+}
+
+static void stores_are_bounded_and_survive_a_restart(void)
+{
+    static const char text[] =
+        "local seen = tarn.state('seen', { size = 400 })\nlocal m = {}\n"
+        "function m.map(r)\n"
+        "if r.put then seen[r.put] = r.value end\n"
+        "if r.want ~= nil then assert(seen[r.want] == r.value, tostring(seen[r.want])) end\n"
+        "if r.gone then assert(seen[r.gone] == nil) end\nend\nreturn m";
+    char lines[64];
+    load(text);
+    char record[128];
+    for (int i = 0; i < 200; i++) {
+        (void)snprintf(record, sizeof record, "{\"put\":\"k%d\",\"value\":%d}", i, i);
+        tn_rc rc = map_record(record, lines, sizeof lines);
+        CHECK_OK(rc, s.err);
+    }
+    static const char *const looks[] = {"{\"want\":\"k199\",\"value\":199}",
+                                        "{\"want\":\"k195\",\"value\":195}",
+                                        "{\"gone\":\"k180\"}",
+                                        "{\"put\":1,\"value\":\"x\"}",
+                                        "{\"put\":2,\"value\":true}",
+                                        "{\"put\":3,\"value\":1.5}"};
+    for (size_t i = 0; i < COUNT(looks); i++) {
+        tn_rc rc = map_record(looks[i], lines, sizeof lines);
+        CHECK_OK(rc, s.err);
+    }
+    unsigned char saved[1024];
+    struct tn_buf buf;
+    tn_buf_init(&buf, saved, sizeof saved);
+    tn_rc rc = tn_script_save_state(&s.script, &buf, &s.err);
+    CHECK_OK(rc, s.err);
+    load(text);
+    rc = tn_script_restore_state(&s.script, tn_buf_bytes(&buf), &s.err);
+    CHECK_OK(rc, s.err);
+    static const char *const after[] = {
+        "{\"want\":\"k199\",\"value\":199}", "{\"want\":1,\"value\":\"x\"}",
+        "{\"want\":2,\"value\":true}", "{\"want\":3,\"value\":1.5}"};
+    for (size_t i = 0; i < COUNT(after); i++) {
+        rc = map_record(after[i], lines, sizeof lines);
+        CHECK_OK(rc, s.err);
+    }
+    rc = map_record("{\"put\":\"k\",\"value\":{}}", lines, sizeof lines);
+    CHECK(rc == TN_INVALID && strstr(s.err.text, "a store's value can't be a table"));
+    rc = tn_script_restore_state(&s.script, tn_bytes_of("garbage"), &s.err);
+    CHECK(rc == TN_INVALID);
+}
+
+static const struct test tests[] = {
+    TEST(merge_gives_a_row_or_one_of_two_words),
+    TEST(a_plain_table_is_a_row_with_the_key_of_the_one_that_came),
+    TEST(column_functions_see_what_came_and_others_take_the_newest),
+    TEST(retract_deletes_where_there_is_none),
+    TEST(announce_shows_an_image_or_nothing),
+    TEST(map_makes_rows_of_a_record),
+    TEST(map_of_a_packed_row_may_change_the_key),
+    TEST(json_is_read_strictly),
+    TEST(a_wrong_result_is_an_error_at_the_handlers_line),
+    TEST(an_error_in_a_handler_concerns_one_row),
+    TEST(after_a_hundred_failures_in_a_row_it_is_parked),
+    TEST(a_full_buffer_is_no_failure_of_the_script),
+    TEST(what_is_wrong_with_a_script_shows_when_it_is_loaded),
+    TEST(a_scripts_cases_run_with_packed_rows_and_with_tables),
+    TEST(stores_are_bounded_and_survive_a_restart),
+};
+
+int main(int argc, char **argv)
+{
+    return run_tests(argc, argv, tests, COUNT(tests));
+}
