@@ -69,8 +69,8 @@ struct tn_commit_task {
     struct tn_expire_result expired;
     struct tn_err not_expired; /* no text: it went well */
     bool skipped;              /* nothing to commit */
-    bool consumer_drafted;
-    bool repeated; /* user and identifier were there: nothing was committed */
+    int64_t consumer_next;     /* what its draft says; 0: there is none */
+    bool repeated;             /* user and identifier were there: nothing was committed */
     bool under_way;
 };
 

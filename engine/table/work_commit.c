@@ -161,36 +161,55 @@ static bool name_consumer(const struct tn_table *t, struct tn_arena *arena, stru
     return c->path && c->draft;
 }
 
+static bool write_consumer(struct tn_worker *worker, const struct consumer *c, int64_t next)
+{
+    struct tn_err ignored = {0};
+    struct tn_io *io = worker->io;
+    const char *text =
+        tn_arena_format(&worker->arena, "{\n  \"nextSnapshot\" : %" PRId64 "\n}", next);
+    (void)io->vtable->unlink(io, c->draft, &ignored);
+    return text && tn_io_write_new(io, c->draft, tn_bytes_of(text), &ignored) == TN_OK;
+}
+
 /* Writes consumer-tarn-<writer> as a draft, which the commit's own barrier covers, so that the file
  * that replaces the old one is never torn. It names the last snapshot that this commit will make,
- * or an older one when others come between: then a little more is kept. */
-static bool draft_consumer(const struct tn_table *t, const struct tn_round *round,
-                           struct tn_worker *worker, struct sync_list *sync)
+ * or an older one when others come between: then a little more is kept. 0: there is no draft, and
+ * the consumer stands where it stood. */
+static int64_t draft_consumer(const struct tn_table *t, const struct tn_round *round,
+                              struct tn_worker *worker, struct sync_list *sync)
 {
     struct tn_err ignored = {0};
     struct tn_io *io = worker->io;
     struct consumer c;
-    int64_t id = t->last_seen + (round->removed_count > 0 ? 2 : 1);
-    const char *text =
-        tn_arena_format(&worker->arena, "{\n  \"nextSnapshot\" : %" PRId64 "\n}", id);
-    if (!text || !name_consumer(t, &worker->arena, &c) ||
-        io->vtable->make_dir(io, c.dir, &ignored) != TN_OK) {
-        return false; /* it stands where it stood */
-    }
-    (void)io->vtable->unlink(io, c.draft, &ignored);
-    if (tn_io_write_new(io, c.draft, tn_bytes_of(text), &ignored) != TN_OK) {
-        return false;
+    int64_t next = t->last_seen + (round->removed_count > 0 ? 2 : 1);
+    if (!name_consumer(t, &worker->arena, &c) ||
+        io->vtable->make_dir(io, c.dir, &ignored) != TN_OK || !write_consumer(worker, &c, next)) {
+        return 0;
     }
     sync->paths[sync->count++] = c.draft;
-    return true;
+    return next;
 }
 
-static void move_consumer(const struct tn_table *t, struct tn_worker *worker)
+/* Where the compaction was refused the snapshot that has our positions is older than the draft
+ * says, and nothing would keep it: the draft is written again. */
+static void move_consumer(const struct tn_commit_task *commit, struct tn_worker *worker)
 {
+    const struct tn_commit_result *result = &commit->result;
     struct tn_err ignored = {0};
+    struct tn_io *io = worker->io;
     struct consumer c;
-    if (name_consumer(t, &worker->arena, &c)) {
-        (void)worker->io->vtable->replace(worker->io, c.draft, c.path, &ignored);
+    int64_t made = result->compact_id > 0 ? result->compact_id : result->append_id;
+    if (commit->consumer_next == 0 || made == 0 ||
+        !name_consumer(commit->table, &worker->arena, &c)) {
+        return;
+    }
+    bool ready = made >= commit->consumer_next;
+    if (!ready && write_consumer(worker, &c, made)) {
+        const char *path = c.draft;
+        ready = io->vtable->sync(io, &path, 1, &ignored) == TN_OK;
+    }
+    if (ready) {
+        (void)io->vtable->replace(io, c.draft, c.path, &ignored);
     }
 }
 
@@ -240,7 +259,7 @@ static tn_rc commit_round(struct tn_commit_task *commit, struct tn_worker *worke
         rc = tn_table_mark_positioned(worker->io, t->spec.name, arena, err);
     }
     if (rc == TN_OK && round->positions) {
-        commit->consumer_drafted = draft_consumer(t, round, worker, &sync);
+        commit->consumer_next = draft_consumer(t, round, worker, &sync);
     }
     spec.sync = sync.paths;
     spec.sync_count = sync.count;
@@ -251,9 +270,7 @@ static void after_commit(struct tn_commit_task *commit, struct tn_worker *worker
 {
     struct tn_table *t = commit->table;
     remove_garbage(commit->round, worker->io);
-    if (commit->consumer_drafted) {
-        move_consumer(t, worker);
-    }
+    move_consumer(commit, worker);
     if (!t->options.write_only || t->spec.dedicated) {
         struct tn_expire_spec spec = {t->root, t->schema, &t->options, false, true};
         tn_rc rc = tn_expire(&spec, worker, &commit->expired, &commit->not_expired);

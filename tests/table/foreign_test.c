@@ -38,7 +38,7 @@ static void compact_as_other(struct run *run)
     struct tn_io *io = &run->disk.io;
     struct tn_err err;
     struct tn_bytes ours;
-    bed_engine_start(engine, io, scenario.seed ^ run->call ^ 99);
+    bed_engine_start(engine, io, ~(scenario.seed + (run->call << 32)));
     tn_rc rc = tn_io_read_all(io, writer_path, 256, &engine->own, &ours, &err);
     if (rc == TN_ABSENT) {
         return; /* we are not open yet */
@@ -74,7 +74,7 @@ static void look(struct run *run)
 {
     static struct bed_look at;
     struct bed_writer w = {.engine = &engines[OURS], .scenario = &scenario, .who = "a test"};
-    bed_engine_start(w.engine, &run->disk.io, scenario.seed ^ 3);
+    bed_engine_start(w.engine, &run->disk.io, scenario.seed ^ (UINT64_C(3) << 50));
     tn_rc rc = bed_compact(&w, BED_COMPACTS_ALL);
     if (rc != TN_OK) {
         stop(run, w.err.text);
@@ -85,7 +85,8 @@ static void look(struct run *run)
     at.foreign = true;
     const char *problem = bed_look(&at);
     if (!problem && at.position != scenario.row_count) {
-        problem = "rows are missing";
+        problem = BED_PROBLEM("snapshots %" PRId64 " to %" PRId64 " are at row %u of %u", at.first,
+                              at.last, at.position, scenario.row_count);
     }
     problem = problem ? problem : bed_fsck(w.engine);
     if (problem) {

@@ -179,7 +179,11 @@ static __attribute__((unused, noinline)) void bed_scenario_producer(struct bed_s
         bed_scenario_option(s, ",\"changelog-producer\":\"input\"");
         return;
     case TN_CHANGELOG_LOOKUP:
-        bed_scenario_option(s, ",\"changelog-producer\":\"lookup\"");
+        bed_scenario_option(s,
+                            ",\"changelog-producer\":\"lookup\",\"lookup-wait\":\"%s\","
+                            "\"lookup-compact\":\"%s\"",
+                            random_below(random, 3) == 0 ? "false" : "true",
+                            random_below(random, 4) == 0 ? "gentle" : "radical");
         break;
     case TN_CHANGELOG_FULL_COMPACTION:
         bed_scenario_option(s,
