@@ -100,7 +100,7 @@ static void tell(struct tn_reader *reader, const struct tn_rollback_result *resu
                       ": what came behind it is read again\n",
                       reader->name, does, result->snapshot_id);
     }
-    if (result->snapshots > 0) {
+    if (result->snapshots > 0 && !o.dry_run) {
         (void)fprintf(stderr, "tarn: %s: `tarn clean` frees the files that are left\n",
                       reader->name);
     }

@@ -1,4 +1,4 @@
-"""The verbs that look and tidy up, driven as a person does: get, explain, compact, expire, ls, show, pools, help, --version.
+"""The verbs that look and tidy up, driven as a person does: get, explain, compact, expire, tag, rollback, ls, show, pools, help, --version.
 
 Each test is a function `test_*`, whose name is a sentence and which gets an empty warehouse; the last line is "N passed, M
 failed". Needs no package. usage: cli_test.py [NAME...]
@@ -244,6 +244,59 @@ def test_cat_incremental_knows_deltas_changelogs_and_differences(tarn):
     for args, text in ((["3,1"], "A <= B"), (["1"], "want A,B"), (["1,9"], "snapshots 1 to 3 are there"), (["1,9", "--incremental-mode", "diff"], "no snapshot 9"),
                        (["1,2", "--incremental-mode", "all"], "auto, delta, changelog or diff")):
         refused(tarn.run("cat", TABLE, "--incremental", *args), 2, text, "cat --incremental %s" % args)
+
+
+# ---- tag, rollback ----
+
+def test_a_tag_keeps_its_snapshot_and_a_rollback_goes_back_to_it(tarn):
+    three_commits(tarn)
+    first = tarn.run("cat", TABLE, "--snapshot", 1).ok("cat")
+    same(rows_of(tarn.run("tag", TABLE, "a", "--snapshot", 1, "--dry-run"), "tag"), [{"tag": "a", "snapshot": 1}], "dry run")
+    refused(tarn.run("cat", TABLE, "--tag", "a"), 2, "has no tag 'a'", "a tag of a dry run")
+    tarn.run("tag", TABLE, "a", "--snapshot", 1).ok("tag")
+    tarn.run("tag", TABLE, "newest", "--time-retained", "30 d").ok("tag")
+    same([(r["tag_name"], r["snapshot_id"], r["time_retained"]) for r in rows_of(tarn.run("show", TABLE, "tags"), "show tags")],
+         [("a", 1, None), ("newest", 3, "2592000 s")], "show tags")
+    for args, text in [(["a"], "there is a tag 'a' already"), (["x/y"], "no tag's name"), (["7"], "taken for a snapshot"),
+                       (["b", "--snapshot", 9], "no snapshot 9"), (["b", "--time-retained", "soon"], "no duration"),
+                       (["b", "--delete"], "no tag 'b'"), (["a", "--delete", "--snapshot", 1], "--delete goes with neither")]:
+        refused(tarn.run("tag", TABLE, *args), 2, text, "tag %s" % args)
+    tarn.run("expire", TABLE, "--retain-max", 1, "--retain-min", 1, "--older-than", "0 s").ok("expire")
+    for verb in (["cat"], ["ls"], ["show", "files"], ["show", "manifests"]):
+        tarn.run(verb[0], TABLE, *verb[1:], "--tag", "a").ok(verb)
+    same(tarn.run("cat", TABLE, "--tag", "a").ok("cat"), first, "the tag's rows")
+    for args, text in [(["b"], "no tag 'b'"), (["2"], "no snapshot 2, nor a tag of it"), (["9"], "no snapshot 9")]:
+        refused(tarn.run("rollback", TABLE, *args), 2, text, "rollback %s" % args)
+    want = [{"snapshot": 1, "snapshots": 1, "tags": 1, "changelogs": 0}]
+    same(rows_of(tarn.run("rollback", TABLE, "a", "--dry-run"), "rollback"), want, "dry run")
+    same([r["snapshot_id"] for r in snapshots_of(tarn)], [3], "snapshots behind a dry run")
+    same(rows_of(tarn.run("rollback", TABLE, "a"), "rollback"), want, "rollback")
+    same(tarn.run("cat", TABLE).ok("cat"), first, "rows")
+    clean(tarn)
+    tarn.run("clean", TABLE, "--older-than", "0 s").ok("clean")
+    tarn.run("fsck", TABLE, "--orphans").ok("fsck")
+    tarn.run("tag", TABLE, "a", "--delete").ok("tag --delete")
+    same(tarn.run("cat", TABLE).ok("cat"), first, "rows without the tag")
+
+
+def test_a_rollback_takes_inputs_back_and_tells_of_consumers(tarn):
+    create(tarn, ["k INT", "v INT"], "--primary-key", "k", "--option", "bucket=1")
+    path = os.path.join(tarn.warehouse, "rows.json")
+    for i in range(3):
+        with open(path, "a", encoding="utf-8") as f:
+            f.write('{"k":%d,"v":%d}\n' % (i, i))
+        tarn.run("write", TABLE, path).ok("write")
+    tarn.run("tail", TABLE, "--consumer", "c").ok("tail")
+    result = tarn.run("rollback", TABLE, 1)
+    result.ok("rollback")
+    check("positions of inputs go back with snapshot 1" in result.err, result.err)
+    check("consumer 'c' goes on at snapshot 4" in result.err and "tarn-" not in result.err, result.err)
+    same(rows_of(tarn.run("cat", TABLE), "cat"), [{"k": 0, "v": 0}], "rows")
+    tarn.run("tail", TABLE, "--consumer", "c", "--forget").ok("forget")
+    clean(tarn)
+    tarn.run("write", TABLE, path).ok("write")
+    same([r["k"] for r in rows_of(tarn.run("cat", TABLE), "cat")], [0, 1, 2], "what came behind it is read again")
+    clean(tarn)
 
 
 # ---- get ----

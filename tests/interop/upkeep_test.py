@@ -83,8 +83,9 @@ class Case(tail_test.Case):
         self.compare("expire to %d" % keep,
                      lambda: self.tarn.run("expire", TABLE, "--older-than", "0 s", *words).ok("expire"), java)
         self.counts["expiries"] += 1
-        if not self.orphans:
-            self.sound("--orphans")
+        # an overwrite by Java leaves changelog files that it doesn't commit
+        self.orphans = self.orphans or (self.overwritten and self.producer() != "none")
+        self.sound(*([] if self.orphans else ["--orphans"]))
 
     def compare_consumer(self):
         self.ask("consumer", "c", self.rng.randint(self.earliest(), self.latest() + 1))
@@ -127,10 +128,11 @@ class Case(tail_test.Case):
         rows = self.rows(3)
         self.tarn.run("tag", TABLE, "ours", "--time-retained", "1 ms").ok("tag")
         self.ask("write", rows, "--compact", "auto")
-        need("ours" not in self.has_tags(), "Java's commit left a tag whose time was over")
+        # 1.3.1's expiry of changelogs fails when none is to go, and then its tags stay
+        need("ours" not in self.has_tags() or self.kept, "Java's commit left a tag whose time was over")
         self.ask("tag", "create", "theirs", "--option", "tag.default-time-retained=1 ms")
         self.tarn.run("expire", TABLE, "--retain-max", 1000000).ok("expire")
-        need("theirs" not in self.has_tags(), "tarn left a tag whose time was over")
+        need(not {"ours", "theirs"} & set(self.has_tags()), "tarn left a tag whose time was over")
 
     # ---- rollback
 
@@ -142,7 +144,7 @@ class Case(tail_test.Case):
         else:
             target = self.rng.randint(self.earliest(), self.latest())
             where = ["--snapshot", target]
-        want = self.ask("read", *where)
+        want = [self.widened(x) for x in self.ask("read", *where)]
         said = []
 
         def ours():
@@ -159,6 +161,10 @@ class Case(tail_test.Case):
         self.orphans = True
         self.overwritten = max(self.overwritten, 1)
         self.counts["rollbacks"] += 1
+
+    def widened(self, line):
+        """A row of an old schema in that of now, which stays: with NULL for columns that were added."""
+        return line[:-1] + "".join(',"%s":null' % c for c in self.columns if '"%s":' % c not in line) + "}"
 
     def forget_consumer(self, said):
         """One that is further on is told of; it would wait for what doesn't come."""
