@@ -317,6 +317,8 @@ static tn_rc run_commits(const struct cJSON *item, bool *agrees)
 
 static bool run_case(const struct cJSON *item)
 {
+    static struct versions merged; /* too large for a frame, each */
+    static struct versions read;
     bool agrees = true;
     bool fails = tn_json_member(item, "expect_error") != NULL;
     char *schema = golden_schema(item, NULL);
@@ -326,12 +328,12 @@ static bool run_case(const struct cJSON *item)
     }
     cJSON_free(schema);
     rc = rc != TN_OK ? rc : run_commits(item, &agrees);
-    struct versions merged = {.count = 0};
+    merged.count = 0;
     rc = rc != TN_OK ? rc : reduce_all(&bed.table, &merged);
     if (fails || rc != TN_OK) {
         return fails && rc == TN_INVALID;
     }
-    struct versions read = {.count = 0};
+    read.count = 0;
     for (uint32_t i = 0; i < merged.count; i++) {
         if (!tn_row_kind_retracts(merged.at[i].kv.kind)) {
             read.at[read.count++] = merged.at[i];
