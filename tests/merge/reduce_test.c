@@ -298,7 +298,8 @@ static tn_rc run_commits(const struct cJSON *item, bool *agrees)
     bool raw = (!producer || strcmp(producer, "none") == 0) && changelog &&
                cJSON_GetArraySize(changelog) == cJSON_GetArraySize(commits);
     for (int i = 0; i < cJSON_GetArraySize(commits); i++) {
-        struct versions flushed = {.count = 0};
+        static struct versions flushed;
+        flushed.count = 0;
         tn_rc rc = commit(cJSON_GetArrayItem(commits, i), &flushed);
         if (rc != TN_OK) {
             return rc;
