@@ -28,10 +28,10 @@ static void rebuild_slots(struct tn_table *t)
 
 /* All of its rows are in files, and nothing is under way. What is not committed yet the rounds
  * know, so that it can be opened again. */
-static bool bucket_idle(const struct tn_bucket *b)
+static bool bucket_idle(const struct tn_table *t, const struct tn_bucket *b)
 {
     return b->state == TN_BUCKET_READY && !b->active && !b->frozen && !b->flushing &&
-           !b->compacting && !b->awaited;
+           !b->compacting && !b->awaited && !tn_work_owes(t, b);
 }
 
 void tn_buckets_close(struct tn_table *t, struct tn_bucket *bucket)
@@ -52,7 +52,7 @@ bool tn_buckets_close_one(struct tn_table *t)
     struct tn_bucket *oldest = NULL;
     for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
         struct tn_bucket *bucket = &t->buckets[i];
-        if (bucket_idle(bucket) && (!oldest || bucket->last_use < oldest->last_use)) {
+        if (bucket_idle(t, bucket) && (!oldest || bucket->last_use < oldest->last_use)) {
             oldest = bucket;
         }
     }
@@ -154,7 +154,7 @@ tn_rc tn_buckets_find(struct tn_table *t, struct tn_bytes partition, int32_t num
 void tn_buckets_release(struct tn_table *table)
 {
     for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
-        if (bucket_idle(&table->buckets[i])) {
+        if (bucket_idle(table, &table->buckets[i])) {
             tn_buckets_close(table, &table->buckets[i]);
         }
     }

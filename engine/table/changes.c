@@ -145,10 +145,14 @@ void tn_changes_spec(struct tn_changes *changes, struct tn_compact_spec *spec)
 
 /* ---- rounds ---- */
 
-void tn_changes_cut(struct tn_changes *changes, int64_t round)
+bool tn_changes_due(const struct tn_changes *changes, int64_t round)
 {
     int64_t of_job = changes->table->spec.dedicated_round;
-    bool due = changes->full_every > 0 && tn_table_may_compact(changes->table) &&
-               (of_job > 0 ? of_job : round) % changes->full_every == 0;
-    changes->full_round = due ? round : 0;
+    return changes->full_every > 0 && tn_table_may_compact(changes->table) &&
+           (of_job > 0 ? of_job : round) % changes->full_every == 0;
+}
+
+void tn_changes_cut(struct tn_changes *changes, int64_t round)
+{
+    changes->full_round = tn_changes_due(changes, round) ? round : 0;
 }

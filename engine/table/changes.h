@@ -42,5 +42,8 @@ void tn_changes_close(struct tn_changes *changes);
 /* What concerns changes in the spec of a compaction into `output_level`. */
 void tn_changes_spec(struct tn_changes *changes, struct tn_compact_spec *spec);
 
+/* A round is to end with full compactions. */
+bool tn_changes_due(const struct tn_changes *changes, int64_t round);
+
 /* A round is being cut: notes whether it is to end with full compactions. */
 void tn_changes_cut(struct tn_changes *changes, int64_t round);

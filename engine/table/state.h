@@ -209,7 +209,10 @@ void tn_work_slice(struct tn_table *table);
 /* A finished compaction's result joins a round; false when that round has no room now. */
 bool tn_work_apply(struct tn_table *table);
 void tn_work_abort_compaction(struct tn_table *table);
-/* The closing round ends with a compaction of everything in this bucket, which is still to come. */
+/* The bucket is to be compacted before the commit of its rows, and can be: it stays open. */
+bool tn_work_owes(const struct tn_table *table, const struct tn_bucket *bucket);
+/* The closing round ends with a compaction of everything in this bucket, which is still to come; or
+ * the open one will, and the bucket is to make room for others. */
 bool tn_work_full_is_due(const struct tn_table *table, const struct tn_bucket *bucket);
 
 /* A new levels version of the bucket. */

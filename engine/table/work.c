@@ -70,6 +70,20 @@ static bool rests(const struct tn_table *t, const struct tn_bucket *bucket)
            (setback->at_stop || !tn_work_at_stop(t, bucket));
 }
 
+static bool waits_for_compaction(const struct tn_table *t)
+{
+    return t->options.force_compact ||
+           (tn_options_need_lookup(&t->options) && t->options.lookup_wait);
+}
+
+bool tn_work_owes(const struct tn_table *t, const struct tn_bucket *bucket)
+{
+    if (!tn_table_may_compact(t) || t->result_waits || rests(t, bucket)) {
+        return false;
+    }
+    return (bucket->owes && waits_for_compaction(t)) || tn_work_full_is_due(t, bucket);
+}
+
 /* The oldest frozen memtable of a bucket, those of the closing round before others. */
 static struct tn_bucket *pick_flush(struct tn_table *t)
 {
@@ -121,6 +135,7 @@ static bool begin_compaction(struct tn_table *t)
         if (tn_work_pick(t, best)) {
             return true;
         }
+        best->owes = false;
         limit = best_runs;
         limit_index = best_index;
     }
@@ -137,9 +152,8 @@ static bool round_drained(const struct tn_table *t)
             return false;
         }
     }
-    bool looks_up = tn_options_need_lookup(&t->options) && t->options.lookup_wait;
-    bool must_compact = tn_table_may_compact(t) && (t->options.force_compact || looks_up ||
-                                                    t->changes.full_round == t->closing->number);
+    bool must_compact = tn_table_may_compact(t) &&
+                        (waits_for_compaction(t) || t->changes.full_round == t->closing->number);
     /* A result for which no round has room comes with a later commit, not with this one. */
     return !must_compact || t->result_waits || (!t->slice.active && !t->compact_due);
 }

@@ -458,8 +458,10 @@ bool tn_work_full_is_due(const struct tn_table *t, const struct tn_bucket *bucke
 {
     bool unfolded = bucket->unfolded ||
                     (t->spec.dedicated && has_newer(bucket->levels, t->options.num_levels - 1));
-    return t->closing && t->closing->number == t->changes.full_round && unfolded &&
-           !bucket->frozen && !bucket->flushing;
+    bool closing = t->closing && t->closing->number == t->changes.full_round;
+    bool leaving = t->draining && t->drain_flushes && !bucket->active && !bucket->awaited &&
+                   tn_changes_due(&t->changes, t->open->number);
+    return (closing || leaving) && unfolded && !bucket->frozen && !bucket->flushing;
 }
 
 bool tn_work_apply(struct tn_table *table)

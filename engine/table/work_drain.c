@@ -77,6 +77,7 @@ void tn_work_begin_drain(struct tn_table *table)
         table->draining = true;
         /* More than can stay open: what was waiting will wait again. */
         table->drain_flushes = table->parking.bucket_count > TN_TABLE_BUCKETS_MAX / 2;
+        table->compact_due = table->compact_due || table->drain_flushes;
     }
 }
 

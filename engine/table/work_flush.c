@@ -58,6 +58,7 @@ static tn_rc take_flushed(struct tn_flush_task *flush, struct tn_err *err)
         t->counts.flushes++;
         bucket->unfolded = true;
         bucket->fresh = true;
+        bucket->owes = true;
     }
     return rc;
 }

@@ -25,12 +25,16 @@
 #define BED_ROOT   "db.db/t"
 #define BED_SOURCE "src"
 
+#ifndef BED_SCALE
+#define BED_SCALE 1 /* a test of larger tables has more memory */
+#endif
+
 enum {
     BED_SHORT_SIZE = 1 << 20,
     BED_LONG_SIZE = 2 << 20,
-    BED_LEVELS_SIZE = 256 << 10,
-    BED_TABLE_SIZE = 512 << 10,
-    BED_MEMTABLE_SIZE = 512 << 10,
+    BED_LEVELS_SIZE = BED_SCALE * (256 << 10),
+    BED_TABLE_SIZE = BED_SCALE * (512 << 10),
+    BED_MEMTABLE_SIZE = BED_SCALE * (512 << 10),
     BED_WINDOW_SIZE = 256 << 10,
     BED_OWN_SIZE = 512 << 10,
     BED_DISK_SIZE = 64 << 20,
