@@ -18,7 +18,8 @@ static struct bed_engine engines[COMMITTERS];
 static struct bed_scenario scenario;
 
 /* Row i is the committer's that i % 2 says; each row is a commit. */
-static void make_scenario(uint64_t seed, uint32_t commits, int32_t retained)
+static void make_scenario(uint64_t seed, uint32_t commits, int32_t retained,
+                          enum tn_changelog_producer producer)
 {
     bed_scenario_init(&scenario, seed, 1);
     scenario.buckets = 2;
@@ -36,6 +37,13 @@ static void make_scenario(uint64_t seed, uint32_t commits, int32_t retained)
                    scenario.keyed ? "\"k\"" : "", scenario.buckets,
                    scenario.keyed ? "" : "\"bucket-key\":\"k\",", "", "", "1 mb", 3, 6, retained,
                    10, 8, "8 kb", "16 kb");
+    if (scenario.keyed && producer == TN_CHANGELOG_LOOKUP) {
+        scenario.producer = producer;
+        bed_scenario_option(&scenario, ",\"changelog-producer\":\"lookup\"");
+        for (uint32_t i = 0; i < commits; i++) { /* a key's rows are all of one committer */
+            scenario.rows[i].key = (int32_t)(i % 20);
+        }
+    }
 }
 
 struct committer {
@@ -169,6 +177,33 @@ static int64_t check_chain(struct bed_engine *engine, int64_t *appends)
     return last;
 }
 
+/* What is left at level 0 is told first. */
+static void check_changes(void)
+{
+    static struct bed_look look;
+    struct bed_engine *engine = &engines[0];
+    struct bed_writer w = {.engine = engine, .scenario = &scenario};
+    tn_rc rc = bed_compact(&w, BED_COMPACTS_ALL);
+    CHECK_OK(rc, w.err);
+    look.engine = engine;
+    look.scenario = &scenario;
+    const char *problem = bed_look_range(&look);
+    bed_look_begin(&look);
+    for (int64_t id = look.first; !problem && id <= look.last; id++) {
+        struct tn_snapshot snapshot;
+        tn_arena_reset(&engine->own, look.mark);
+        rc = tn_snapshot_read(engine->env.io, BED_ROOT, id, &engine->own, &snapshot, &w.err);
+        CHECK_OK(rc, w.err);
+        problem = bed_follow(&look.follower, &snapshot, 0, 0);
+    }
+    problem = problem ? problem : bed_follow_end(&look.follower, scenario.row_count);
+    if (problem) {
+        (void)fprintf(stderr, "SEED=%" PRIu64 ": %s\n%s\n", scenario.seed, problem,
+                      scenario.schema);
+        abort();
+    }
+}
+
 static void check_table(const char *root, bool all_kept)
 {
     static struct bed_reader reader;
@@ -182,16 +217,20 @@ static void check_table(const char *root, bool all_kept)
     read_rows(&engines[0], &reader, last);
     CHECK(!all_kept || appends == scenario.row_count);
     CHECK(committers[0].appends + committers[1].appends == scenario.row_count);
+    if (scenario.producer == TN_CHANGELOG_LOOKUP) {
+        check_changes();
+    }
     tn_io_posix_close(&posix);
 }
 
-static void race(uint64_t seed, uint32_t commits, int32_t retained)
+static void race(uint64_t seed, uint32_t commits, int32_t retained,
+                 enum tn_changelog_producer producer)
 {
     char root[TEMP_SIZE];
     struct tn_io_posix posix;
     uint64_t random = seed;
     temp_make(root);
-    make_scenario(seed, commits, retained);
+    make_scenario(seed, commits, retained, producer);
     bed_open_files(&posix, root);
     bed_create(&engines[0], &posix.io, &scenario);
     for (uint32_t i = 0; i < COMMITTERS; i++) {
@@ -213,13 +252,21 @@ static void race(uint64_t seed, uint32_t commits, int32_t retained)
 
 static void a_thousand_commits_of_two_committers_are_there_once(void)
 {
-    race(given_number("SEED", 1) * 4 + 1, COMMITS, 1000000);
+    race(given_number("SEED", 1) * 4 + 1, COMMITS, 1000000, TN_CHANGELOG_NONE);
 }
 
 /* Both expire what the other may be looking at. */
 static void two_committers_that_expire_leave_a_whole_table(void)
 {
-    race(given_number("SEED", 1), COMMITS / 5, 5);
+    race(given_number("SEED", 1), COMMITS / 5, 5, TN_CHANGELOG_NONE);
+}
+
+/* Each looks up what the other may have told meanwhile. */
+static void changes_of_two_committers_are_told_once(void)
+{
+    uint64_t seed = given_number("SEED", 1) * 4 + 3;
+    race(seed, COMMITS / 10, 1000000, TN_CHANGELOG_LOOKUP);
+    race(seed, COMMITS / 10, 5, TN_CHANGELOG_LOOKUP);
 }
 
 static void the_second_one_is_told_who_has_the_table(void)
@@ -228,7 +275,7 @@ static void the_second_one_is_told_who_has_the_table(void)
     struct tn_io_posix posix[COMMITTERS];
     struct bed_writer writers[COMMITTERS];
     temp_make(root);
-    make_scenario(1, 2, 5);
+    make_scenario(1, 2, 5, TN_CHANGELOG_NONE);
     for (uint32_t i = 0; i < COMMITTERS; i++) {
         bed_open_files(&posix[i], root);
     }
@@ -256,6 +303,7 @@ static void the_second_one_is_told_who_has_the_table(void)
 static const struct test tests[] = {
     TEST(the_second_one_is_told_who_has_the_table),
     TEST(two_committers_that_expire_leave_a_whole_table),
+    TEST(changes_of_two_committers_are_told_once),
     TEST(a_thousand_commits_of_two_committers_are_there_once),
 };
 
