@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "app/cmd.h"
+#include "app/schema_file.h"
 #include "schema/options.h"
 #include "table/make.h"
 #include "table/recover.h"
@@ -130,25 +131,11 @@ static tn_rc schema_from_flags(struct tn_arena *arena, struct tn_schema *schema,
 
 static tn_rc schema_from_file(struct tn_arena *arena, struct tn_schema *schema, struct tn_err *err)
 {
-    FILE *file = fopen(o.schema_file, "rb");
-    size_t room = 64 * 1024;
-    unsigned char *text = tn_arena_take_raw(arena, room);
-    if (!file || !text) {
-        if (file) {
-            (void)fclose(file);
-        }
-        return tn_err_set(err, TN_INVALID, 0, "%s can't be read", o.schema_file);
-    }
-    size_t size = fread(text, 1, room - 1, file);
-    (void)fclose(file);
-    text[size] = 0;
-    tn_rc rc = size == room - 1
-                   ? tn_err_set(err, TN_INVALID, 0, "more than %zu bytes", room - 2)
-                   : tn_schema_from_user((struct tn_bytes){text, size}, arena, schema, err);
+    tn_rc rc = tn_schema_file_read(o.schema_file, arena, schema, err);
     if (rc == TN_OK && o.comment) {
         schema->comment = o.comment;
     }
-    return rc == TN_OK ? rc : tn_err_set(err, rc, 0, "%s:%s", o.schema_file, err->text);
+    return rc;
 }
 
 static void say_hazards(const struct tn_schema *schema, const struct tn_options *options)

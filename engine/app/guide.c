@@ -207,6 +207,50 @@ static const char upload_text[] =
     "A snapshot that was not copied yet must not expire before: keep enough of them\n"
     "(snapshot.time-retained) for the longest time that the target may be away.\n";
 
+static const char lua_text[] =
+    "Lua\n"
+    "\n"
+    "A script is a file that returns a table of handlers; each gets values and returns one.\n"
+    "\n"
+    "  map(record, meta)      a record, before it is a row: return it, a list of rows, or nil\n"
+    "  merge(now, row, ctx)   same key again: `now` is what is true (nil: nothing), `row` what "
+    "came.\n"
+    "                         Return the row that is true now, tarn.KEEP, or tarn.DELETE. Or a "
+    "table\n"
+    "                         of functions by column: { temp_max = tarn.fold.max }\n"
+    "  retract(now, row, ctx) what a delete does; without it the row is gone\n"
+    "  announce(row)          what followers may see of a row: an image of it, or nil\n"
+    "  upload(state, ctx)     \"wait\", \"now\", or a plan\n"
+    "  test                   the script's own cases:\n"
+    "                         { merge = { nil, { temp = 3 } }, gives = { temp_max = 3 } }\n"
+    "\n"
+    "  row    row.temp reads a column, NULL is nil; row.temp = 3 writes it; a value that doesn't "
+    "fit\n"
+    "         its column is an error. row:copy(), pairs(row). Good during its call.\n"
+    "  types  integers are exact; DECIMAL is tarn.decimal(\"1.50\"); TIMESTAMP(p) an integer of ms "
+    "to\n"
+    "         p = 3, us to 6, ns above; DATE days, TIME ms; bytes are strings\n"
+    "  ctx    kind (\"+I\", \"+U\", \"-D\"), sequence, late, table\n"
+    "  meta   topic (a list), received_ms, clock (\"synced\", \"unset\", \"stepped\"), source, "
+    "position\n"
+    "  tarn   KEEP, DELETE, decimal, date(ts), hash(text), log(level, text),\n"
+    "         state(name, {size=}), fold, deadband, window; require(\"units\") reads units.lua "
+    "beside "
+    "it\n"
+    "\n"
+    "There is no io, os, debug, load or coroutine, and globals can't be set. A call has a budget "
+    "of\n"
+    "instructions and bytes; what is over it, or fails, is one dead row with script, line and "
+    "reason.\n"
+    "\n"
+    "  tarn test fold.lua                                   its cases, with plain tables as rows\n"
+    "  tarn test fold.lua --table plant.minutes             with that table's columns\n"
+    "  tarn test fold.lua --table plant.minutes --rows FILE what it makes of real records, and "
+    "what a\n"
+    "                                                       call costs; nothing is written\n"
+    "\n"
+    "Tables don't run scripts yet: `create` refuses tarn.script.\n";
+
 static const char troubles_text[] =
     "Troubles\n"
     "\n"
@@ -251,6 +295,7 @@ const struct tn_guide_topic tn_guide[] = {
     {"compaction", "what it is for, and what to do about it", compaction_text},
     {"changelog", "following what changes; consumers", changelog_text},
     {"upload", "a copy in another folder", upload_text},
+    {"lua", "scripts that map, merge and announce rows", lua_text},
     {"troubles", "what is wrong, and what helps", troubles_text},
 };
 const uint32_t tn_guide_count = sizeof tn_guide / sizeof tn_guide[0];

@@ -81,6 +81,22 @@ static bool ends(const char *text, const char *with)
     return size >= tail && strcmp(text + size - tail, with) == 0;
 }
 
+/* Options of tarn's own that this build does not know. A reader needs none of them: what they
+ * decide is in the rows. */
+static tn_rc read_own_option(const struct tn_option_reader *r, const struct tn_option *option)
+{
+    if (!begins(option->key, "tarn.") || r->use == TN_OPTIONS_READ ||
+        tn_option_listed(option->key)) {
+        return TN_OK;
+    }
+    return strcmp(option->key, "tarn.script") == 0
+               ? tn_option_unsupported(r, option->key, option->value,
+                                       "can't merge a table's rows in this build; `tarn test` runs "
+                                       "a script beside a table")
+               : tn_option_unsupported(r, option->key, option->value,
+                                       "asks for what this build doesn't know");
+}
+
 /* Options whose names hold a word of the user's. */
 static tn_rc read_open_options(struct tn_option_reader *r)
 {
@@ -93,6 +109,7 @@ static tn_rc read_open_options(struct tn_option_reader *r)
                                            "asks for an index: not supported "
                                            "by this build")
                    : read_field_option(r, option);
+        rc = rc == TN_OK ? read_own_option(r, option) : rc;
     }
     return rc;
 }

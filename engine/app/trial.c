@@ -1,0 +1,382 @@
+#include "app/trial.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "io/clock.h"
+
+enum { PLACES = 1 << 16, KEYS_MAX = PLACES / 2, MAPPED_SIZE = 256 * 1024, SHOWN_MAX = 2000 };
+
+/* What the table would have of a key. */
+struct tn_trial_key {
+    uint64_t hash;
+    uint32_t size; /* of the row; 0: deleted */
+    uint32_t room;
+    unsigned char row[];
+};
+
+enum { MAPPED, MERGED, TOLD_BEFORE, TOLD_AFTER };
+
+/* ---- what is there ---- */
+
+static struct tn_trial_key **place_of(struct tn_trial *t, struct tn_row row, uint64_t *hash)
+{
+    *hash = tn_row_hash(t->spec.layout, t->spec.keys, row);
+    uint32_t at = (uint32_t)*hash & (PLACES - 1);
+    while (t->keys[at]) {
+        struct tn_row other = {t->keys[at]->row, t->keys[at]->room};
+        if (t->keys[at]->hash == *hash &&
+            tn_row_compare(t->spec.layout, t->spec.keys, other, row) == 0) {
+            break;
+        }
+        at = (at + 1) & (PLACES - 1);
+    }
+    return &t->keys[at];
+}
+
+/* Room for a row a bit larger, since rows of a key grow; a smaller place is left behind. A deleted
+ * key's row stays, for its key. */
+static tn_rc keep(struct tn_trial *t, struct tn_trial_key **place, uint64_t hash, struct tn_row row,
+                  struct tn_err *err)
+{
+    struct tn_trial_key *key = *place;
+    if (!key && ++t->key_count > KEYS_MAX) {
+        return tn_err_set(err, TN_AGAIN, 0, "more than %d keys", KEYS_MAX);
+    }
+    if (!key || key->room < row.size) {
+        uint32_t room = row.size + row.size / 4;
+        void *memory = NULL;
+        tn_rc rc = tn_arena_need(t->arena, sizeof *key + room, "the rows by key", &memory, err);
+        if (rc != TN_OK) {
+            return rc;
+        }
+        key = memory;
+        key->hash = hash;
+        key->room = room;
+        *place = key;
+    }
+    key->size = row.size;
+    memcpy(key->row, row.data, row.size);
+    return TN_OK;
+}
+
+/* ---- what is said ---- */
+
+static void say_row(struct tn_trial *t, const char *before, struct tn_row row)
+{
+    static char text[2 * TN_TRIAL_ROW_SIZE_MAX];
+    struct tn_buf buf;
+    if (t->spec.quiet) {
+        return;
+    }
+    tn_buf_init(&buf, text, sizeof text);
+    tn_row_format_json(t->spec.layout, NULL, row, &buf);
+    bool whole = !buf.overflow && buf.size <= SHOWN_MAX;
+    (void)fprintf(t->spec.to, "%s %.*s%s\n", before, whole ? (int)buf.size : SHOWN_MAX, text,
+                  whole ? "" : "...");
+}
+
+static void say(struct tn_trial *t, const char *what)
+{
+    if (!t->spec.quiet) {
+        (void)fprintf(t->spec.to, "%s\n", what);
+    }
+}
+
+static void bury(struct tn_trial *t, const char *reason)
+{
+    t->dead++;
+    if (!t->spec.quiet) {
+        (void)fprintf(t->spec.to, "    dead:  %s\n", reason);
+    }
+}
+
+/* ---- one call, and what it cost ---- */
+
+static int64_t now_ns(void)
+{
+    return tn_clock_system.vtable->monotonic_ns(&tn_clock_system);
+}
+
+static tn_rc count(struct tn_trial *t, enum tn_script_handler handler, int64_t begin, tn_rc rc)
+{
+    struct tn_trial_cost *cost = &t->costs[handler];
+    const struct tn_vm *vm = t->spec.script->vm;
+    if (tn_script_has(t->spec.script, handler)) {
+        cost->calls++;
+        cost->ns += (uint64_t)(now_ns() - begin);
+        cost->bytes += (uint64_t)((int64_t)vm->limits.bytes - vm->bytes_left);
+    }
+    return rc;
+}
+
+static struct tn_buf buffer(struct tn_trial *t, int which)
+{
+    struct tn_buf buf;
+    tn_buf_init(&buf, t->buffers[which], which == MAPPED ? MAPPED_SIZE : TN_TRIAL_ROW_SIZE_MAX);
+    return buf;
+}
+
+/* The image of a row, or of none. */
+static tn_rc show(struct tn_trial *t, const struct tn_row *row, int which, struct tn_row *image,
+                  struct tn_err *err)
+{
+    struct tn_buf out = buffer(t, which);
+    bool shown = false;
+    tn_rc rc = TN_OK;
+    if (row) {
+        int64_t begin = now_ns();
+        rc = count(t, TN_SCRIPT_ANNOUNCE, begin,
+                   tn_script_announce(t->spec.script, *row, &shown, &out, err));
+    }
+    *image = (struct tn_row){out.data, shown ? (uint32_t)out.size : 0};
+    return rc;
+}
+
+static bool same(struct tn_row a, struct tn_row b)
+{
+    return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
+}
+
+/* The difference of the images, as a changelog would have it. */
+static tn_rc tell(struct tn_trial *t, const struct tn_row *was, const struct tn_row *is,
+                  struct tn_err *err)
+{
+    struct tn_row before;
+    struct tn_row after;
+    tn_rc rc = show(t, was, TOLD_BEFORE, &before, err);
+    if (rc == TN_OK) {
+        rc = show(t, is, TOLD_AFTER, &after, err);
+    }
+    if (rc != TN_OK) {
+        return rc;
+    }
+    if (same(before, after)) {
+        say(t, "    told:  nothing");
+        return TN_OK;
+    }
+    t->told++;
+    if (before.size > 0) {
+        say_row(t, after.size > 0 ? "    told:  -U" : "    told:  -D", before);
+    }
+    if (after.size > 0) {
+        say_row(t, before.size > 0 ? "    told:  +U" : "    told:  +I", after);
+    }
+    return TN_OK;
+}
+
+/* ---- one row ---- */
+
+static tn_rc decide(struct tn_trial *t, const struct tn_row *was, struct tn_row row,
+                    enum tn_row_kind kind, enum tn_script_verdict *verdict, struct tn_buf *out,
+                    struct tn_err *err)
+{
+    struct tn_script *script = t->spec.script;
+    struct tn_script_ctx ctx = {kind, (int64_t)t->records, false};
+    int64_t begin = now_ns();
+    if (kind == TN_ROW_DELETE) {
+        return count(t, TN_SCRIPT_RETRACT, begin,
+                     tn_script_retract(script, was, row, &ctx, verdict, out, err));
+    }
+    if (!tn_script_has(script, TN_SCRIPT_MERGE)) {
+        tn_buf_append(out, row.data, row.size);
+        *verdict = TN_SCRIPT_ROW;
+        return TN_OK;
+    }
+    return count(t, TN_SCRIPT_MERGE, begin,
+                 tn_script_merge(script, was, row, &ctx, verdict, out, err));
+}
+
+/* `is` NULL: the key is gone. */
+static tn_rc change(struct tn_trial *t, struct tn_trial_key **place, uint64_t hash,
+                    const struct tn_row *was, const struct tn_row *is, struct tn_err *err)
+{
+    if ((!was && !is) || (was && is && same(*was, *is))) {
+        say(t, "    table: as it was");
+        return TN_OK;
+    }
+    t->changed++;
+    if (is) {
+        say_row(t, was ? "    table: +U" : "    table: +I", *is);
+    } else {
+        say(t, "    table: -D");
+    }
+    tn_rc rc = tell(t, was, is, err);
+    if (rc == TN_INVALID) {
+        bury(t, err->text);
+        return TN_OK;
+    }
+    if (rc != TN_OK || is) {
+        return rc == TN_OK ? keep(t, place, hash, *is, err) : rc;
+    }
+    (*place)->size = 0;
+    return TN_OK;
+}
+
+static tn_rc merge_row(struct tn_trial *t, struct tn_row row, enum tn_row_kind kind,
+                       struct tn_err *err)
+{
+    uint64_t hash;
+    struct tn_trial_key **place = place_of(t, row, &hash);
+    struct tn_row was = {NULL, 0};
+    if (*place && (*place)->size > 0) {
+        was = (struct tn_row){(*place)->row, (*place)->size};
+    }
+    struct tn_buf out = buffer(t, MERGED);
+    enum tn_script_verdict verdict;
+    tn_rc rc = decide(t, was.data ? &was : NULL, row, kind, &verdict, &out, err);
+    if (rc == TN_INVALID) {
+        bury(t, err->text);
+        return TN_OK;
+    }
+    if (rc != TN_OK) {
+        return rc;
+    }
+    struct tn_row is = {out.data, (uint32_t)out.size};
+    if (verdict == TN_SCRIPT_KEEP) {
+        is = was;
+    } else if (verdict == TN_SCRIPT_DELETE) {
+        is.data = NULL;
+    }
+    return change(t, place, hash, was.data ? &was : NULL, is.data ? &is : NULL, err);
+}
+
+static tn_rc take_row(struct tn_trial *t, struct tn_row row, enum tn_row_kind kind,
+                      struct tn_err *err)
+{
+    if (!t->spec.quiet) {
+        char before[32];
+        (void)snprintf(before, sizeof before, "%" PRIu64 " %s", t->line_number,
+                       tn_row_kind_text(kind));
+        say_row(t, before, row);
+    }
+    bool merged = t->spec.keys.count > 0 && kind != TN_ROW_UPDATE_BEFORE;
+    return merged ? merge_row(t, row, kind, err) : TN_OK;
+}
+
+/* ---- records ---- */
+
+static tn_rc take_mapped(struct tn_trial *t, struct tn_bytes record, struct tn_err *err)
+{
+    struct tn_script_meta meta = {
+        .clock = "synced", .source = "rows", .position = (int64_t)t->line_number};
+    struct tn_buf out = buffer(t, MAPPED);
+    uint32_t made = 0;
+    int64_t begin = now_ns();
+    tn_rc rc = count(t, TN_SCRIPT_MAP, begin,
+                     tn_script_map_json(t->spec.script, record, &meta, &made, &out, err));
+    if (rc != TN_OK || made == 0) {
+        if (!t->spec.quiet) {
+            (void)fprintf(t->spec.to, "%" PRIu64 " %s\n", t->line_number,
+                          rc == TN_OK ? "dropped" : "no rows");
+        }
+    }
+    if (rc == TN_INVALID) {
+        bury(t, err->text);
+        return TN_OK;
+    }
+    struct tn_bytes rows = tn_buf_bytes(&out);
+    struct tn_row row;
+    while (rc == TN_OK && tn_script_next_row(&rows, &row)) {
+        rc = take_row(t, row, TN_ROW_INSERT, err);
+    }
+    return rc;
+}
+
+static tn_rc take_decoded(struct tn_trial *t, struct tn_bytes line, struct tn_err *err)
+{
+    struct tn_decoded decoded;
+    size_t eaten = 0;
+    tn_rc rc = tn_decoder_next(t->decoder, line, true, &decoded, &eaten, err);
+    if (rc != TN_OK) {
+        return rc == TN_AGAIN ? TN_OK : rc;
+    }
+    if (decoded.dead) {
+        if (!t->spec.quiet) {
+            (void)fprintf(t->spec.to, "%" PRIu64 " no row\n", t->line_number);
+        }
+        bury(t, decoded.reason);
+    }
+    for (uint32_t i = 0; rc == TN_OK && i < decoded.count; i++) {
+        rc = take_row(t, tn_decoder_row(t->decoder, &decoded, i), decoded.kinds[i], err);
+    }
+    return rc;
+}
+
+static bool blank(struct tn_bytes line)
+{
+    for (size_t i = 0; i < line.size; i++) {
+        if (!memchr(" \t\r\n", line.data[i], 4)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static tn_rc take_line(struct tn_trial *t, struct tn_bytes line, struct tn_err *err)
+{
+    t->line_number++;
+    if (blank(line)) {
+        return TN_OK;
+    }
+    t->records++;
+    return tn_script_has(t->spec.script, TN_SCRIPT_MAP) ? take_mapped(t, line, err)
+                                                        : take_decoded(t, line, err);
+}
+
+tn_rc tn_trial_run(struct tn_trial *t, FILE *from, struct tn_err *err)
+{
+    tn_rc rc = TN_OK;
+    while (rc == TN_OK && fgets((char *)t->line, TN_TRIAL_ROW_SIZE_MAX, from)) {
+        struct tn_bytes line = tn_bytes_of((const char *)t->line);
+        if (line.size == TN_TRIAL_ROW_SIZE_MAX - 1 && line.data[line.size - 1] != '\n') {
+            return tn_err_set(err, TN_INVALID, 0, "line %" PRIu64 " has more than %d bytes",
+                              t->line_number + 1, TN_TRIAL_ROW_SIZE_MAX - 2);
+        }
+        rc = take_line(t, line, err);
+    }
+    return rc;
+}
+
+/* ---- opening ---- */
+
+static tn_rc open_decoder(struct tn_trial *t, struct tn_err *err)
+{
+    enum tn_epoch *epochs;
+    void *memory = NULL;
+    uint32_t fields = t->spec.schema->field_count;
+    tn_rc rc = tn_arena_need(t->arena, (fields + 1) * sizeof *epochs, "the decoder", &memory, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    epochs = memory;
+    for (uint32_t i = 0; i < fields; i++) {
+        epochs[i] = TN_EPOCH_MS;
+    }
+    struct tn_decode_spec spec = {.input = t->spec.input,
+                                  .schema = t->spec.schema,
+                                  .layout = t->spec.layout,
+                                  .epochs = epochs,
+                                  .record_size_max = TN_TRIAL_ROW_SIZE_MAX,
+                                  .row_size_max = TN_TRIAL_ROW_SIZE_MAX};
+    return tn_decoder_open(&t->decoder, &spec, t->arena, err);
+}
+
+tn_rc tn_trial_open(struct tn_trial *t, const struct tn_trial_spec *spec, struct tn_arena *arena,
+                    struct tn_err *err)
+{
+    *t = (struct tn_trial){.spec = *spec, .arena = arena};
+    void *memory = NULL;
+    tn_rc rc = tn_arena_need(arena, PLACES * sizeof(struct tn_trial_key *), "keys", &memory, err);
+    t->keys = memory;
+    for (int i = MAPPED; rc == TN_OK && i <= TOLD_AFTER; i++) {
+        size_t size = i == MAPPED ? MAPPED_SIZE : TN_TRIAL_ROW_SIZE_MAX;
+        rc = tn_arena_need(arena, size, "the rows", &memory, err);
+        t->buffers[i] = memory;
+    }
+    if (rc == TN_OK) {
+        rc = tn_arena_need(arena, TN_TRIAL_ROW_SIZE_MAX, "a line", &memory, err);
+        t->line = memory;
+    }
+    return rc == TN_OK && !tn_script_has(spec->script, TN_SCRIPT_MAP) ? open_decoder(t, err) : rc;
+}
