@@ -207,6 +207,12 @@ static void count_sequence(struct tn_memtable *m, int64_t sequence)
     m->max_sequence = sequence > m->max_sequence ? sequence : m->max_sequence;
 }
 
+/* Of a row that is kept: one that versions were folded into may be longer than any that came. */
+static void count_size(struct tn_memtable *m, struct tn_row row)
+{
+    m->row_size_max = row.size > m->row_size_max ? row.size : m->row_size_max;
+}
+
 static tn_rc full(struct tn_err *err)
 {
     return tn_err_set(err, TN_AGAIN, 0, "no page is free for another row");
@@ -224,6 +230,7 @@ static tn_rc put_new(struct tn_memtable *m, uint64_t prefix, uint32_t hash, stru
         return full(err);
     }
     store_row(head, row, kind, sequence);
+    count_size(m, row);
     *entry_at(m, m->count) = (struct tn_memtable_entry){prefix, where_of(m, head), hash};
     if (hashed) {
         hash_insert(m, m->count);
@@ -244,6 +251,7 @@ static tn_rc replace_row(struct tn_memtable *m, struct tn_memtable_entry *entry,
         entry->where = where_of(m, head);
     }
     store_row(head, row, kind, sequence);
+    count_size(m, row);
     return TN_OK;
 }
 
@@ -315,8 +323,6 @@ tn_rc tn_memtable_put(struct tn_memtable *memtable, struct tn_row row, enum tn_r
     }
     if (rc == TN_OK) {
         count_sequence(memtable, sequence);
-        memtable->row_size_max =
-            row.size > memtable->row_size_max ? row.size : memtable->row_size_max;
     }
     return rc;
 }

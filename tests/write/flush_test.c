@@ -12,6 +12,7 @@ enum {
     PAGE_SIZE = 64 << 10,
     ROWS_MAX = 8000, /* files are cut at thousands */
     ROW_MAX = 64,
+    MERGED_MAX = 2048,
     BLOCK_SIZE = 1024,
 };
 
@@ -43,7 +44,8 @@ static struct {
     uint32_t got_count;
 } bed;
 
-static void bed_begin(const char *options, enum tn_memtable_keeps keeps, int64_t target_size)
+static void bed_begin_of(const char *type, const char *options, enum tn_memtable_keeps keeps,
+                         int64_t target_size)
 {
     memset(&bed, 0, sizeof bed);
     setup_begin(&bed.s);
@@ -52,9 +54,9 @@ static void bed_begin(const char *options, enum tn_memtable_keeps keeps, int64_t
     const char *text = tn_arena_format(
         arena,
         "{\"fields\": [{\"name\": \"id\", \"type\": \"BIGINT\"}, {\"name\": \"v\", \"type\": "
-        "\"BIGINT\"}], \"primaryKeys\": [\"id\"], \"options\": {\"bucket\": \"1\", "
+        "\"%s\"}], \"primaryKeys\": [\"id\"], \"options\": {\"bucket\": \"1\", "
         "\"file.format\": \"avro\"%s}}",
-        options);
+        type, options);
     tn_rc rc = tn_schema_from_user(tn_bytes_of(text), arena, &bed.schema, err);
     CHECK_OK(rc, *err);
     rc = tn_options_read(&bed.schema, TN_OPTIONS_READ, arena, &bed.options, err);
@@ -74,10 +76,15 @@ static void bed_begin(const char *options, enum tn_memtable_keeps keeps, int64_t
     bed.pool_memory = malloc(POOL_SIZE);
     tn_pool_init(&bed.pool, bed.pool_memory, POOL_SIZE, PAGE_SIZE);
     tn_memtable_init(&bed.memtable, &bed.pool, &bed.order, keeps);
-    rc = tn_reducer_make(bed.engine, ROW_MAX, arena, &bed.memtable.reducer, err);
+    rc = tn_reducer_make(bed.engine, MERGED_MAX, arena, &bed.memtable.reducer, err);
     CHECK_OK(rc, *err);
     rc = bed.s.disk.io.vtable->make_dir(&bed.s.disk.io, DIR, err);
     CHECK_OK(rc, *err);
+}
+
+static void bed_begin(const char *options, enum tn_memtable_keeps keeps, int64_t target_size)
+{
+    bed_begin_of("BIGINT", options, keeps, target_size);
 }
 
 static void bed_end(void)
@@ -285,6 +292,33 @@ static void rows_merged_as_they_come_give_the_same_sums(void)
     }
 }
 
+/* Texts of one key that are put together as they come: the row that is kept is longer than any that
+ * came, and the flush has room for it. */
+static void rows_that_grow_as_they_are_merged_are_flushed(void)
+{
+    enum { COUNT_OF_ROWS = 20, TEXT_SIZE = 40 };
+    bed_begin_of("STRING",
+                 ", \"merge-engine\": \"aggregation\", \"fields.v.aggregate-function\": "
+                 "\"listagg\"",
+                 TN_MEMTABLE_FOLDED, 1 << 20);
+    const unsigned char text[TEXT_SIZE] = "0123456789abcdefghij0123456789abcdefghij";
+    for (uint32_t i = 0; i < COUNT_OF_ROWS; i++) {
+        unsigned char data[ROW_MAX];
+        struct tn_value values[] = {{.as.i64 = 7}, {.as.bytes = {text, TEXT_SIZE}}};
+        struct tn_row packed = {data, tn_row_pack(&bed.layout, values, data)};
+        tn_rc rc = tn_memtable_put(&bed.memtable, packed, TN_ROW_INSERT, i, &bed.s.err);
+        CHECK_OK(rc, bed.s.err);
+    }
+    tn_memtable_freeze(&bed.memtable);
+    struct tn_flush_file *files;
+    uint32_t counter = 0;
+    tn_rc rc = flush(false, &counter, &files);
+    CHECK_OK(rc, bed.s.err);
+    CHECK(files && !files->next && files->meta.row_count == 1);
+    CHECK(bed.memtable.row_size_max > COUNT_OF_ROWS * TEXT_SIZE);
+    bed_end();
+}
+
 /* What can't be merged fails the flush, and leaves neither data nor changelog. */
 static void a_flush_that_fails_leaves_no_file(void)
 {
@@ -316,6 +350,7 @@ static void a_flush_that_fails_leaves_no_file(void)
 static const struct test tests[] = {
     TEST(a_flush_folds_versions_and_tells_all_of_them),
     TEST(rows_merged_as_they_come_give_the_same_sums),
+    TEST(rows_that_grow_as_they_are_merged_are_flushed),
     TEST(a_flush_that_fails_leaves_no_file),
 };
 
