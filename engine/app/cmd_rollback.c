@@ -101,7 +101,10 @@ static void tell(struct tn_reader *reader, const struct tn_rollback_result *resu
                       reader->name, does, result->snapshot_id);
     }
     if (result->snapshots > 0 && !o.dry_run) {
-        (void)fprintf(stderr, "tarn: %s: `tarn clean` frees the files that are left\n",
+        (void)fprintf(stderr,
+                      "tarn: %s: their files stay; `tarn clean` frees them when they are a day old "
+                      "(--older-than)
+",
                       reader->name);
     }
     warn_of_consumers(reader, result->snapshot_id);

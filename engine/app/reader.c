@@ -22,8 +22,7 @@ static tn_rc find_tag(struct tn_reader *r, const char *tag, struct tn_err *err)
         return tn_err_set(err, TN_INVALID, 0, "'%s' is no tag's name", tag);
     }
     tn_rc rc = tn_snapshot_read_path(&r->app->posix.io, path, &r->app->table, &r->snapshot, err);
-    return rc == TN_ABSENT ? tn_err_set(err, TN_INVALID, 0, "%s has no tag '%s'", r->name, tag)
-                           : rc;
+    return rc == TN_ABSENT ? tn_err_set(err, TN_INVALID, 0, "there is no tag '%s'", tag) : rc;
 }
 
 tn_rc tn_reader_time(const char *flag, const char *text, int64_t *ms, struct tn_err *err)
@@ -61,8 +60,13 @@ static tn_rc say_earliest(struct tn_reader *r, const char *text, int64_t first, 
     struct tn_value value = {.as.i64 = snapshot.time_ms.value};
     tn_value_format_text(&type, &value, &buf);
     return tn_err_set(err, TN_INVALID, 0,
-                      "%s has no snapshot as old as %s; the earliest is of %.*s", r->name, text,
+                      "there is no snapshot as old as %s; the earliest is of %.*s", text,
                       (int)buf.size, (const char *)time);
+}
+
+static tn_rc no_snapshot_yet(struct tn_err *err)
+{
+    return tn_err_set(err, TN_INVALID, 0, "there is no snapshot yet");
 }
 
 /* Snapshot times grow with ids, so this bisects. */
@@ -80,6 +84,9 @@ static tn_rc find_as_of(struct tn_reader *r, const char *text, struct tn_err *er
     rc = tn_snapshot_earliest(io, r->root, arena, &low, err);
     if (rc == TN_OK) {
         rc = tn_snapshot_latest(io, r->root, arena, &high, err);
+    }
+    if (rc == TN_ABSENT) {
+        return no_snapshot_yet(err);
     }
     int64_t first = low;
     int64_t found = 0;
@@ -120,6 +127,23 @@ static tn_rc find_newest(struct tn_reader *r, struct tn_err *err)
     return rc;
 }
 
+static tn_rc say_which(struct tn_reader *r, int64_t id, struct tn_err *err)
+{
+    struct tn_io *io = &r->app->posix.io;
+    int64_t first;
+    int64_t last;
+    tn_rc rc = tn_snapshot_earliest(io, r->root, &r->app->table, &first, err);
+    rc = rc == TN_OK ? tn_snapshot_latest(io, r->root, &r->app->table, &last, err) : rc;
+    if (rc == TN_ABSENT) {
+        return no_snapshot_yet(err);
+    }
+    return rc == TN_OK
+               ? tn_err_set(err, TN_INVALID, 0,
+                            "there is no snapshot %" PRId64 "; there are %" PRId64 " to %" PRId64,
+                            id, first, last)
+               : rc;
+}
+
 static tn_rc find_snapshot(struct tn_reader *r, struct tn_err *err)
 {
     const struct tn_reader_at *at = &tn_reader_at;
@@ -137,9 +161,7 @@ static tn_rc find_snapshot(struct tn_reader *r, struct tn_err *err)
     }
     tn_rc rc = tn_snapshot_read(&r->app->posix.io, r->root, at->snapshot, &r->app->table,
                                 &r->snapshot, err);
-    return rc == TN_ABSENT ? tn_err_set(err, TN_INVALID, 0, "%s has no snapshot %" PRId64, r->name,
-                                        at->snapshot)
-                           : rc;
+    return rc == TN_ABSENT ? say_which(r, at->snapshot, err) : rc;
 }
 
 static bool travels(void)

@@ -86,8 +86,10 @@ static tn_rc check_wait(struct tn_fsck *f, const char *path, int64_t next, struc
     tn_rc rc = tn_snapshot_latest(f->io, f->home, &f->worker->arena, &latest, err);
     rc = tn_fsck_damage(f, f->home, NULL, rc, err);
     return rc == TN_OK && next > latest + 1
-               ? tn_fsck_problem(f, err, path, "waits for %" PRId64 " beyond %" PRId64, next,
-                                 latest)
+               ? tn_fsck_problem(f, err, path,
+                                 "waits for %" PRId64 " beyond %" PRId64
+                                 ": rolled back, or another table of that name",
+                                 next, latest)
                : rc;
 }
 

@@ -674,6 +674,11 @@ def test_a_time_before_the_first_snapshot_is_told_when_that_was(tarn):
     write(tarn, [{"dev": "a", "temp": 1.0}])
     first = snapshots_of(tarn)[0]["commit_time"]
     refused(tarn.run("cat", TABLE, "--as-of", "2001-01-01"), 2, "the earliest is of %s" % first, "cat")
+    refused(tarn.run("cat", TABLE, "--snapshot", "9"), 2, "%s: there is no snapshot 9; there are 1 to" % TABLE, "cat")
+    refused(tarn.run("cat", TABLE, "--tag", "x"), 2, "%s: there is no tag 'x'" % TABLE, "cat")
+    create(tarn, ["dev STRING"], "--primary-key", "dev", "--option", "bucket=1", table="plant.new")
+    for flag, value in (("--as-of", "2001-01-01"), ("--snapshot", "1")):
+        refused(tarn.run("cat", "plant.new", flag, value), 2, "plant.new: there is no snapshot yet", "cat")
 
 
 def test_cat_of_a_snapshot_that_expires_meanwhile_says_so(tarn):
