@@ -103,8 +103,7 @@ static void tell(struct tn_reader *reader, const struct tn_rollback_result *resu
     if (result->snapshots > 0 && !o.dry_run) {
         (void)fprintf(stderr,
                       "tarn: %s: their files stay; `tarn clean` frees them when they are a day old "
-                      "(--older-than)
-",
+                      "(--older-than)\n",
                       reader->name);
     }
     warn_of_consumers(reader, result->snapshot_id);
