@@ -252,7 +252,7 @@ def test_a_tag_keeps_its_snapshot_and_a_rollback_goes_back_to_it(tarn):
     three_commits(tarn)
     first = tarn.run("cat", TABLE, "--snapshot", 1).ok("cat")
     same(rows_of(tarn.run("tag", TABLE, "a", "--snapshot", 1, "--dry-run"), "tag"), [{"tag": "a", "snapshot": 1}], "dry run")
-    refused(tarn.run("cat", TABLE, "--tag", "a"), 2, "has no tag 'a'", "a tag of a dry run")
+    refused(tarn.run("cat", TABLE, "--tag", "a"), 2, "there is no tag 'a'", "a tag of a dry run")
     tarn.run("tag", TABLE, "a", "--snapshot", 1).ok("tag")
     tarn.run("tag", TABLE, "newest", "--time-retained", "30 d").ok("tag")
     same([(r["tag_name"], r["snapshot_id"], r["time_retained"]) for r in rows_of(tarn.run("show", TABLE, "tags"), "show tags")],
