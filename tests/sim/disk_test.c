@@ -445,6 +445,23 @@ static bool publish_can_break(uint64_t cut, uint64_t ignored, uint64_t *calls)
     return broken;
 }
 
+static void a_sync_leaves_out_the_paths_that_are_ignored(void)
+{
+    start();
+    make_dir("d");
+    sim_disk_ignore_path(&disk, "/b");
+    write_file("d/a", "text");
+    write_file("d/b", "text");
+    sync_path("d/a");
+    sync_path("d/b");
+    sync_path("d/");
+    CHECK(disk.paths_ignored == 1);
+    sim_disk_reboot(&disk, SIM_SEED_NOTHING);
+    CHECK(has_text(&disk, "d/a", "text"));
+    CHECK(!has_text(&disk, "d/b", "text"));
+    stop();
+}
+
 static void publishing_is_safe_at_every_cut_and_needs_each_of_its_syncs(void)
 {
     uint64_t calls;
@@ -743,6 +760,7 @@ static const struct test tests[] = {
     TEST(a_folder_is_not_replaced_by_a_file_that_had_its_name),
     TEST(an_open_file_outlives_its_name),
     TEST(a_file_that_was_cut_short_may_be_its_old_self),
+    TEST(a_sync_leaves_out_the_paths_that_are_ignored),
     TEST(publishing_is_safe_at_every_cut_and_needs_each_of_its_syncs),
     TEST(after_the_cut_every_call_fails_and_does_nothing),
     TEST(a_call_fails_once_before_or_after_its_work),
