@@ -136,6 +136,7 @@ static int bounded(lua_State *L)
 {
     lua_CFunction function = lua_tocfunction(L, lua_upvalueindex(1));
     enum cost kind = (enum cost)lua_tointeger(L, lua_upvalueindex(2));
+    tn_vm_check_depth(L, TN_VM_DEPTH_LIBRARY_MAX);
     tn_vm_charge(L, COST_OF_CALL + cost_of(L, kind));
     int count = function(L);
     if (count > 0) {

@@ -316,7 +316,7 @@ static int save_protected(lua_State *L)
     lua_getfield(L, -1, s->out ? "save" : "restore");
     if (s->out) {
         lua_call(L, 0, 1);
-        tn_buf_append(s->out, lua_tostring(L, -1), lua_rawlen(L, -1));
+        tn_buf_append(s->out, lua_tostring(L, -1), (size_t)lua_rawlen(L, -1));
     } else {
         (void)lua_pushlstring(L, (const char *)s->saved.data, s->saved.size);
         lua_call(L, 1, 0);

@@ -113,17 +113,22 @@ void tn_vm_charge(lua_State *L, uint64_t cost)
     vm->instructions_left -= (int64_t)cost;
 }
 
+void tn_vm_check_depth(lua_State *L, int most)
+{
+    lua_Debug deep;
+    if (lua_getstack(L, most, &deep)) {
+        note_place(tn_vm_of(L), L);
+        (void)luaL_error(L, "calls are nested more than %d deep", most);
+    }
+}
+
 /* Lua doesn't call hooks in a hook, in a finalizer, or in the handler of an error in a hook: there
  * are no finalizers here (sandbox.c), and no handlers but ours. */
 static void look(lua_State *L, lua_Debug *ar)
 {
     (void)ar;
-    lua_Debug deep;
     tn_vm_charge(L, HOOK_STEP);
-    if (lua_getstack(L, TN_VM_DEPTH_MAX, &deep)) {
-        note_place(tn_vm_of(L), L);
-        (void)luaL_error(L, "calls are nested more than %d deep", TN_VM_DEPTH_MAX);
-    }
+    tn_vm_check_depth(L, TN_VM_DEPTH_MAX);
 }
 
 /* ---- calls ---- */
@@ -234,6 +239,7 @@ static size_t push_text(lua_State *L, const char *path, unsigned char **text)
     }
     *text = NULL;
     if (rc == TN_OK) { /* not lua_newuserdata: it may jump, and the file would stay open */
+        (void)lua_gc(L, LUA_GCCOLLECT);
         *text = allocate(vm, NULL, 0, (size_t)size + 1);
         rc = *text ? read_into(vm, file, *text, size, &err)
                    : tn_err_set(&err, TN_AGAIN, 0, "%s: the script doesn't fit its memory", path);

@@ -38,6 +38,9 @@ enum {
     TN_VM_SIZE_MIN = 96 * 1024, /* the libraries take 40 KB (measured), an empty script the rest */
     TN_VM_SIZE = 768 * 1024,    /* a guess: what a board gives a state */
     TN_VM_DEPTH_MAX = 180,      /* calls inside calls: Lua's C stack ends at 200 */
+    TN_VM_DEPTH_LIBRARY_MAX = 100, /* the same where a library function is called: its frame may
+                                      be 2 KB, and scripts can make it call itself */
+    TN_VM_STACK_SIZE = 192 * 1024, /* of the C stack, that a call may take (measured: 160 KB) */
 };
 
 /* `level` is error, warn, info or debug. */
@@ -104,6 +107,9 @@ void tn_vm_push_chunk(struct lua_State *L, struct tn_bytes text, const char *nam
 
 /* Takes `cost` instructions from the call's budget. */
 void tn_vm_charge(struct lua_State *L, uint64_t cost);
+
+/* Leaves the call when more than `most` calls are under way. */
+void tn_vm_check_depth(struct lua_State *L, int most);
 
 /* Notes why the call may not go on, and leaves it. `reason` is static. */
 int tn_vm_stop(struct lua_State *L, const char *reason);

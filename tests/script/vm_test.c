@@ -1,6 +1,8 @@
 /* vm: what a script can't do, and that the state is as good as before when it has tried. */
 #include "given_script.h"
 
+#include <pthread.h>
+
 #include "base/hash.h"
 
 static struct given_state s;
@@ -128,10 +130,64 @@ static void deep_recursion_is_an_error_that_names_its_line(void)
          "return t.x",
          "C stack overflow"},
         {"local function f() pcall(f) error(\"x\") end f()", "x"},
-        {"local function f() (\"x\"):gsub(\"x\", f) end f()", "C stack overflow"},
+        {"local function f() (\"x\"):gsub(\"x\", f) end f()", "t.lua:1: "},
         {"local function f(a, b) table.sort({1, 2, 3}, f) return false end f()", "t.lua:1: "},
     };
     check_all(attempts, COUNT(attempts));
+}
+
+/* ---- the C stack ---- */
+
+static const char *const deepest[] = {
+    "local t = setmetatable({}, {}) getmetatable(t).__index = function(_, k) return t[k] end "
+    "return t.x",
+    "local function f() pcall(f) error(\"x\") end f()",
+    "local function f() xpcall(f, f) end f()",
+    "local function f() (\"x\"):gsub(\"x\", f) end f()",
+    "local function f() table.sort({1, 2, 3, 4, 5, 6, 7}, f) return false end f()",
+    "local m = {} local t = setmetatable({}, m) m.__tostring = function() return tostring(t) end "
+    "return tostring(t)",
+    "local m = {} local t = setmetatable({}, m) "
+    "m.__tostring = function() return (\"%s\"):format(t) end return tostring(t)",
+    "local m = {} local t = setmetatable({}, m) "
+    "m.__index = function() return table.concat(t, \",\", 1, 3) end return t[1]",
+    "local m = {} local t = setmetatable({}, m) m.__concat = function() return t .. t end "
+    "return t .. t",
+    "local m = {} local t = setmetatable({}, m) m.__close = function() local x <close> = t end "
+    "local x <close> = t",
+    "return ((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((",
+    "return function() return function() return function() return function() return {{{{{{{{{{{{",
+};
+
+static void *run_deepest(void *text)
+{
+    tn_rc rc = run_text(&s, text, 0);
+    CHECK(rc == TN_INVALID);
+    return NULL;
+}
+
+/* What scripts can make of the C stack, in bytes that are no longer as they were. */
+static void the_c_stack_that_a_script_takes_is_bounded(void)
+{
+    static _Alignas(4096) unsigned char stack[1 << 20];
+    for (size_t i = 0; i < COUNT(deepest); i++) {
+        pthread_attr_t attributes;
+        pthread_t thread;
+        memset(stack, 0xA5, sizeof stack);
+        open_state(&s, NULL);
+        CHECK(pthread_attr_init(&attributes) == 0);
+        CHECK(pthread_attr_setstack(&attributes, stack, sizeof stack) == 0);
+        CHECK(pthread_create(&thread, &attributes, run_deepest, (void *)(uintptr_t)deepest[i]) ==
+              0);
+        CHECK(pthread_join(thread, NULL) == 0);
+        size_t untouched = 0;
+        while (stack[untouched] == 0xA5) {
+            untouched++;
+        }
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__OPTIMIZE__)
+        CHECK(sizeof stack - untouched <= TN_VM_STACK_SIZE);
+#endif
+    }
 }
 
 static void nothing_leads_out_of_the_sandbox(void)
@@ -321,6 +377,7 @@ static const struct test tests[] = {
     TEST(endless_loops_are_stopped_wherever_they_are),
     TEST(library_functions_pay_for_their_work),
     TEST(deep_recursion_is_an_error_that_names_its_line),
+    TEST(the_c_stack_that_a_script_takes_is_bounded),
     TEST(nothing_leads_out_of_the_sandbox),
     TEST(bytecode_is_refused),
     TEST(files_that_cannot_be_loaded_are_errors_by_name),
