@@ -119,6 +119,27 @@ local function plain_decide(handler, now, row, ctx)
     return result
 end
 
+--- A plan orders tables and says how fast, never which files.
+local PLAN = { wait = "number", through = true, rate = "string" }
+
+local function check_plan(plan)
+    if plan == "wait" or plan == "now" then
+        return plan
+    end
+    if type(plan) ~= "table" then
+        error(('upload returned %s; want "wait", "now" or a plan'):format(show(plan)), 0)
+    end
+    for key, value in pairs(plan) do
+        local want = PLAN[key]
+        if not want then
+            error("a plan has no '" .. tostring(key) .. "'", 0)
+        elseif want ~= true and type(value) ~= want then
+            error(("a plan's %s is a %s"):format(key, want), 0)
+        end
+    end
+    return plan
+end
+
 local function is_list(value)
     return type(value) == "table" and (#value > 0 or next(value) == nil)
 end
@@ -133,7 +154,7 @@ end
 --- What a handler gives for a case's arguments; with `host` as the engine would call it.
 local function call(name, handler, given, host)
     if name == "upload" then
-        return handler(given[1], given[2])
+        return check_plan(handler(given[1], given[2]))
     end
     if name == "map" then
         local meta = given[2] or { topic = {}, received_ms = 0, clock = "synced", position = 0 }

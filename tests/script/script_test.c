@@ -1,6 +1,9 @@
 /* script: handlers as the engine calls them, and what becomes of those that fail. */
+#include "given.h"
 #include "given_script.h"
+#include "random.h"
 
+static uint64_t seed;
 static struct given_state s;
 static struct given_columns c;
 static struct tn_script_ctx ctx = {TN_ROW_UPDATE_AFTER, 7, false};
@@ -406,7 +409,8 @@ static const char cases[] =
     "m.merge = {temp_max = function(now, new) return tarn.fold.max(now, new) end}\n"
     "function m.retract(now, row, ctx) return ctx.late and tarn.KEEP or tarn.DELETE end\n"
     "function m.announce(row) if row.temp then return row end end\n"
-    "function m.upload(state, ctx) return state.metered and {wait = 600} or 'now' end\n"
+    "function m.upload(state, ctx) return state.bad or state.metered and {wait = 600} or 'now' "
+    "end\n"
     "m.test = {\n"
     "  { map = { { t = 3 }, { topic = { 'a' } } }, gives = { { dev = 'a', temp = 3 } } },\n"
     "  { map = { {} } },\n"
@@ -419,13 +423,15 @@ static const char cases[] =
     "  { upload = { { metered = true } }, gives = { wait = 600 } },\n"
     "  { upload = { {} }, gives = 'now', name = 'free' },\n"
     "  { upload = { nil }, raises = 'index a nil value' },\n"
+    "  { upload = { { bad = 1 } }, raises = 'upload returned 1; want' },\n"
+    "  { upload = { { bad = { files = {} } } }, raises = \"a plan has no 'files'\" },\n"
     "}\nreturn m";
 
 /* With columns and without: the same cases hold. */
 static void a_scripts_cases_run_with_packed_rows_and_with_tables(void)
 {
     load(cases);
-    CHECK(s.script.case_count == 11);
+    CHECK(s.script.case_count == 13);
     struct tn_script_case result;
     tn_rc rc = tn_script_run_case(&s.script, 9, &result, &s.err);
     CHECK_OK(rc, s.err);
@@ -434,6 +440,53 @@ static void a_scripts_cases_run_with_packed_rows_and_with_tables(void)
     rc = load_script(&s, NULL, cases);
     CHECK_OK(rc, s.err);
     CHECK(strlen(s.script.digest) == 64);
+}
+
+/* A script's folds over random rows, some without values, against sums made here. */
+static void a_fold_over_random_rows_is_what_the_model_says(void)
+{
+    static const char text[] =
+        "local fold = tarn.fold\nlocal m = {}\n"
+        "function m.merge(now, row)\n"
+        "  if not now then now = row:copy() now.temp, now.temp_max, now.n = nil, nil, nil end\n"
+        "  local temp = row.temp\n"
+        "  now.temp, now.n = fold.mean(now.temp, temp, now.n)\n"
+        "  now.temp_max = fold.max(now.temp_max, temp)\n"
+        "  now.must = fold.count(row.must == 0 and now.must or 0)\n"
+        "  return now\nend\nreturn m";
+    for (int round = 0; round < 20; round++) {
+        unsigned char data[2][128];
+        struct tn_row now = {NULL, 0};
+        double sum = 0;
+        double most = 0;
+        int64_t values = 0;
+        load(text);
+        for (int i = 0; i < 200; i++) {
+            bool null = random_below(&seed, 4) == 0;
+            double temp = (double)random_below(&seed, 10000) / 16 - 300;
+            char number[32];
+            (void)snprintf(number, sizeof number, "%.4f", temp);
+            const char *const texts[] = {"a", null ? NULL : number, "777", "777",
+                                         i == 0 ? "1" : "0"};
+            struct tn_row row = pack_texts(&c, texts, (unsigned char[128]){0});
+            struct tn_buf next;
+            tn_buf_init(&next, data[i & 1], sizeof data[0]);
+            tn_rc rc = tn_script_merge(&s.script, now.data ? &now : NULL, row, &ctx, &verdict,
+                                       &next, &s.err);
+            CHECK_OK(rc, s.err);
+            now = (struct tn_row){next.data, (uint32_t)next.size};
+            most = !null && (values == 0 || temp > most) ? temp : most;
+            values += !null;
+            sum += null ? 0 : temp;
+        }
+        struct tn_value got[5];
+        for (uint32_t column = 0; column < 5; column++) {
+            tn_row_get(&c.layout, now, column, &got[column]);
+        }
+        CHECK(got[3].as.i64 == values && got[2].as.f64 == most && got[4].as.i64 == 200);
+        double off = got[1].as.f64 - sum / (double)values;
+        CHECK(off < 1e-9 && off > -1e-9);
+    }
 }
 
 static void stores_are_bounded_and_survive_a_restart(void)
@@ -498,10 +551,12 @@ static const struct test tests[] = {
     TEST(a_full_buffer_is_no_failure_of_the_script),
     TEST(what_is_wrong_with_a_script_shows_when_it_is_loaded),
     TEST(a_scripts_cases_run_with_packed_rows_and_with_tables),
+    TEST(a_fold_over_random_rows_is_what_the_model_says),
     TEST(stores_are_bounded_and_survive_a_restart),
 };
 
 int main(int argc, char **argv)
 {
+    seed = given_number("SEED", 1);
     return run_tests(argc, argv, tests, COUNT(tests));
 }
