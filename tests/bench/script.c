@@ -16,6 +16,8 @@ static const char script[] = "local m = {}\n"
 static const char columns[] = "dev STRING NOT NULL; ts TIMESTAMP(3); temp DOUBLE; temp_max DOUBLE; "
                               "samples BIGINT; a INT; b INT; c DOUBLE; d DOUBLE; e STRING";
 
+enum { LOADS = 100 };
+
 int main(int argc, char **argv)
 {
     static struct given_state s;
@@ -55,6 +57,14 @@ int main(int argc, char **argv)
     double announce = seconds_now() - begin;
     (void)printf("merge, 3 columns read, 2 written: %.0f ns a call\n", merge * 1e9 / (double)calls);
     (void)printf("announce of the row as it is: %.0f ns a call\n", announce * 1e9 / (double)calls);
-    (void)printf("a state: %zu bytes\n", tn_vm_used(&s.vm, true));
+    size_t used = tn_vm_used(&s.vm, true);
+    begin = seconds_now();
+    for (int i = 0; i < LOADS; i++) {
+        open_state(&s, NULL);
+        rc = load_script(&s, &c, script);
+        CHECK_OK(rc, s.err);
+    }
+    double load = seconds_now() - begin;
+    (void)printf("a state with the script: %zu bytes, made in %.0f us\n", used, load * 1e6 / LOADS);
     return 0;
 }
