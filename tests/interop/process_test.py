@@ -250,7 +250,7 @@ def a_wrong_command_line_changes_nothing(args):
             need(result.rc == 2, "%s: exit code %d: %s" % (words, result.rc, result.err))
             need(hint in result.err and len(result.err.strip().splitlines()) == 1 and not result.lines,
                  "%s: said: %s%s" % (words, result.err, result.lines))
-        for options, word in (({"merge-engine": "first-row"}, "merge-engine"), ({"changelog-producer": "input"}, "changelog-producer"),
+        for options, word in (({"merge-engine": "frist-row"}, "first-row"), ({"deletion-vectors.enabled": "true"}, "deletion-vectors"),
                               ({"bucket": "-1"}, "bucket"), ({"file.format": "orc"}, "file.format")):
             refused(b, [{"name": "k", "type": "INT"}], options, word)
         refused(b, [{"name": "k", "type": "DOUBLE"}], {"bucket": "1"}, "DOUBLE")
