@@ -151,7 +151,7 @@ static void make_own(lua_State *L, struct tn_script_row *handle, int self, uint3
         (void)luaL_error(L, "a row of %I bytes; at most %I", (lua_Integer)need, (lua_Integer)most);
     }
     if (need > handle->own_size) {
-        uint64_t size = need < OWN_SIZE_MIN ? OWN_SIZE_MIN : 2 * need;
+        uint64_t size = need < OWN_SIZE_MIN ? OWN_SIZE_MIN : need + need / 4;
         unsigned char *larger = lua_newuserdatauv(L, (size_t)size, 0);
         memcpy(larger, handle->row.data, handle->row.size);
         handle->own = larger;

@@ -5,6 +5,8 @@
  * (tn_script_has(&script, TN_SCRIPT_MERGE)) ... rc = tn_script_merge(&script, &now, row, &ctx,
  * &verdict, &out, err);
  *
+ * Vm and script stay where they are from then on. Threads may take turns with them.
+ *
  * A handler is a decision: values in, a value out. What it returns is checked against the columns
  * before it counts (names, types, NOT NULL, the key), and the row is written into the caller's
  * buffer; the rows that came in are never changed.

@@ -11,8 +11,10 @@
 
 local DEFAULT_SIZE = 4096
 local ENTRY_SIZE = 32 -- bytes that each entry counts besides its text
+local ALL_SIZE = 48 * 1024 -- of all stores together: they are saved as one text
 
 local stores = {} -- by name
+local taken = 0 -- bytes, by all of them
 local saved = {} -- what was restored for a store that isn't there yet
 
 local function size_of(value)
@@ -107,14 +109,19 @@ local m = {}
 
 --- The store of a name; the same one each time.
 -- @tparam string name
--- @tparam[opt] table options `size`: bytes, 4096 by default
+-- @tparam[opt] table options `size`: bytes, 4096 by default, 49152 for all stores together
 -- @treturn table read and written by key
 local function state(_, name, options)
     if type(name) ~= "string" then
         error("tarn.state takes a name", 2)
     end
     if not stores[name] then
-        stores[name] = make(name, options and options.size or DEFAULT_SIZE)
+        local size = options and options.size or DEFAULT_SIZE
+        if taken + size > ALL_SIZE then
+            error(("stores of %d bytes; at most %d in all"):format(taken + size, ALL_SIZE), 2)
+        end
+        taken = taken + size
+        stores[name] = make(name, size)
         for _, entry in ipairs(saved[name] or {}) do
             put(stores[name], entry[1], entry[2])
         end

@@ -51,6 +51,13 @@ case("a store takes texts, numbers and booleans", function()
     assert(store.x == nil)
 end)
 
+case("all stores together have a bound", function()
+    local state = fresh()
+    state("a", { size = 40000 })
+    assert(not pcall(state, "b", { size = 10000 }))
+    state("b", { size = 9000 })
+end)
+
 case("stores of one name are one store", function()
     local state = fresh()
     state("s").x = 1

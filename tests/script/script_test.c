@@ -363,6 +363,34 @@ static void a_full_buffer_is_no_failure_of_the_script(void)
     CHECK(s.script.failures == 0);
 }
 
+/* Rows of 60 KB, written and spliced, in a state that is not much larger. */
+static void long_rows_fit_a_small_state(void)
+{
+    static unsigned char data[100000];
+    static unsigned char large[2][100000];
+    static char text[60001];
+    memset(text, 'x', sizeof text - 1);
+    open_columns(&c, "dev STRING NOT NULL; a STRING; b STRING");
+    open_state(&s, NULL);
+    tn_rc rc =
+        load_script(&s, &c,
+                    "return {merge = function(now, row) row.a = row.b row.b = now and now.dev "
+                    "return row end}");
+    CHECK_OK(rc, s.err);
+    const char *const texts[] = {"k", "y", text};
+    struct tn_row row = pack_texts(&c, texts, data);
+    for (int i = 0; i < 50; i++) {
+        struct tn_buf next;
+        tn_buf_init(&next, large[i & 1], sizeof large[0]);
+        rc = tn_script_merge(&s.script, i ? &row : NULL, row, &ctx, &verdict, &next, &s.err);
+        CHECK_OK(rc, s.err);
+        struct tn_row made = {next.data, (uint32_t)next.size};
+        CHECK(tn_row_valid(&c.layout, made));
+        CHECK(tn_row_bytes(&c.layout, made, 1).size == sizeof text - 1);
+        CHECK(tn_row_bytes(&c.layout, made, 2).size == (i ? 1 : 0));
+    }
+}
+
 static void what_is_wrong_with_a_script_shows_when_it_is_loaded(void)
 {
     static const struct attempt attempts[] = {
@@ -549,6 +577,7 @@ static const struct test tests[] = {
     TEST(an_error_in_a_handler_concerns_one_row),
     TEST(after_a_hundred_failures_in_a_row_it_is_parked),
     TEST(a_full_buffer_is_no_failure_of_the_script),
+    TEST(long_rows_fit_a_small_state),
     TEST(what_is_wrong_with_a_script_shows_when_it_is_loaded),
     TEST(a_scripts_cases_run_with_packed_rows_and_with_tables),
     TEST(a_fold_over_random_rows_is_what_the_model_says),
