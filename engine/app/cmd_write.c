@@ -10,6 +10,7 @@
 
 #include "app/cmd.h"
 #include "app/copy.h"
+#include "app/round.h"
 #include "app/suggest.h"
 
 static struct {
@@ -270,6 +271,9 @@ static tn_rc open_table(struct write *w, struct tn_err *err)
     tn_rc rc = tn_table_open(&w->app->env, &spec, &w->table, err);
     if (rc == TN_ABSENT) {
         return tn_suggest_table(w->app, w->table_name, err);
+    }
+    if (rc == TN_OK && !o.user) { /* else there is one commit, which the rows are */
+        rc = tn_compact_untold(w->app, w->table, err);
     }
     return rc == TN_OK ? open_feed(w, err) : rc;
 }

@@ -453,11 +453,10 @@ static bool has_newer(const struct tn_levels *levels, int32_t level)
     return levels && levels->count > 0 && levels->files[0]->level < level;
 }
 
-/* A dedicated job has not seen who wrote to the bucket: files outside the highest level tell. */
+/* Files outside the highest level tell what others wrote to the bucket, or a writer before us. */
 bool tn_work_full_is_due(const struct tn_table *t, const struct tn_bucket *bucket)
 {
-    bool unfolded = bucket->unfolded ||
-                    (t->spec.dedicated && has_newer(bucket->levels, t->options.num_levels - 1));
+    bool unfolded = bucket->unfolded || has_newer(bucket->levels, t->options.num_levels - 1);
     bool closing = t->closing && t->closing->number == t->changes.full_round;
     bool leaving = t->draining && t->drain_flushes && !bucket->active && !bucket->awaited &&
                    tn_changes_due(&t->changes, t->open->number);

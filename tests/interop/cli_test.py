@@ -657,6 +657,33 @@ def test_cat_shows_the_first_rows_or_the_last(tarn):
     refused(tarn.run("cat", TABLE, "--last", "--incremental", "0,1"), 2, "--incremental", "cat --last --incremental")
 
 
+def test_a_writer_tells_what_one_that_was_killed_did_not(tarn):
+    """Without its COMPACT snapshot a table is what is left when the power goes behind the commit of the rows."""
+    rows = [{"dev": "d%d" % i, "temp": float(i)} for i in range(40)]
+    for number, options in enumerate((["changelog-producer=lookup"], ["merge-engine=first-row"], ["changelog-producer=full-compaction"],
+                                      ["changelog-producer=lookup", "merge-engine=aggregation", "fields.temp.aggregate-function=sum"])):
+        table = "plant.t%d" % number
+        create(tarn, ["dev STRING", "temp DOUBLE"], "--primary-key", "dev", "--option", "bucket=3", *[x for o in options for x in ("--option", o)], table=table)
+        folder = Path(tarn.warehouse) / table.replace(".", ".db/") / "snapshot"
+        for part in (rows[:20], rows[20:]):
+            text = "".join(json.dumps(r) + "\n" for r in part)
+            tarn.run("write", table, stdin=text).ok("write")
+            last = snapshots_of(tarn, table)[-1]
+            same(last["commit_kind"], "COMPACT", str(options))
+            (folder / ("snapshot-%d" % last["snapshot_id"])).unlink()
+            (folder / "LATEST").write_text(str(last["snapshot_id"] - 1))
+            tarn.run("write", table, stdin="").ok("write nothing")
+            same(snapshots_of(tarn, table)[-1]["commit_kind"], "COMPACT", "the snapshot that tells, %s" % options)
+        same(sorted(rows_of(tarn.run("cat", table), "cat"), key=lambda r: r["temp"]), rows, "rows, %s" % options)
+        if "first-row" not in options[0]:
+            told = [json.loads(x) for x in tarn.run("tail", table, "--format", "json").ok("tail")]
+            same(sorted((x["kind"], x["row"]["temp"]) for x in told), [("+I", r["temp"]) for r in rows], "changes, %s" % options)
+        before = snapshots_of(tarn, table)
+        tarn.run("write", table, stdin="").ok("write nothing, again")
+        same(snapshots_of(tarn, table), before, "snapshots where nothing was left")
+        clean(tarn, table)
+
+
 def test_a_full_standard_output_is_said_to_be_full(tarn):
     sensors(tarn)
     write(tarn, [{"dev": "a", "temp": 1.0}])
