@@ -7,7 +7,7 @@
 #include "schema/types.h"
 #include "script/vm.h"
 
-enum { NAMES_MAX = 64, BYTES_AN_INSTRUCTION = 16, COST_OF_CALL = 5 };
+enum { NAMES_MAX = 64, BYTES_AN_INSTRUCTION = 16, COST_OF_CALL = 5, COST_OF_FORMATTED = 20 };
 
 /* ---- what can be read and not written ---- */
 
@@ -81,7 +81,7 @@ void tn_sandbox_freeze(lua_State *L, const char *name)
 
 /* ---- library functions that pay ---- */
 
-enum cost { COST_TEXTS, COST_LIST, COST_SORT, COST_RANGE, COST_MOVE };
+enum cost { COST_TEXTS, COST_FORMAT, COST_LIST, COST_SORT, COST_RANGE, COST_MOVE };
 
 static uint64_t texts_cost(lua_State *L)
 {
@@ -102,6 +102,9 @@ static uint64_t span(lua_State *L, int from, int to, lua_Integer first, lua_Inte
 /* The length may come from __len, as it will for the function itself. */
 static uint64_t cost_of(lua_State *L, enum cost kind)
 {
+    if (kind == COST_FORMAT) { /* "%99.99f" of 1e308 takes some us */
+        return texts_cost(L) + COST_OF_FORMATTED * (uint64_t)lua_gettop(L);
+    }
     if (kind == COST_TEXTS || !lua_istable(L, 1)) {
         return texts_cost(L);
     }
@@ -150,8 +153,9 @@ static enum cost kind_of(const char *name)
     static const struct {
         const char *name;
         enum cost kind;
-    } kinds[] = {{"insert", COST_LIST},  {"remove", COST_LIST},  {"sort", COST_SORT},
-                 {"concat", COST_RANGE}, {"unpack", COST_RANGE}, {"move", COST_MOVE}};
+    } kinds[] = {{"format", COST_FORMAT}, {"insert", COST_LIST},  {"remove", COST_LIST},
+                 {"sort", COST_SORT},     {"concat", COST_RANGE}, {"unpack", COST_RANGE},
+                 {"move", COST_MOVE}};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (strcmp(kinds[i].name, name) == 0) {
             return kinds[i].kind;
