@@ -77,10 +77,11 @@ static struct tn_parked_bucket *name_bucket(struct tn_parking *p, struct tn_byte
                                             int32_t number)
 {
     struct tn_parked_bucket **slot = &p->slots[slot_of(p, partition, number)];
-    if (*slot) {
-        return *slot;
+    struct tn_parked_bucket *bucket = *slot;
+    if (bucket) {
+        return bucket;
     }
-    struct tn_parked_bucket *bucket =
+    bucket =
         p->named_count < TN_PARKING_BUCKETS_MAX ? take(p, sizeof *bucket + partition.size) : NULL;
     if (bucket) {
         unsigned char *bytes = (unsigned char *)(bucket + 1);
@@ -129,8 +130,8 @@ static void give_pages(struct tn_parking *p)
 
 void tn_parking_pop(struct tn_parking *parking)
 {
+    TN_CHECK(parking->first && parking->first->first);
     struct tn_parked_bucket *bucket = parking->first;
-    TN_CHECK(bucket && bucket->first);
     bucket->first = bucket->first->next;
     if (bucket->first) {
         return;

@@ -372,7 +372,8 @@ static void expire_all(struct sim_disk *disk)
     CHECK(!problem);
     reader.options.snapshot_retained_min = 1;
     reader.options.snapshot_retained_max = 1;
-    struct tn_expire_spec spec = {.root = BED_ROOT, .schema = reader.schema, .options = &reader.options};
+    struct tn_expire_spec spec = {
+        .root = BED_ROOT, .schema = reader.schema, .options = &reader.options};
     tn_rc rc = tn_expire(&spec, &beside.workers[TN_LANE_LONG], &result, &err);
     CHECK_OK(rc, err);
 }
