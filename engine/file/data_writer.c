@@ -155,9 +155,12 @@ static tn_rc take_buffers(struct tn_data_writer *writer, struct tn_worker *worke
     size_t raw = tn_data_writer_block_max(writer->spec.layout, writer->spec.block_size,
                                           writer->row_size_max);
     size_t packed = packed_max(raw);
+    size_t size = rounded(raw) + packed;
+    size_t scratch = tn_stats_scratch_size(writer->spec.layout, writer->spec.options);
     void *memory = NULL;
+    writer->buffers_size = size > scratch ? size : scratch;
     tn_rc rc =
-        tn_arena_need(&worker->arena, rounded(raw) + packed, "a writer's blocks", &memory, err);
+        tn_arena_need(&worker->arena, writer->buffers_size, "a writer's blocks", &memory, err);
     if (rc) {
         return rc;
     }
@@ -279,10 +282,13 @@ static tn_rc describe(const struct tn_data_writer *writer, struct tn_arena *aren
     if (!out.file_name || !copied) {
         return tn_err_set(err, TN_AGAIN, 0, "%s: no room to describe it", writer->path);
     }
+    struct tn_arena scratch; /* its blocks are in the file */
+    tn_arena_init(&scratch, writer->block.data, writer->buffers_size);
     tn_rc rc = max_key(writer, arena, &out.max_key, err);
     if (rc == TN_OK) {
-        rc = tn_stats_finish(&writer->stats, writer->spec.options, writer->spec.keys, arena,
-                             &out.value_stats, &out.value_stats_cols, &out.key_stats, err);
+        rc =
+            tn_stats_finish(&writer->stats, writer->spec.options, writer->spec.keys, arena,
+                            &scratch, &out.value_stats, &out.value_stats_cols, &out.key_stats, err);
     }
     if (rc == TN_OK) {
         *meta = out;
@@ -315,6 +321,8 @@ size_t tn_data_writer_size(const struct tn_row_layout *layout, const struct tn_o
 {
     size_t raw = tn_data_writer_block_max(layout, block_size, row_size_max);
     size_t buffers = rounded(raw) + rounded(packed_max(raw));
+    size_t scratch = tn_stats_scratch_size(layout, options);
+    buffers = buffers > scratch ? buffers : scratch;
     size_t head = 2 * tn_data_avro_schema_max(layout) + HEADER_FIXED + 2 * _Alignof(max_align_t);
     size_t codec = options->codec == TN_CODEC_ID_DEFLATE ? DEFLATE_STATE_SIZE : 0;
     return (buffers > head ? buffers : head) + codec + _Alignof(max_align_t);

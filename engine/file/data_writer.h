@@ -50,6 +50,7 @@ struct tn_data_writer {
     struct tn_worker *worker;          /* NULL while resting */
     struct tn_buf block;               /* raw rows, in the worker's arena */
     struct tn_buf packed;              /* one compressed block with its head and sync */
+    size_t buffers_size;               /* of both; at finish they are scratch memory */
     struct tn_buf min_key;             /* BinaryRow, in `state` memory */
     unsigned char sync[16];
     int file;

@@ -302,21 +302,28 @@ struct summary {
     int64_t *null_counts;
 };
 
+/* Of one column in a BinaryRow, with what aligns it. */
+static size_t bound_size(uint32_t text_size)
+{
+    return 8 + 16 + (size_t)text_size + 8 + 4;
+}
+
 static size_t rows_size(const struct summary *s)
 {
     size_t size = 4 + 8 + (s->columns.count + 63) / 64 * 8;
     for (uint32_t i = 0; i < s->columns.count; i++) {
-        size += 8 + 16 + s->stats->columns[s->columns.index[i]].text_size_max + 8 + 4;
+        size += bound_size(s->stats->columns[s->columns.index[i]].text_size_max);
     }
     return size;
 }
 
-static tn_rc summary_init(struct summary *s, struct tn_arena *arena, struct tn_err *err)
+static tn_rc summary_init(struct summary *s, struct tn_arena *arena, struct tn_arena *scratch,
+                          struct tn_err *err)
 {
     uint32_t count = s->columns.count;
-    s->types = tn_arena_take(arena, count * sizeof(struct tn_type));
-    s->min = tn_arena_take(arena, count * sizeof(struct tn_value));
-    s->max = tn_arena_take(arena, count * sizeof(struct tn_value));
+    s->types = tn_arena_take(scratch, count * sizeof(struct tn_type));
+    s->min = tn_arena_take(scratch, count * sizeof(struct tn_value));
+    s->max = tn_arena_take(scratch, count * sizeof(struct tn_value));
     s->null_counts = tn_arena_take(arena, count * sizeof(int64_t) + 1);
     if (!s->types || !s->min || !s->max || !s->null_counts) {
         return tn_err_set(err, TN_AGAIN, 0, "statistics: the arena is full");
@@ -324,7 +331,7 @@ static tn_rc summary_init(struct summary *s, struct tn_arena *arena, struct tn_e
     for (uint32_t i = 0; i < count; i++) {
         const struct tn_stats_column *c = &s->stats->columns[s->columns.index[i]];
         void *rounded = NULL;
-        tn_rc rc = tn_arena_need(arena, c->text_size_max + 4, "statistics", &rounded, err);
+        tn_rc rc = tn_arena_need(scratch, c->text_size_max + 4, "statistics", &rounded, err);
         if (rc) {
             return rc;
         }
@@ -335,28 +342,48 @@ static tn_rc summary_init(struct summary *s, struct tn_arena *arena, struct tn_e
     return TN_OK;
 }
 
-static tn_rc summarize(const struct tn_stats_collector *stats, struct tn_columns columns,
-                       struct tn_arena *arena, struct tn_stats *out, struct tn_err *err)
+static tn_rc make_bounds(const struct summary *s, const struct tn_value *values,
+                         struct tn_arena *arena, struct tn_arena *scratch, struct tn_bytes *out,
+                         struct tn_err *err)
 {
-    struct summary s = {.stats = stats, .columns = columns};
-    tn_rc rc = summary_init(&s, arena, err);
-    size_t size = rows_size(&s);
-    void *memory[2] = {NULL, NULL};
-    for (uint32_t i = 0; i < 2 && rc == TN_OK; i++) {
-        rc = tn_arena_need(arena, size, "statistics", &memory[i], err);
-    }
+    size_t size = rows_size(s);
+    size_t mark = tn_arena_mark(scratch);
+    void *memory;
+    tn_rc rc = tn_arena_need(scratch, size, "statistics", &memory, err);
     if (rc) {
         return rc;
     }
-    struct tn_buf min;
-    struct tn_buf max;
-    tn_buf_init(&min, memory[0], size);
-    tn_buf_init(&max, memory[1], size);
-    tn_values_to_binary(s.types, s.min, columns.count, &min);
-    tn_values_to_binary(s.types, s.max, columns.count, &max);
-    TN_CHECK(!min.overflow && !max.overflow);
-    *out = (struct tn_stats){tn_buf_bytes(&min), tn_buf_bytes(&max), s.null_counts, columns.count};
-    return TN_OK;
+    struct tn_buf buf;
+    tn_buf_init(&buf, memory, size);
+    tn_values_to_binary(s->types, values, s->columns.count, &buf);
+    TN_CHECK(!buf.overflow);
+    bool copied = false;
+    *out = tn_arena_copy(arena, tn_buf_bytes(&buf), &copied);
+    tn_arena_reset(scratch, mark);
+    return copied ? TN_OK : tn_err_set(err, TN_AGAIN, 0, "statistics: the arena is full");
+}
+
+static tn_rc summarize(const struct tn_stats_collector *stats, struct tn_columns columns,
+                       struct tn_arena *arena, struct tn_arena *scratch, struct tn_stats *out,
+                       struct tn_err *err)
+{
+    struct summary s = {.stats = stats, .columns = columns};
+    struct tn_stats made = {0};
+    size_t mark = tn_arena_mark(scratch);
+    tn_rc rc = summary_init(&s, arena, scratch, err);
+    if (rc == TN_OK) {
+        rc = make_bounds(&s, s.min, arena, scratch, &made.min, err);
+    }
+    if (rc == TN_OK) {
+        rc = make_bounds(&s, s.max, arena, scratch, &made.max, err);
+    }
+    tn_arena_reset(scratch, mark);
+    if (rc == TN_OK) {
+        made.null_counts = s.null_counts;
+        made.null_count_count = columns.count;
+        *out = made;
+    }
+    return rc;
 }
 
 /* ---- public ---- */
@@ -456,39 +483,69 @@ void tn_stats_add(struct tn_stats_collector *stats, struct tn_row row)
     }
 }
 
-tn_rc tn_stats_finish(const struct tn_stats_collector *stats, const struct tn_options *options,
-                      struct tn_columns keys, struct tn_arena *arena, struct tn_stats *values,
-                      struct tn_texts *cols, struct tn_stats *key_stats, struct tn_err *err)
+/* Which columns have statistics; their names, where not all have. */
+static tn_rc choose(const struct tn_stats_collector *stats, bool dense, struct tn_arena *arena,
+                    struct tn_arena *scratch, struct tn_columns *chosen, struct tn_texts *cols,
+                    struct tn_err *err)
 {
-    uint32_t *index = tn_arena_take(arena, stats->count * sizeof(uint32_t) + 1);
-    const char **names = tn_arena_take(arena, stats->count * sizeof(char *) + 1);
-    if (!index || !names) {
-        return tn_err_set(err, TN_AGAIN, 0, "statistics: the arena is full");
-    }
+    uint32_t *index = tn_arena_take(scratch, stats->count * sizeof(uint32_t) + 1);
     uint32_t count = 0;
-    for (uint32_t i = 0; i < stats->count; i++) {
-        if (!options->stats_dense || stats->columns[i].mode != TN_STATS_NONE) {
-            names[count] = tn_arena_text(arena, tn_bytes_of(stats->layout->columns[i].name));
-            if (!names[count]) {
-                return tn_err_set(err, TN_AGAIN, 0, "statistics: the arena is full");
-            }
+    for (uint32_t i = 0; index && i < stats->count; i++) {
+        if (!dense || stats->columns[i].mode != TN_STATS_NONE) {
             index[count++] = i;
         }
     }
+    *cols = (struct tn_texts){0};
+    bool whole = index != NULL;
+    if (whole && count < stats->count) {
+        const char **names = tn_arena_take(arena, count * sizeof(char *) + 1);
+        whole = names != NULL;
+        for (uint32_t i = 0; whole && i < count; i++) {
+            names[i] = tn_arena_text(arena, tn_bytes_of(stats->layout->columns[index[i]].name));
+            whole = names[i] != NULL;
+        }
+        *cols = (struct tn_texts){names, count, true};
+    }
+    *chosen = (struct tn_columns){index, count};
+    return whole ? TN_OK : tn_err_set(err, TN_AGAIN, 0, "statistics: the arena is full");
+}
+
+/* An arena's blocks are aligned. */
+size_t tn_stats_scratch_size(const struct tn_row_layout *layout, const struct tn_options *options)
+{
+    size_t unit = _Alignof(max_align_t);
+    size_t n = layout->column_count;
+    size_t size = n * (sizeof(uint32_t) + sizeof(struct tn_type) + 2 * sizeof(struct tn_value)) +
+                  4 + 8 + (n + 63) / 64 * 8 + 8 * unit;
+    for (uint32_t i = 0; i < layout->column_count; i++) {
+        uint32_t text =
+            text_size_max(&layout->columns[i], options->stats_modes[i], options->stats_lengths[i]);
+        size += text + 4 + unit + bound_size(text);
+    }
+    return size;
+}
+
+tn_rc tn_stats_finish(const struct tn_stats_collector *stats, const struct tn_options *options,
+                      struct tn_columns keys, struct tn_arena *arena, struct tn_arena *scratch,
+                      struct tn_stats *values, struct tn_texts *cols, struct tn_stats *key_stats,
+                      struct tn_err *err)
+{
+    struct tn_columns chosen;
+    struct tn_texts names;
     struct tn_stats made = {.null_count_count = 0};
     struct tn_stats made_keys = {.null_count_count = 0};
-    tn_rc rc = summarize(stats, (struct tn_columns){index, count}, arena, &made, err);
+    tn_rc rc = choose(stats, options->stats_dense, arena, scratch, &chosen, &names, err);
     if (rc == TN_OK) {
-        rc = summarize(stats, keys, arena, &made_keys, err);
+        rc = summarize(stats, chosen, arena, scratch, &made, err);
+    }
+    if (rc == TN_OK) {
+        rc = summarize(stats, keys, arena, scratch, &made_keys, err);
     }
     if (rc) {
         return rc;
     }
     *values = made;
     *key_stats = made_keys;
-    *cols = (struct tn_texts){0};
-    if (count < stats->count) {
-        *cols = (struct tn_texts){names, count, true};
-    }
+    *cols = names;
     return TN_OK;
 }

@@ -34,13 +34,17 @@ TN_MUST_USE tn_rc tn_stats_init(struct tn_stats_collector *stats,
 /* Costs about 2 ns a fixed column, 5 ns a byte column. */
 void tn_stats_add(struct tn_stats_collector *stats, struct tn_row row);
 
+/* Bytes of `scratch` that tn_stats_finish takes. */
+size_t tn_stats_scratch_size(const struct tn_row_layout *layout, const struct tn_options *options);
+
 /* The value stats of all columns, dense or not, and the key stats of `keys`; `cols` is the list for
- * _VALUE_STATS_COLS. */
+ * _VALUE_STATS_COLS. What is made in `arena` takes no more than it has to: a round or a compaction
+ * holds that of many files. */
 TN_MUST_USE tn_rc tn_stats_finish(const struct tn_stats_collector *stats,
                                   const struct tn_options *options, struct tn_columns keys,
-                                  struct tn_arena *arena, struct tn_stats *values,
-                                  struct tn_texts *cols, struct tn_stats *key_stats,
-                                  struct tn_err *err);
+                                  struct tn_arena *arena, struct tn_arena *scratch,
+                                  struct tn_stats *values, struct tn_texts *cols,
+                                  struct tn_stats *key_stats, struct tn_err *err);
 
 /* First n code points; for the upper bound rounded up. `out` holds 4n + 1 bytes. False: no bound
  * (only U+10FFFF). Both return the size. Exposed for a test with Paimon's own cuts. */

@@ -105,8 +105,11 @@ static void bounds_are_cuts_of_the_extremes(void)
         struct tn_stats values;
         struct tn_stats keys;
         struct tn_texts cols;
-        rc = tn_stats_finish(&stats, &table.options, table.read.keys, &setup.arena, &values, &cols,
-                             &keys, &setup.err);
+        size_t scratch_size = tn_stats_scratch_size(&table.layout, &table.options);
+        struct tn_arena scratch;
+        tn_arena_init(&scratch, tn_arena_take(&setup.arena, scratch_size), scratch_size);
+        rc = tn_stats_finish(&stats, &table.options, table.read.keys, &setup.arena, &scratch,
+                             &values, &cols, &keys, &setup.err);
         CHECK_OK(rc, setup.err);
         struct tn_value bounds[2];
         rc = tn_binary_to_values(values.min, table.types, 1, &bounds[0], &setup.err);

@@ -120,6 +120,33 @@ def test_a_table_of_300_columns_is_written_read_and_compacted(tarn):
     clean(tarn)
 
 
+def test_changes_of_200_columns_are_told(tarn):
+    """Each input brings 20 columns; compactions write rows, changelog and statistics of all."""
+    types = ["INT", "STRING", "DOUBLE", "DECIMAL(38,5)", "TIMESTAMP(6)", "BIGINT"]
+    some = [7, "text", 0.5, "-%s.50000" % ("9" * 33), "1969-12-31T23:59:59.999999000", 1 << 40]
+    schema = Path(tarn.warehouse) / "schema.json"
+    schema.write_text(json.dumps({"fields": [{"name": "k", "type": "INT"}] + [{"name": "c%03d" % i, "type": types[i % 6]} for i in range(200)],
+                                  "primaryKeys": ["k"], "options": {"bucket": "2", "merge-engine": "partial-update", "changelog-producer": "full-compaction"}}))
+    tarn.run("create", TABLE, "--schema", schema).ok("create")
+    rows = {}
+    for i in range(6000):
+        k, group = i * 7919 % 1500, i % 10
+        row = {"k": k, **{"c%03d" % c: some[c % 6] for c in range(group * 20, group * 20 + 20) if (c + i) % 3}}
+        rows.setdefault(k, {"k": k, **{"c%03d" % c: None for c in range(200)}}).update(row)
+        if i % 1000 == 0:
+            text = []
+        text.append(json.dumps(row) + "\n")
+        if i % 1000 == 999:
+            tarn.run("write", TABLE, "--commit-every", "500", stdin="".join(text)).ok("write %d" % i)
+    same(sorted(rows_of(tarn.run("cat", TABLE), "cat"), key=lambda r: r["k"]), [rows[k] for k in sorted(rows)], "rows")
+    state = {}
+    for line in tarn.run("tail", TABLE, "--format", "json").ok("tail"):
+        change = json.loads(line)
+        state.pop(change["row"]["k"], None) if change["kind"] in ("-U", "-D") else state.update({change["row"]["k"]: change["row"]})
+    same(state, rows, "what changed, put together")
+    clean(tarn)
+
+
 def test_the_least_memory_that_is_taken_is_enough(tarn):
     sensors(tarn)
     said = tarn.run("ls", "--memory", "1M").err
