@@ -4,7 +4,8 @@
 
 enum {
     INDEX_SHARE = 16, /* of the worker's memory: 340 KB on the host board, 8,000 blocks */
-    STATE_SHARE = 4,  /* of what a slice has left */
+    COLUMNS_MANY = 64,
+    STATE_PARTS = 8,              /* of what a slice has left: see state_parts */
     STATE_RUN_SIZE = 1024 * 1024, /* more than that is of no use to a run of 64 KB blocks */
 };
 
@@ -18,6 +19,16 @@ static uint32_t deeper_files(const struct tn_levels *levels, int32_t level)
         first++;
     }
     return first;
+}
+
+/* Where memory was short before, and the merge takes fewer runs, the state's share grows: its runs
+ * may be what had no room for long rows. With many columns the merge's runs are as short of room,
+ * for the schemas of their files. */
+static size_t state_parts(const struct tn_table *t)
+{
+    static const unsigned char parts[] = {2, 3, 4, 4, 5};
+    uint32_t halved = t->layout.column_count < COLUMNS_MANY ? t->slice.bucket->halved : 0;
+    return parts[halved < sizeof parts ? halved : sizeof parts - 1];
 }
 
 static tn_rc open_before(void *user, struct tn_worker *worker, struct tn_state **state,
@@ -34,7 +45,7 @@ static tn_rc open_before(void *user, struct tn_worker *worker, struct tn_state *
                                      .keys = compact->keys,
                                      .dir = compact->dir,
                                      .indexes = &c->indexes};
-    size_t size = tn_arena_free(&worker->arena) / STATE_SHARE;
+    size_t size = tn_arena_free(&worker->arena) / STATE_PARTS * state_parts(t);
     size_t most = (levels->count - first) * (size_t)STATE_RUN_SIZE;
     tn_rc rc = tn_key_state_open(&c->state, &spec, levels->files + first, levels->count - first,
                                  size < most ? size : most, worker, err);

@@ -147,6 +147,18 @@ def test_changes_of_200_columns_are_told(tarn):
     clean(tarn)
 
 
+def test_rows_as_long_as_are_taken_are_looked_up(tarn):
+    """In four levels below, too: a compaction that has no room for them would be told of."""
+    create(tarn, ["k INT", "s STRING"], "--primary-key", "k", "--option", "bucket=1", "--option", "changelog-producer=lookup")
+    rng, rows = random.Random(3), {}
+    for _ in range(8):
+        some = [{"k": rng.randrange(8), "s": "".join(rng.choices("abcdefghij", k=rng.choice([10, 150000, 190000, 200000])))} for _ in range(7)]
+        write(tarn, some)
+        rows.update((r["k"], r) for r in some)
+    same(sorted(rows_of(tarn.run("cat", TABLE), "cat"), key=lambda r: r["k"]), [rows[k] for k in sorted(rows)], "rows")
+    clean(tarn)
+
+
 def test_the_least_memory_that_is_taken_is_enough(tarn):
     sensors(tarn)
     said = tarn.run("ls", "--memory", "1M").err
