@@ -209,8 +209,10 @@ static const char upload_text[] =
     "whole\n"
     "snapshots only, also after a cut in the middle. The target is a Paimon table by itself.\n"
     "\n"
-    "A snapshot that was not copied yet must not expire before: keep enough of them\n"
-    "(snapshot.time-retained) for the longest time that the target may be away.\n";
+    "A snapshot that was not copied yet doesn't expire: a consumer, tarn-lake-..., holds it from\n"
+    "the first copy on, however long the target is away (`tarn show D.T consumers`). For a target\n"
+    "that is gone for good, end it: `tarn tail D.T --consumer tarn-lake-... --forget`. With\n"
+    "--no-consumer nothing is held: keep enough snapshots then (snapshot.time-retained).\n";
 
 static const char lua_text[] =
     "Lua\n"
