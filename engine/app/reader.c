@@ -135,7 +135,8 @@ static tn_rc say_which(struct tn_reader *r, int64_t id, struct tn_err *err)
     tn_rc rc = tn_snapshot_earliest(io, r->root, &r->app->table, &first, err);
     rc = rc == TN_OK ? tn_snapshot_latest(io, r->root, &r->app->table, &last, err) : rc;
     if (rc == TN_ABSENT) {
-        return no_snapshot_yet(err);
+        return tn_err_set(err, TN_INVALID, 0, "there is no snapshot %lld; there is none yet",
+                          (long long)id);
     }
     return rc == TN_OK
                ? tn_err_set(err, TN_INVALID, 0,

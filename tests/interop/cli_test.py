@@ -743,8 +743,9 @@ def test_a_time_before_the_first_snapshot_is_told_when_that_was(tarn):
     refused(tarn.run("cat", TABLE, "--snapshot", "9"), 2, "%s: there is no snapshot 9; there are 1 to" % TABLE, "cat")
     refused(tarn.run("cat", TABLE, "--tag", "x"), 2, "%s: there is no tag 'x'" % TABLE, "cat")
     create(tarn, ["dev STRING"], "--primary-key", "dev", "--option", "bucket=1", table="plant.new")
-    for flag, value in (("--as-of", "2001-01-01"), ("--snapshot", "1")):
-        refused(tarn.run("cat", "plant.new", flag, value), 2, "plant.new: there is no snapshot yet", "cat")
+    for flag, value, why in (("--as-of", "2001-01-01", "there is no snapshot yet"),
+                             ("--snapshot", "1", "there is no snapshot 1; there is none yet")):
+        refused(tarn.run("cat", "plant.new", flag, value), 2, "plant.new: " + why, "cat")
 
 
 def test_cat_of_a_snapshot_that_expires_meanwhile_says_so(tarn):
