@@ -8,16 +8,12 @@ table. Either way each snapshot is read by both, each stream is followed by both
 with and the changes behind it make up the next state, fsck of both finds nothing, and at the end Java goes on writing. A
 failure keeps the warehouse and prints the command that repeats it.
 """
-import argparse
 import json
 import random
-import shutil
 import sys
-import tempfile
-import time
-from pathlib import Path
 
 import peer
+import runner
 from fixtures_test import by_key, key_of
 
 TABLE = peer.TABLE
@@ -203,6 +199,9 @@ class Case:
         self.states, self.changes = {}, {}
         self.log("options %s" % self.options)
 
+    def schema_text(self):
+        return self.schema.json()
+
     def log(self, text):
         with (self.folder / "steps").open("a") as f:
             f.write(text + "\n")
@@ -261,7 +260,7 @@ class Case:
             self.fsck()
         self.check_all()
         self.go_on()
-        return self.latest(self.warehouse)
+        return {"snapshots": self.latest(self.warehouse), "twins": self.twin}
 
     def count(self):
         """Of rows; where there are many keys, most come first."""
@@ -418,31 +417,7 @@ class Case:
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--case", type=int)
-    args = parser.parse_args()
-    end, number, snapshots, twins = time.monotonic() + args.seconds, args.case or 0, 0, 0
-    while True:
-        folder = Path(tempfile.mkdtemp(prefix="tarn-changes-"))
-        with peer.java() as java:
-            case = Case(args.seed * 100003 + number, folder, java)
-            try:
-                snapshots += case.run()
-            except peer.Failure as e:
-                print("case %d: %s\n%s\nkept: %s\nrepeat: build/venv/bin/python3 tests/interop/changes_test.py --seed %d --case %d" % (
-                    number, e, case.schema.json(), folder, args.seed, number))
-                print("%d passed, 1 failed" % (number - (args.case or 0)))
-                return 1
-        twins += case.twin
-        shutil.rmtree(folder)
-        number += 1
-        if args.case is not None or time.monotonic() > end:
-            break
-    print("%d snapshots that tarn made, %d tables of them with a twin" % (snapshots, twins))
-    print("%d passed, 0 failed" % (number - (args.case or 0)))
-    return 0
+    return runner.random_cases(Case, "%(snapshots)d snapshots that tarn made, %(twins)d tables of them with a twin")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,9 @@ import tempfile
 from pathlib import Path
 
 import peer
-from process_test import anonymous_kib, need
+import runner
+from peer import need
+from process_test import anonymous_kib
 
 TABLE = peer.TABLE
 COLUMNS = ["k", "s", "b", "n"]
@@ -296,19 +298,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
-    passed = failed = 0
-    for test in JAVA_TESTS if args.java else TESTS:
-        if args.names and test.__name__ not in args.names:
-            continue
-        try:
-            test(args)
-            passed += 1
-        except peer.Failure as e:
-            failed += 1
-            print("%s: %s\n  repeat: python3 tests/interop/long_test.py%s --seed %d --rounds %d %s"
-                  % (test.__name__, e, " --java" if args.java else "", args.seed, args.rounds, test.__name__), flush=True)
-    print("%d passed, %d failed" % (passed, failed))
-    return 1 if failed or not passed else 0
+    options = "%s --seed %d --rounds %d" % (" --java" if args.java else "", args.seed, args.rounds)
+    return runner.run_tests(JAVA_TESTS if args.java else TESTS, args.names, lambda test: test(args), options)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,16 @@ class Failure(Exception):
     """Something that must hold does not; the text says what, for a person."""
 
 
+def need(condition, what):
+    if not condition:
+        raise Failure(what)
+
+
+def same(got, want, what):
+    if got != want:
+        raise Failure("%s: got %r, want %r" % (what, got, want))
+
+
 class Result(NamedTuple):
     rc: int
     lines: list

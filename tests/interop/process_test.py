@@ -18,6 +18,8 @@ import time
 from pathlib import Path
 
 import peer
+import runner
+from peer import need
 
 TABLE = peer.TABLE
 COMMITTED = re.compile(r"^committed snapshot=(\d+) rows=(\d+)\b", re.MULTILINE)
@@ -66,11 +68,6 @@ class Bench:
 
 def line(row):
     return json.dumps(row, separators=(",", ":"))
-
-
-def need(condition, text):
-    if not condition:
-        raise peer.Failure(text)
 
 
 # ---------------------------------------------------------------- tests
@@ -277,19 +274,7 @@ def main():
     parser.add_argument("--rows", type=int, default=300000, help="of the table that is larger than memory")
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
-    passed = failed = 0
-    for test in TESTS:
-        if args.names and test.__name__ not in args.names:
-            continue
-        try:
-            test(args)
-            passed += 1
-        except peer.Failure as e:
-            failed += 1
-            print("%s: %s\n  repeat: python3 tests/interop/process_test.py --seed %d --kills %d %s"
-                  % (test.__name__, e, args.seed, args.kills, test.__name__), flush=True)
-    print("%d passed, %d failed" % (passed, failed))
-    return 1 if failed or not passed else 0
+    return runner.run_tests(TESTS, args.names, lambda test: test(args), " --seed %d --kills %d --rows %d" % (args.seed, args.kills, args.rows))
 
 
 if __name__ == "__main__":

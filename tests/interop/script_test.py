@@ -7,24 +7,13 @@ import json
 import re
 import shlex
 import sys
-import tempfile
-import traceback
 from pathlib import Path
 
 import peer
-from peer import ROOT, Failure
+import runner
+from peer import ROOT, need, same
 
 EXAMPLES = sorted(p for p in (ROOT / "scripts").glob("*.lua") if "m.test" in p.read_text())
-
-
-def check(condition, what):
-    if not condition:
-        raise Failure(what)
-
-
-def same(got, want, what):
-    if got != want:
-        raise Failure("%s: got %r, want %r" % (what, got, want))
 
 
 def story(path):
@@ -61,7 +50,7 @@ def rows(tarn, path, records, *args):
     """What the script makes of the records: lines of the trial, without the cases before."""
     text = "".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in records)
     result = run(tarn, path, "--schema", schema(tarn), "--rows", "-", *args, stdin=text)
-    check(result.rc in (0, 1), result.err)
+    need(result.rc in (0, 1), result.err)
     at = next(i for i, line in enumerate(result.lines) if re.match(r"\d+ passed", line))
     return result.rc, result.lines[at + 1:]
 
@@ -71,13 +60,13 @@ def tables(lines):
 
 
 def test_examples_pass_their_cases_with_and_without_columns(tarn):
-    check(len(EXAMPLES) >= 7, "examples")
+    need(len(EXAMPLES) >= 7, "examples")
     for path in EXAMPLES:
         words = story(path)
         tarn.run("create", *words).ok("create of " + path.name)
         for args in ((), ("--table", words[0])):
             lines = run(tarn, path, *args).ok("%s %s" % (path.name, args))
-            check(re.fullmatch(r"[1-9]\d* passed, 0 failed", lines[-1]), "%s: %s" % (path.name, lines[-1]))
+            need(re.fullmatch(r"[1-9]\d* passed, 0 failed", lines[-1]), "%s: %s" % (path.name, lines[-1]))
             same(sum(line.startswith("  ok    ") for line in lines), int(lines[-1].split()[0]), path.name)
 
 
@@ -97,7 +86,7 @@ def test_a_script_that_is_wrong_is_exit_code_2(tarn):
                        ("return {merge = {nn = function() end}}", "there is no column 'nn'")):
         result = run(tarn, script(tarn, text), "--schema", schema(tarn))
         same(result.rc, 2, text)
-        check(want in result.err and len(result.err.splitlines()) == 1, "%s: %s" % (text, result.err))
+        need(want in result.err and len(result.err.splitlines()) == 1, "%s: %s" % (text, result.err))
     same(run(tarn, "absent.lua").rc, 2, "no such file")
     same(run(tarn, "/nowhere/absent.lua").rc, 2, "no such folder")
     same(run(tarn, script(tarn, "return {}"), "--rows", "-").rc, 2, "rows without columns")
@@ -117,8 +106,8 @@ def test_rows_go_through_merge_and_announce_in_order(tarn):
     same(rc, 0, "exit code")
     same([t["n"] for t in tables(lines)], [1, 1, 2, 3], "n")
     same([line.split()[1] for line in lines if line.startswith("    told:")], ["nothing", "nothing", "+I", "-D"], "told")
-    check(lines[-4].startswith("4 records: 4 changes of the table, 2 told, 0 dead"), lines[-4])
-    check(re.fullmatch(r"merge: 4 calls, \d+ ns and \d+ bytes of new memory a call", lines[-3]), lines[-3])
+    need(lines[-4].startswith("4 records: 4 changes of the table, 2 told, 0 dead"), lines[-4])
+    need(re.fullmatch(r"merge: 4 calls, \d+ ns and \d+ bytes of new memory a call", lines[-3]), lines[-3])
 
 
 def test_deletes_are_retracted(tarn):
@@ -137,7 +126,7 @@ def test_integers_keep_their_digits_through_a_script(tarn):
         path = script(tarn, "local m = {}\n%s\nreturn m" % text)
         _, lines = rows(tarn, path, record)
         same([t["n"] for t in tables(lines)], [2882429806056571124, 9223372036854775807], text)
-        check(any("table:" in line and "18446744073709551615" in line for line in lines), "big")
+        need(any("table:" in line and "18446744073709551615" in line for line in lines), "big")
 
 
 def test_a_script_that_changes_nothing_does_not_change_times(tarn):
@@ -169,29 +158,11 @@ def test_a_table_with_a_script_is_refused_until_tables_run_them(tarn):
     result = tarn.run("create", "plant.x", "--field", "k INT", "--primary-key", "k", "--option", "bucket=1", "--option",
                       "tarn.script=fold.lua")
     same(result.rc, 2, "exit code")
-    check("option 'tarn.script': 'fold.lua' can't merge" in result.err, result.err)
+    need("option 'tarn.script': 'fold.lua' can't merge" in result.err, result.err)
 
 
 def main():
-    only = set(sys.argv[1:])
-    passed = failed = 0
-    for name, test in sorted(globals().items()):
-        if not name.startswith("test_") or (only and name not in only):
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                test(peer.Tarn(folder))
-                passed += 1
-            except Failure as e:
-                failed += 1
-                print("%s: %s" % (name, e), flush=True)
-            except Exception:  # a bug of the test, or an answer of another shape
-                failed += 1
-                print("%s:\n%s" % (name, traceback.format_exc()), flush=True)
-    if failed:
-        print("repeat: python3 tests/interop/script_test.py NAME")
-    print("%d passed, %d failed" % (passed, failed))
-    return 1 if failed or not passed else 0
+    return runner.run_tests(runner.tests_of(globals()), sys.argv[1:], runner.in_a_warehouse)
 
 
 if __name__ == "__main__":

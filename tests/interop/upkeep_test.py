@@ -7,25 +7,18 @@ others the table is copied, tarn does something to the one and Java to the other
 the same names. It goes on with what tarn left; in the end Java and tarn find it sound, and stream the same from the first record on.
 A failure keeps the warehouses and prints the command that repeats it.
 """
-import argparse
 import json
 import os
 import shutil
 import sys
-import tempfile
-import time
-from pathlib import Path
 
 import peer
+import runner
 import tail_test
+from peer import need
 
 TABLE = peer.TABLE
 HINTS = ("EARLIEST", "LATEST")
-
-
-def need(condition, text):
-    if not condition:
-        raise peer.Failure(text)
 
 
 class Case(tail_test.Case):
@@ -208,38 +201,13 @@ class Case(tail_test.Case):
             self.rng.choices([s for _, s in steps], [w for w, _ in steps])[0]()
         self.expire()
         self.sound()
-        if self.earliest() <= self.latest():
-            self.check_changes()
+        self.check_changes()
         return self.counts
 
 
 def main():
     os.environ["TZ"] = "UTC"  # as the JVM has it: a tag's time is of the wall clock
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--case", type=int)
-    args = parser.parse_args()
-    end, number, sums = time.monotonic() + args.seconds, args.case or 0, {}
-    while True:
-        folder = Path(tempfile.mkdtemp(prefix="tarn-upkeep-"))
-        with peer.java() as java:
-            case = Case(args.seed * 100003 + number, folder, java)
-            try:
-                for name, count in case.run().items():
-                    sums[name] = sums.get(name, 0) + count
-            except peer.Failure as e:
-                print("case %d: %s\n%s\nkept: %s\nrepeat: build/venv/bin/python3 tests/interop/upkeep_test.py --seed %d --case %d" % (
-                    number, e, json.dumps(case.schema), folder, args.seed, number))
-                print("%d passed, 1 failed" % number)
-                return 1
-        shutil.rmtree(folder)
-        number += 1
-        if args.case is not None or time.monotonic() > end:
-            break
-    print("%(expiries)d expiries, %(tags)d tags, %(rollbacks)d rollbacks: %(files)d files went as with Java" % sums)
-    print("%d passed, 0 failed" % (number - (args.case or 0)))
-    return 0
+    return runner.random_cases(Case, "%(expiries)d expiries, %(tags)d tags, %(rollbacks)d rollbacks: %(files)d files went as with Java")
 
 
 if __name__ == "__main__":
