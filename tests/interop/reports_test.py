@@ -179,7 +179,7 @@ def main():
             count += 1
             run(name, lambda tarn: refuse(tarn, options, words), failed)
     print("%d passed, %d failed" % (count - len(failed), len(failed)))
-    return 1 if failed else 0
+    return 1 if failed or not count else 0
 
 
 if __name__ == "__main__":
