@@ -1,6 +1,7 @@
---- Runs tests of lua/ in plain Lua. usage: lua5.4 tests/lua/run.lua tests/lua/*_test.lua
+--- Runs tests of lua/ in plain Lua. usage: [SEED=N] lua5.4 tests/lua/run.lua tests/lua/*_test.lua
 -- A test is case("what it believes", function() assert(...) end).
 
+math.randomseed(tonumber(os.getenv("SEED")) or 1)
 package.path = "lua/?.lua;" .. package.path
 
 local passed, failed = 0, 0
