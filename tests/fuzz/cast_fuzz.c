@@ -3,9 +3,8 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "fuzz/fuzz.h"
 #include "schema/cast.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const types[] = {
     "BOOLEAN",         "TINYINT",      "SMALLINT",     "INT",

@@ -4,9 +4,8 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "fuzz/fuzz.h"
 #include "ingest/decode.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const names[] = {"k", "i", "l", "f", "d", "b", "t", "x", "c", "long_name", "s"};
 static const char *const type_texts[] = {

@@ -3,9 +3,8 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "fuzz/fuzz.h"
 #include "read/predicate.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const names[] = {"n", "d", "c", "s", "t", "b", "x"};
 static const char *const type_texts[] = {"INT",       "DOUBLE",  "DECIMAL(5, 2)", "STRING",

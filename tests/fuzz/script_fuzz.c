@@ -5,9 +5,8 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "fuzz/fuzz.h"
 #include "script/script.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { COLUMNS = 8, STATE_SIZE = 256 * 1024 };
 
