@@ -85,7 +85,7 @@ tidy: ## layers, format, warnings, lint: what a change must pass before it is se
 	@$(MAKE) --no-print-directory gen
 	@sh scripts/test/list tidy | TEST_LINES=200 sh scripts/test/all build/tidy $(JOBS)
 
-bench: deps ## CPU and memory of tarn and of every peer that is installed, in one table
+bench: deps ## CPU and memory of tarn and of every peer that is installed, and what lookups and scripts cost
 	@scripts/deps/debian bench
 	@$(MAKE) --no-print-directory all
 	@scripts/bench
@@ -98,7 +98,7 @@ demo: deps ## sensors into a table, a lake in a folder, a crash in the middle, a
 	@$(MAKE) --no-print-directory --silent all venv
 	@scripts/demo
 
-fuzz: ## libFuzzer on each decoder, FUZZ_SECONDS each (clang)
+fuzz: ## libFuzzer on each target of tests/fuzz, FUZZ_SECONDS each (clang)
 	@scripts/deps/debian build fuzz
 	@$(MAKE) --no-print-directory $(fuzz) fuzzers
 	@sh scripts/test/list fuzz | sh scripts/test/all build/fuzz/log $(JOBS)

@@ -1,4 +1,4 @@
-"""Runs tarn and its peers over the same rows, one durable commit each 100,000 of them, and prints one table.
+"""Runs tarn and its peers over the same rows, one durable commit each 100,000 of them, and prints two tables.
 
     bench.py BUILD_FOLDER        environment: W1, W2, W3, W4 rows of a workload (0: leave out), LOOKUP rows of the second table,
                                  CLASSPATH of PaimonBench
