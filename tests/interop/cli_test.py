@@ -63,6 +63,17 @@ def clean(tarn, table=TABLE):
     tarn.run("fsck", table).ok("fsck")
 
 
+def followed(tarn):
+    """The rows by their key `k` that the changes lead to."""
+    state = {}
+    for change in rows_of(tarn.run("tail", TABLE, "--format", "json"), "tail"):
+        if change["kind"] in ("-U", "-D"):
+            state.pop(change["row"]["k"], None)
+        else:
+            state[change["row"]["k"]] = change["row"]
+    return state
+
+
 # ---- the edges of what fits ----
 
 def test_a_table_is_as_wide_as_the_memory_for_its_schema(tarn):
@@ -132,11 +143,7 @@ def test_changes_of_200_columns_are_told(tarn):
         if i % 1000 == 999:
             tarn.run("write", TABLE, "--commit-every", "500", stdin="".join(text)).ok("write %d" % i)
     same(sorted(rows_of(tarn.run("cat", TABLE), "cat"), key=lambda r: r["k"]), [rows[k] for k in sorted(rows)], "rows")
-    state = {}
-    for line in tarn.run("tail", TABLE, "--format", "json").ok("tail"):
-        change = json.loads(line)
-        state.pop(change["row"]["k"], None) if change["kind"] in ("-U", "-D") else state.update({change["row"]["k"]: change["row"]})
-    same(state, rows, "what changed, put together")
+    same(followed(tarn), rows, "what changed, put together")
     clean(tarn)
 
 
@@ -146,9 +153,12 @@ def test_rows_as_long_as_are_taken_are_looked_up(tarn):
     rng, rows = random.Random(3), {}
     for _ in range(8):
         some = [{"k": rng.randrange(8), "s": "".join(rng.choices("abcdefghij", k=rng.choice([10, 150000, 190000, 200000])))} for _ in range(7)]
-        write(tarn, some)
+        result = tarn.run("write", TABLE, stdin="".join(json.dumps(r) + "\n" for r in some))
+        result.ok("write")
+        need(all(line.startswith("committed ") for line in result.err.splitlines()), result.err)
         rows.update((r["k"], r) for r in some)
     same(sorted(rows_of(tarn.run("cat", TABLE), "cat"), key=lambda r: r["k"]), [rows[k] for k in sorted(rows)], "rows")
+    same(followed(tarn), rows, "what changed, put together")
     clean(tarn)
 
 
