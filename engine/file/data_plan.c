@@ -70,16 +70,6 @@ static void decode_decimal128(struct tn_avro_cursor *c, const struct tn_decode_o
     tn_store_u64(slot + 8, (uint64_t)value.high);
 }
 
-static const uint32_t ONE_NAN_F32 = UINT32_C(0x7fc00000);
-
-/* Eight bytes of a double with one NaN only, so that equal rows have equal bytes. */
-static inline uint64_t double_bits(double value)
-{
-    uint64_t bits = 0;
-    memcpy(&bits, &value, sizeof bits);
-    return value == value ? bits : UINT64_C(0x7ff8000000000000);
-}
-
 static inline uint64_t take_u64(struct tn_avro_cursor *c)
 {
     if (c->end - c->at < 8) {
@@ -102,24 +92,12 @@ static inline uint32_t take_u32(struct tn_avro_cursor *c)
 
 static inline void decode_f64(struct tn_avro_cursor *c, unsigned char *slot)
 {
-    uint64_t bits = take_u64(c);
-    double value = 0;
-    memcpy(&value, &bits, sizeof value);
-    tn_store_u64(slot, double_bits(value));
-}
-
-static inline float float_of_bits(uint32_t bits)
-{
-    float value = 0;
-    memcpy(&value, &bits, sizeof value);
-    return value;
+    tn_store_u64(slot, tn_row_double_bits(tn_row_double_of_bits(take_u64(c))));
 }
 
 static inline void decode_f32(struct tn_avro_cursor *c, unsigned char *slot)
 {
-    uint32_t bits = take_u32(c);
-    float value = float_of_bits(bits);
-    tn_store_u32(slot, value == value ? bits : ONE_NAN_F32);
+    tn_store_u32(slot, tn_row_float_bits(tn_row_float_of_bits(take_u32(c))));
 }
 
 static inline void split_micros(int64_t micros, int64_t *millis, uint32_t *nanos)
@@ -224,49 +202,6 @@ static inline void decode_value(const struct tn_data_plan *plan, const struct tn
     }
 }
 
-/* What tn_row_pack does with one value. */
-static void store_value(const struct tn_column *to, const struct tn_value *value,
-                        unsigned char *slot)
-{
-    float narrow = 0;
-    uint32_t bits = 0;
-    switch ((enum tn_slot)to->slot) {
-    case TN_SLOT_I8:
-        *slot = (unsigned char)value->as.i64;
-        break;
-    case TN_SLOT_I16:
-        tn_store_u16(slot, (uint16_t)value->as.i64);
-        break;
-    case TN_SLOT_I32:
-        tn_store_u32(slot, (uint32_t)value->as.i64);
-        break;
-    case TN_SLOT_I64:
-        tn_store_u64(slot, (uint64_t)value->as.i64);
-        break;
-    case TN_SLOT_F32:
-        narrow = (float)value->as.f64;
-        memcpy(&bits, &narrow, sizeof bits);
-        tn_store_u32(slot, narrow == narrow ? bits : ONE_NAN_F32);
-        break;
-    case TN_SLOT_F64:
-        tn_store_u64(slot, double_bits(value->as.f64));
-        break;
-    case TN_SLOT_DECIMAL64:
-        tn_store_u64(slot, value->as.i128.low);
-        break;
-    case TN_SLOT_DECIMAL128:
-        tn_store_u64(slot, value->as.i128.low);
-        tn_store_u64(slot + 8, (uint64_t)value->as.i128.high);
-        break;
-    case TN_SLOT_TIME96:
-        tn_store_u64(slot, (uint64_t)value->as.i64);
-        tn_store_u32(slot + 8, value->nanos);
-        break;
-    case TN_SLOT_BYTES: /* a view */
-        break;
-    }
-}
-
 static void place_view(const struct tn_data_plan *plan, const struct tn_cast_op *op,
                        struct tn_bytes bytes, uint32_t pad_size)
 {
@@ -297,7 +232,7 @@ static void decode_cast(const struct tn_data_plan *plan, struct tn_cast_op *op,
         row[op->null_byte] = (unsigned char)(row[op->null_byte] | op->null_bit);
         place_view(plan, op, (struct tn_bytes){tn_data_nothing, 0}, 0);
     } else {
-        store_value(op->to, &op->result.value, row + op->to->offset);
+        tn_row_store(row + op->to->offset, (enum tn_slot)op->to->slot, &op->result.value);
         place_view(plan, op, op->result.value.as.bytes, op->result.pad_size);
     }
 }

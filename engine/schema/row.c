@@ -187,39 +187,10 @@ uint32_t tn_row_pack(const struct tn_row_layout *layout, const struct tn_value *
             }
             continue;
         }
-        switch ((enum tn_slot)c->slot) {
-        case TN_SLOT_I8:
-            at[0] = (unsigned char)value->as.i64;
-            break;
-        case TN_SLOT_I16:
-            tn_store_u16(at, (uint16_t)value->as.i64);
-            break;
-        case TN_SLOT_I32:
-            tn_store_u32(at, (uint32_t)value->as.i64);
-            break;
-        case TN_SLOT_I64:
-            tn_store_u64(at, (uint64_t)value->as.i64);
-            break;
-        case TN_SLOT_F32:
-            tn_store_u32(at, tn_row_float_bits(value->as.f64));
-            break;
-        case TN_SLOT_F64:
-            tn_store_u64(at, tn_row_double_bits(value->as.f64));
-            break;
-        case TN_SLOT_DECIMAL64:
-            tn_store_u64(at, value->as.i128.low);
-            break;
-        case TN_SLOT_DECIMAL128:
-            tn_store_u64(at, value->as.i128.low);
-            tn_store_u64(at + 8, (uint64_t)value->as.i128.high);
-            break;
-        case TN_SLOT_TIME96:
-            tn_store_u64(at, (uint64_t)value->as.i64);
-            tn_store_u32(at + 8, value->nanos);
-            break;
-        case TN_SLOT_BYTES:
+        if (c->slot == TN_SLOT_BYTES) {
             end = pack_bytes(data, at, end, value->as.bytes);
-            break;
+        } else {
+            tn_row_store(at, (enum tn_slot)c->slot, value);
         }
     }
     return end;

@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/bytes.h"
@@ -104,6 +105,76 @@ static inline struct tn_bytes tn_row_bytes(const struct tn_row_layout *layout, s
 
 void tn_row_get(const struct tn_row_layout *layout, struct tn_row row, uint32_t column,
                 struct tn_value *value);
+
+/* The bits that a row has for a number: one NaN only, so that equal rows have equal bytes. Java:
+ * Double.doubleToLongBits, Float.floatToIntBits. */
+static inline uint64_t tn_row_double_bits(double value)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, &value, sizeof bits);
+    return value == value ? bits : UINT64_C(0x7ff8000000000000);
+}
+
+static inline uint32_t tn_row_float_bits(double value)
+{
+    float narrow = (float)value;
+    uint32_t bits = 0;
+    memcpy(&bits, &narrow, sizeof bits);
+    return value == value ? bits : UINT32_C(0x7fc00000);
+}
+
+static inline double tn_row_double_of_bits(uint64_t bits)
+{
+    double value = 0;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline double tn_row_float_of_bits(uint32_t bits)
+{
+    float value = 0;
+    memcpy(&value, &bits, sizeof value);
+    return (double)value;
+}
+
+/* Writes a value that is not NULL into its slot, at `at`. A byte column's slot is an end, which
+ * only its row knows: there nothing is written. */
+static inline void tn_row_store(unsigned char *at, enum tn_slot slot, const struct tn_value *value)
+{
+    switch (slot) {
+    case TN_SLOT_I8:
+        at[0] = (unsigned char)value->as.i64;
+        break;
+    case TN_SLOT_I16:
+        tn_store_u16(at, (uint16_t)value->as.i64);
+        break;
+    case TN_SLOT_I32:
+        tn_store_u32(at, (uint32_t)value->as.i64);
+        break;
+    case TN_SLOT_I64:
+        tn_store_u64(at, (uint64_t)value->as.i64);
+        break;
+    case TN_SLOT_F32:
+        tn_store_u32(at, tn_row_float_bits(value->as.f64));
+        break;
+    case TN_SLOT_F64:
+        tn_store_u64(at, tn_row_double_bits(value->as.f64));
+        break;
+    case TN_SLOT_DECIMAL64:
+        tn_store_u64(at, value->as.i128.low);
+        break;
+    case TN_SLOT_DECIMAL128:
+        tn_store_u64(at, value->as.i128.low);
+        tn_store_u64(at + 8, (uint64_t)value->as.i128.high);
+        break;
+    case TN_SLOT_TIME96:
+        tn_store_u64(at, (uint64_t)value->as.i64);
+        tn_store_u32(at + 8, value->nanos);
+        break;
+    case TN_SLOT_BYTES:
+        break;
+    }
+}
 
 /* The size that tn_row_pack will write. */
 uint32_t tn_row_packed_size(const struct tn_row_layout *layout, const struct tn_value *values);

@@ -6,8 +6,6 @@
  */
 #pragma once
 
-#include <string.h>
-
 #include "schema/row.h"
 
 /* Of a type that is not nested. */
@@ -28,35 +26,4 @@ static inline uint64_t tn_row_load_fixed(const unsigned char *at, uint32_t width
     default:
         return tn_load_u64(at);
     }
-}
-
-/* A double's bits with one NaN only, so that equal rows have equal bytes. Java:
- * Double.doubleToLongBits. */
-static inline uint64_t tn_row_double_bits(double value)
-{
-    uint64_t bits = 0;
-    memcpy(&bits, &value, sizeof bits);
-    return value == value ? bits : UINT64_C(0x7ff8000000000000);
-}
-
-static inline uint32_t tn_row_float_bits(double value)
-{
-    float narrow = (float)value;
-    uint32_t bits = 0;
-    memcpy(&bits, &narrow, sizeof bits);
-    return value == value ? bits : UINT32_C(0x7fc00000);
-}
-
-static inline double tn_row_double_of_bits(uint64_t bits)
-{
-    double value = 0;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static inline double tn_row_float_of_bits(uint32_t bits)
-{
-    float value = 0;
-    memcpy(&value, &bits, sizeof value);
-    return (double)value;
 }

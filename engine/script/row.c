@@ -165,58 +165,6 @@ static void make_own(lua_State *L, struct tn_script_row *handle, int self, uint3
     }
 }
 
-static uint64_t float_bits(enum tn_slot slot, double value)
-{
-    float narrow = (float)value;
-    uint32_t bits32 = 0;
-    uint64_t bits64 = 0;
-    memcpy(&bits32, &narrow, sizeof bits32);
-    memcpy(&bits64, &value, sizeof bits64);
-    if (value != value) { /* one NaN only: equal rows have equal bytes */
-        bits32 = UINT32_C(0x7fc00000);
-        bits64 = UINT64_C(0x7ff8000000000000);
-    }
-    return slot == TN_SLOT_F32 ? bits32 : bits64;
-}
-
-static void store(unsigned char *at, enum tn_slot slot, const struct tn_value *value)
-{
-    switch (slot) {
-    case TN_SLOT_I8:
-        at[0] = (unsigned char)value->as.i64;
-        break;
-    case TN_SLOT_I16:
-        tn_store_u16(at, (uint16_t)value->as.i64);
-        break;
-    case TN_SLOT_I32:
-        tn_store_u32(at, (uint32_t)value->as.i64);
-        break;
-    case TN_SLOT_F32:
-        tn_store_u32(at, (uint32_t)float_bits(slot, value->as.f64));
-        break;
-    case TN_SLOT_F64:
-        tn_store_u64(at, float_bits(slot, value->as.f64));
-        break;
-    case TN_SLOT_I64:
-        tn_store_u64(at, (uint64_t)value->as.i64);
-        break;
-    case TN_SLOT_TIME96:
-        tn_store_u64(at, (uint64_t)value->as.i64);
-        tn_store_u32(at + 8, value->nanos);
-        break;
-    case TN_SLOT_DECIMAL128:
-        tn_store_u64(at + 8, (uint64_t)value->as.i128.high);
-        tn_store_u64(at, value->as.i128.low);
-        break;
-    case TN_SLOT_DECIMAL64:
-        tn_store_u64(at, value->as.i128.low);
-        break;
-    case TN_SLOT_BYTES:
-        TN_CHECK(!"bytes have no width");
-        break;
-    }
-}
-
 /* Puts bytes where a column's are, and moves what stands behind them. */
 static void splice(struct tn_script_row *handle, uint32_t column, struct tn_bytes bytes)
 {
@@ -259,7 +207,7 @@ static void put(lua_State *L, struct tn_script_row *handle, int self, uint32_t c
     } else if (value->null) {
         memset(handle->own + c->offset, 0, c->width);
     } else {
-        store(handle->own + c->offset, (enum tn_slot)c->slot, value);
+        tn_row_store(handle->own + c->offset, (enum tn_slot)c->slot, value);
     }
 }
 
