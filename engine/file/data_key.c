@@ -14,16 +14,6 @@ uint32_t tn_data_key_size(const struct tn_row_layout *layout, struct tn_columns 
     return (uint32_t)size;
 }
 
-static bool is_key(struct tn_columns keys, uint32_t column)
-{
-    for (uint32_t i = 0; i < keys.count; i++) {
-        if (keys.index[i] == column) {
-            return true;
-        }
-    }
-    return false;
-}
-
 uint32_t tn_data_key_copy(const struct tn_row_layout *layout, struct tn_columns keys,
                           struct tn_row row, unsigned char *out)
 {
@@ -34,7 +24,7 @@ uint32_t tn_data_key_copy(const struct tn_row_layout *layout, struct tn_columns 
             continue;
         }
         struct tn_bytes bytes = tn_row_bytes(layout, row, i);
-        if (is_key(keys, i)) {
+        if (tn_columns_have(keys, i)) {
             memcpy(out + size, bytes.data, bytes.size);
             size += (uint32_t)bytes.size;
         }

@@ -349,16 +349,6 @@ tn_rc tn_schema_decoder_begin_fields(struct tn_schema_decoder *d, const cJSON *n
 
 /* ---- keys ---- */
 
-bool tn_columns_have(struct tn_columns columns, uint32_t field)
-{
-    for (uint32_t i = 0; i < columns.count; i++) {
-        if (columns.index[i] == field) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static tn_rc no_such_column(struct tn_schema_decoder *d, const char *name)
 {
     const char *names[64]; /* a table with more columns gets no hint for the rest */

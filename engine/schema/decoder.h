@@ -60,5 +60,3 @@ TN_MUST_USE tn_rc tn_schema_decoder_field(struct tn_schema_decoder *d, const str
 TN_MUST_USE tn_rc tn_schema_decoder_keys(struct tn_schema_decoder *d, const char *member,
                                          struct tn_names names, struct tn_columns *columns);
 TN_MUST_USE tn_rc tn_schema_decoder_trim_keys(struct tn_schema_decoder *d);
-
-bool tn_columns_have(struct tn_columns columns, uint32_t field);

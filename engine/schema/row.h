@@ -192,6 +192,16 @@ struct tn_columns {
     uint32_t count;
 };
 
+static inline bool tn_columns_have(struct tn_columns columns, uint32_t column)
+{
+    for (uint32_t i = 0; i < columns.count; i++) {
+        if (columns.index[i] == column) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Column by column, NULL first: <0, 0, >0. Both rows have the same layout. */
 int tn_row_compare(const struct tn_row_layout *layout, struct tn_columns columns, struct tn_row a,
                    struct tn_row b);

@@ -96,16 +96,6 @@ static void note_place(lua_State *L, struct tn_script *script, int handler)
                    ar.linedefined);
 }
 
-static bool is_key(const struct tn_script *script, uint32_t column)
-{
-    for (uint32_t i = 0; i < script->spec.keys.count; i++) {
-        if (script->spec.keys.index[i] == column) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void take_fold(lua_State *L, struct tn_script *script, struct tn_script_fold *fold)
 {
     if (!lua_isfunction(L, -1)) {
@@ -114,7 +104,7 @@ static void take_fold(lua_State *L, struct tn_script *script, struct tn_script_f
                          luaL_tolstring(L, -2, NULL), type);
     }
     fold->column = tn_script_row_column(L, script->shape, lua_gettop(L) - 1);
-    if (is_key(script, fold->column)) {
+    if (tn_columns_have(script->spec.keys, fold->column)) {
         (void)luaL_error(L, "merge: column '%s' is of the key, which never changes",
                          lua_tostring(L, -2));
     }
