@@ -22,12 +22,8 @@ static struct tn_row push_given(lua_State *L, const struct tn_script *script, in
     int self = lua_gettop(L);
     tn_script_row_fill(L, handle, self, index);
     unsigned char *zeros = lua_newuserdatauv(L, layout->fixed_size + 1, 0);
-    memset(zeros, 0, layout->fixed_size);
-    for (uint32_t i = 0; i < layout->column_count; i++) {
-        if (layout->columns[i].slot == TN_SLOT_BYTES) {
-            tn_store_u32(zeros + layout->columns[i].offset, layout->fixed_size);
-        }
-    }
+    memcpy(zeros, script->shape->blank.data, layout->fixed_size);
+    memset(zeros, 0, (layout->column_count + 7) / 8); /* the null bits */
     for (uint32_t i = 0; i < layout->column_count; i++) {
         if (!layout->columns[i].type.nullable) {
             struct tn_row zero = {zeros, layout->fixed_size};
