@@ -6,8 +6,7 @@
  *     FLOAT DOUBLE                        f64   (a FLOAT is exactly a float)
  *     DECIMAL                             i128  unscaled
  *     CHAR VARCHAR BINARY VARBINARY       bytes
- *     TIMESTAMP TIMESTAMP_LTZ             i64 = ms since 1970, floored; nanos = 0..999999 in that
- * ms
+ *     TIMESTAMP TIMESTAMP_LTZ             i64 = ms since 1970, floored; nanos in that ms
  *
  * 128-bit integers are two words, since armhf has no __int128.
  */
@@ -28,7 +27,7 @@ struct tn_i128 {
 
 struct tn_value {
     bool null;
-    uint32_t nanos;
+    uint32_t nanos; /* 0..999999 */
     union {
         int64_t i64;
         double f64;

@@ -1,9 +1,10 @@
 /* script: what a person's script decides: its handlers, called with packed rows.
  *
- *     rc = tn_vm_open(&vm, &vm_spec, err);                  a state of its own for each script and
- * worker rc = tn_script_load(&script, &vm, &spec, err);        runs its m.test, too if
- * (tn_script_has(&script, TN_SCRIPT_MERGE)) ... rc = tn_script_merge(&script, &now, row, &ctx,
- * &verdict, &out, err);
+ *     rc = tn_vm_open(&vm, &vm_spec, err);             one for each script and worker
+ *     rc = tn_script_load(&script, &vm, &spec, err);   runs its m.test, too
+ *     if (tn_script_has(&script, TN_SCRIPT_MERGE)) {
+ *         rc = tn_script_merge(&script, &now, row, &ctx, &verdict, &out, err);
+ *     }
  *
  * Vm and script stay where they are from then on. Threads may take turns with them.
  *
@@ -126,9 +127,8 @@ TN_MUST_USE tn_rc tn_script_retract(struct tn_script *script, const struct tn_ro
 TN_MUST_USE tn_rc tn_script_announce(struct tn_script *script, struct tn_row row, bool *shown,
                                      struct tn_buf *out, struct tn_err *err);
 
-/* The rows that `map` makes of a row, appended to `out` as tn_script_next_row reads them; as many
- * as
- * `*count`, maybe none. Without a `map`: the row itself. */
+/* The rows that `map` makes of a row, appended to `out` as tn_script_next_row reads them: `*count`
+ * of them, maybe none. Without a `map`: the row itself. */
 TN_MUST_USE tn_rc tn_script_map(struct tn_script *script, struct tn_row row,
                                 const struct tn_script_meta *meta, uint32_t *count,
                                 struct tn_buf *out, struct tn_err *err);
