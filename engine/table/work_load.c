@@ -268,7 +268,8 @@ static tn_rc load_execute(struct tn_task *task, void *context, struct tn_err *er
         rc = load_files(load, worker, err);
     }
     tn_arena_reset(&worker->arena, mark);
-    return rc == TN_OK ? rc : tn_err_in(err, "open %s", load->loads[0].bucket->dir);
+    const char *what = load->count == 1 ? load->loads[0].bucket->dir : load->table->root;
+    return rc == TN_OK ? rc : tn_err_in(err, "open %s", what);
 }
 
 static void drop_gathered(struct tn_load_task *task)

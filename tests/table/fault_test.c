@@ -200,7 +200,39 @@ static void a_full_disk_keeps_what_it_has_and_works_again_with_room(void)
     (void)printf("%" PRIu64 " sizes\n", sizes);
 }
 
+/* Buckets are opened together; the error names the one, or else the table. */
+static void what_opens_many_buckets_does_not_blame_one(void)
+{
+    for (int32_t count = 1; count <= 2; count++) {
+        struct tn_snapshot snapshot;
+        struct bed_writer w;
+        make_base(1, 3);
+        w = writer_of(&base, 0, 1);
+        tn_rc rc = bed_write(&w);
+        CHECK_OK(rc, w.err);
+        CHECK(scenario.buckets >= 2 && !scenario.partitioned);
+        struct tn_arena *own = &engines[PROGRAM].own;
+        rc = tn_snapshot_read(&base.io, BED_ROOT, w.told.id, own, &snapshot, &w.err);
+        CHECK_OK(rc, w.err);
+        const char *path = tn_name_in(own, BED_ROOT, TN_DIR_MANIFEST, snapshot.delta_manifest_list);
+        rc = base.io.vtable->unlink(&base.io, path, &w.err);
+        CHECK_OK(rc, w.err);
+        rc = bed_open_as(&w, BED_COMPACTS);
+        for (int32_t bucket = 0; rc == TN_OK && bucket < count; bucket++) {
+            rc = bed_touch(&w, 0, bucket);
+        }
+        CHECK_OK(rc, w.err);
+        rc = tn_table_turn(w.table, true, &w.err);
+        CHECK(rc != TN_OK && strstr(w.err.text, path));
+        bool one = strstr(w.err.text, "open " BED_ROOT "/bucket-0/: ");
+        CHECK(count == 1 ? one : !strstr(w.err.text, "/bucket-"));
+        bed_close(&w);
+        sim_disk_deinit(&base);
+    }
+}
+
 static const struct test tests[] = {
+    TEST(what_opens_many_buckets_does_not_blame_one),
     TEST(a_call_that_fails_loses_nothing),
     TEST(a_full_disk_keeps_what_it_has_and_works_again_with_room),
 };
