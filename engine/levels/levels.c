@@ -261,6 +261,11 @@ int32_t tn_levels_highest_behind(const struct tn_levels *levels, uint32_t file_c
     return highest;
 }
 
+bool tn_levels_has_above(const struct tn_levels *levels, int32_t level)
+{
+    return levels && levels->count > 0 && levels->files[0]->level < level;
+}
+
 int64_t tn_levels_max_sequence(const struct tn_levels *levels)
 {
     int64_t max = -1;

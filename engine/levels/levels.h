@@ -91,4 +91,7 @@ uint32_t tn_levels_files_of(const struct tn_levels *levels, uint32_t take);
  * deletes may go. */
 int32_t tn_levels_highest_behind(const struct tn_levels *levels, uint32_t file_count);
 
+/* Whether files are newer than those of `level`: of a lower number. `levels` may be NULL. */
+bool tn_levels_has_above(const struct tn_levels *levels, int32_t level);
+
 int64_t tn_levels_max_sequence(const struct tn_levels *levels); /* -1 when empty */

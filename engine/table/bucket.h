@@ -37,7 +37,7 @@ struct tn_bucket {
     bool compacting;
     uint8_t halved;       /* how often a compaction had to take fewer runs for want of memory */
     bool unproven;        /* opened at the stop trigger: no row before a compaction makes room */
-    bool unfolded;        /* written to since the last compaction of everything */
+    bool unfolded;        /* files came, or were there, since the last compaction of everything */
     bool owes;            /* flushed, and not yet compacted as its commit should have it */
     bool fresh;           /* written to since the last forced pick of level 0 was thought of */
     int32_t spared;       /* how often level 0 was left where it is (lookup-compact = gentle) */

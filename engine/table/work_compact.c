@@ -447,20 +447,12 @@ static tn_rc apply(struct tn_table *t, struct tn_round *round, struct tn_err *er
     return rc;
 }
 
-/* Files outside the highest level are there. */
-static bool has_newer(const struct tn_levels *levels, int32_t level)
-{
-    return levels && levels->count > 0 && levels->files[0]->level < level;
-}
-
-/* Files outside the highest level tell what others wrote to the bucket, or a writer before us. */
 bool tn_work_full_is_due(const struct tn_table *t, const struct tn_bucket *bucket)
 {
-    bool unfolded = bucket->unfolded || has_newer(bucket->levels, t->options.num_levels - 1);
     bool closing = t->closing && t->closing->number == t->changes.full_round;
     bool leaving = t->draining && t->drain_flushes && !bucket->active && !bucket->awaited &&
                    tn_changes_due(&t->changes, t->open->number);
-    return (closing || leaving) && unfolded && !bucket->frozen && !bucket->flushing;
+    return (closing || leaving) && bucket->unfolded && !bucket->frozen && !bucket->flushing;
 }
 
 bool tn_work_apply(struct tn_table *table)
@@ -487,7 +479,8 @@ bool tn_work_apply(struct tn_table *table)
     if (table->slice.compaction.spec.to_last_level) {
         struct tn_bucket *bucket = table->slice.bucket;
         bucket->last_full_ms = table->env->clock->vtable->now_ms(table->env->clock);
-        bucket->unfolded = has_newer(bucket->levels, table->slice.compaction.spec.output_level);
+        bucket->unfolded =
+            tn_levels_has_above(bucket->levels, table->slice.compaction.spec.output_level);
     }
     table->counts.compactions++;
     table->slice.bucket->unproven = false;

@@ -283,21 +283,15 @@ static void drop_gathered(struct tn_load_task *task)
     }
 }
 
-/* Files outside the last level: what a full compaction that was refused, or never came, has left.
- */
-static bool has_unfolded(const struct tn_table *t, const struct tn_bucket *bucket)
-{
-    const struct tn_levels *levels = bucket->levels;
-    return levels && levels->count > 0 && levels->files[0]->level < t->options.num_levels - 1;
-}
-
 static void make_ready(struct tn_table *t, struct tn_bucket *bucket)
 {
     int64_t next = t->options.bucket > 0 ? tn_levels_max_sequence(bucket->levels) + 1 : 0;
     bucket->next_sequence = next > bucket->next_sequence ? next : bucket->next_sequence;
     bucket->state = TN_BUCKET_READY;
     bucket->unproven = tn_work_at_stop(t, bucket);
-    bucket->unfolded = bucket->unfolded || has_unfolded(t, bucket);
+    /* What a full compaction that was refused, or never came, has left: another writer's, too. */
+    bucket->unfolded =
+        bucket->unfolded || tn_levels_has_above(bucket->levels, t->options.num_levels - 1);
     t->compact_due = true;
 }
 
