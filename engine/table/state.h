@@ -178,6 +178,12 @@ bool tn_buckets_wait(const struct tn_table *table); /* some rows wait for a flus
 /* ---- work.c: starts what can be started ---- */
 
 void tn_work_start(struct tn_table *table);
+/* More runs than num-sorted-run.stop-trigger. */
+bool tn_work_at_stop(const struct tn_table *table, const struct tn_bucket *bucket);
+/* The same, and no compaction makes it better. */
+bool tn_work_stuck(const struct tn_table *table, const struct tn_bucket *bucket);
+/* The bucket is to be compacted before the commit of its rows, and can be: it stays open. */
+bool tn_work_owes(const struct tn_table *table, const struct tn_bucket *bucket);
 /* The folder of an entry's file, in the table's arena; `user` is the table. */
 TN_MUST_USE tn_rc tn_work_dir(void *user, const struct tn_entry *entry, const char **dir,
                               struct tn_err *err);
@@ -192,16 +198,15 @@ void tn_work_make_places(struct tn_table *table);
 TN_MUST_USE tn_rc tn_work_put(struct tn_table *table, struct tn_bucket *bucket, struct tn_row row,
                               enum tn_row_kind kind, struct tn_err *err);
 
-/* More runs than num-sorted-run.stop-trigger. */
-bool tn_work_at_stop(const struct tn_table *table, const struct tn_bucket *bucket);
-/* The same, and no compaction makes it better. */
-bool tn_work_stuck(const struct tn_table *table, const struct tn_bucket *bucket);
-
 /* ---- work_*.c: each starts one task, whose completion changes the table ---- */
 
 void tn_work_load(struct tn_table *table); /* all buckets that wait, up to a limit */
 void tn_work_flush(struct tn_table *table, struct tn_bucket *bucket);
 void tn_work_commit(struct tn_table *table);
+/* Of a round that no snapshot will name: the files of a list, what compactions left behind. */
+void tn_work_remove_entries(const struct tn_table *table, const struct tn_round_entry *list,
+                            struct tn_arena *scratch);
+void tn_work_remove_garbage(const struct tn_table *table, const struct tn_round *round);
 
 /* Picks what `bucket` should merge next and plans it; false when there is nothing to do. */
 bool tn_work_pick(struct tn_table *table, struct tn_bucket *bucket);
@@ -209,8 +214,6 @@ void tn_work_slice(struct tn_table *table);
 /* A finished compaction's result joins a round; false when that round has no room now. */
 bool tn_work_apply(struct tn_table *table);
 void tn_work_abort_compaction(struct tn_table *table);
-/* The bucket is to be compacted before the commit of its rows, and can be: it stays open. */
-bool tn_work_owes(const struct tn_table *table, const struct tn_bucket *bucket);
 /* The closing round ends with a compaction of everything in this bucket, which is still to come; or
  * the open one will, and the bucket is to make room for others. */
 bool tn_work_full_is_due(const struct tn_table *table, const struct tn_bucket *bucket);

@@ -341,11 +341,7 @@ tn_rc tn_table_turn(struct tn_table *table, bool wait, struct tn_err *err)
 /* Pages are short, and a flush of the open round's rows would give some back. */
 static bool must_flush(const struct tn_table *t)
 {
-    bool active = false;
-    for (uint32_t i = 0; t->pages_short && i < TN_TABLE_BUCKETS_MAX; i++) {
-        active = active || t->buckets[i].active;
-    }
-    return active;
+    return t->pages_short && t->active_count > 0;
 }
 
 bool tn_table_idle(const struct tn_table *table)
@@ -445,39 +441,22 @@ static void drop_rows(struct tn_table *t, struct tn_bucket *bucket)
     }
 }
 
-static void unlink_entry(struct tn_table *t, const struct tn_entry *entry)
-{
-    size_t mark = tn_arena_mark(t->env->arena);
-    struct tn_err ignored = {0};
-    const char *dir;
-    if (tn_work_dir(t, entry, &dir, &ignored) == TN_OK) {
-        const char *path = tn_arena_format(t->env->arena, "%s%s", dir, entry->file.file_name);
-        if (path) {
-            (void)t->env->io->vtable->unlink(t->env->io, path, &ignored);
-        }
-    }
-    tn_arena_reset(t->env->arena, mark);
-}
-
 /* Files that no snapshot names go; where a commit's outcome is unknown they stay. */
 static void drop_round(struct tn_table *t, struct tn_round *round)
 {
     struct tn_round_entry *lists[] = {round->added, round->compacted, round->changelog,
                                       round->compact_changelog};
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        if (!round->unknown) {
+            tn_work_remove_entries(t, lists[i], t->env->arena);
+        }
         for (struct tn_round_entry *entry = lists[i]; entry; entry = entry->next) {
-            if (!round->unknown) {
-                unlink_entry(t, &entry->entry);
-            }
             if (entry->file) {
                 tn_level_file_drop(t->env->levels, entry->file);
             }
         }
     }
-    for (const struct tn_round_garbage *g = round->garbage; g; g = g->next) {
-        struct tn_err ignored = {0};
-        (void)t->env->io->vtable->unlink(t->env->io, g->path, &ignored);
-    }
+    tn_work_remove_garbage(t, round);
 }
 
 void tn_table_close(struct tn_table *table)

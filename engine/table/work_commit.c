@@ -135,12 +135,39 @@ static tn_rc list_syncs(const struct tn_table *t, const struct tn_round *round,
     return rc;
 }
 
-static void remove_garbage(const struct tn_round *round, struct tn_io *io)
+void tn_work_remove_garbage(const struct tn_table *table, const struct tn_round *round)
 {
+    struct tn_io *io = table->env->io;
     for (const struct tn_round_garbage *g = round->garbage; g; g = g->next) {
         struct tn_err ignored = {0};
         (void)io->vtable->unlink(io, g->path, &ignored);
     }
+}
+
+void tn_work_remove_entries(const struct tn_table *table, const struct tn_round_entry *list,
+                            struct tn_arena *scratch)
+{
+    struct tn_io *io = table->env->io;
+    for (const struct tn_round_entry *e = list; e; e = e->next) {
+        size_t mark = tn_arena_mark(scratch);
+        struct tn_err ignored = {0};
+        const char *dir;
+        if (tn_name_bucket(scratch, table->root, table->schema, &table->options, e->entry.partition,
+                           e->entry.bucket, &dir, &ignored) == TN_OK) {
+            const char *path = tn_arena_format(scratch, "%s%s", dir, e->entry.file.file_name);
+            if (path) {
+                (void)io->vtable->unlink(io, path, &ignored);
+            }
+        }
+        tn_arena_reset(scratch, mark);
+    }
+}
+
+static void remove_compacted(const struct tn_table *t, const struct tn_round *round,
+                             struct tn_arena *scratch)
+{
+    tn_work_remove_entries(t, round->compacted, scratch);
+    tn_work_remove_entries(t, round->compact_changelog, scratch);
 }
 
 /* ---- the consumer that keeps our positions from being expired by others ---- */
@@ -269,7 +296,7 @@ static tn_rc commit_round(struct tn_commit_task *commit, struct tn_worker *worke
 static void after_commit(struct tn_commit_task *commit, struct tn_worker *worker)
 {
     struct tn_table *t = commit->table;
-    remove_garbage(commit->round, worker->io);
+    tn_work_remove_garbage(commit->table, commit->round);
     move_consumer(commit, worker);
     if (!t->options.write_only || t->spec.dedicated) {
         struct tn_expire_spec spec = {t->root, t->schema, &t->options, false, true};
@@ -280,51 +307,23 @@ static void after_commit(struct tn_commit_task *commit, struct tn_worker *worker
     }
 }
 
-/* This commit was made before, under the same user and identifier: its files are not needed again.
- */
-static void remove_entries(const struct tn_table *t, const struct tn_round_entry *list,
-                           struct tn_worker *worker)
-{
-    for (const struct tn_round_entry *e = list; e; e = e->next) {
-        size_t mark = tn_arena_mark(&worker->arena);
-        struct tn_err ignored = {0};
-        const char *dir;
-        if (tn_name_bucket(&worker->arena, t->root, t->schema, &t->options, e->entry.partition,
-                           e->entry.bucket, &dir, &ignored) == TN_OK) {
-            const char *path =
-                tn_arena_format(&worker->arena, "%s%s", dir, e->entry.file.file_name);
-            if (path) {
-                (void)worker->io->vtable->unlink(worker->io, path, &ignored);
-            }
-        }
-        tn_arena_reset(&worker->arena, mark);
-    }
-}
-
-static void remove_compacted(const struct tn_table *t, const struct tn_round *round,
-                             struct tn_worker *worker)
-{
-    remove_entries(t, round->compacted, worker);
-    remove_entries(t, round->compact_changelog, worker);
-}
-
 static tn_rc commit_execute(struct tn_task *task, void *context, struct tn_err *err)
 {
     struct tn_commit_task *commit = (struct tn_commit_task *)(void *)task;
     struct tn_worker *worker = context;
     if (tn_round_empty(commit->round) && !commit->round->positions_moved) {
         commit->skipped = true;
-        remove_garbage(commit->round, worker->io);
+        tn_work_remove_garbage(commit->table, commit->round);
         return TN_OK;
     }
     size_t mark = tn_arena_mark(&worker->arena);
     tn_rc rc = commit_round(commit, worker, err);
     tn_arena_reset(&worker->arena, mark);
-    if (rc == TN_EXISTS && commit->table->spec.user) { /* the named commit was made before */
-        remove_entries(commit->table, commit->round->added, worker);
-        remove_entries(commit->table, commit->round->changelog, worker);
-        remove_compacted(commit->table, commit->round, worker);
-        remove_garbage(commit->round, worker->io);
+    if (rc == TN_EXISTS && commit->table->spec.user) { /* made before: these files go */
+        tn_work_remove_entries(commit->table, commit->round->added, &worker->arena);
+        tn_work_remove_entries(commit->table, commit->round->changelog, &worker->arena);
+        remove_compacted(commit->table, commit->round, &worker->arena);
+        tn_work_remove_garbage(commit->table, commit->round);
         commit->repeated = true;
         return TN_OK;
     }
@@ -334,7 +333,7 @@ static tn_rc commit_execute(struct tn_task *task, void *context, struct tn_err *
     }
     if (rc == TN_OK) {
         if (commit->result.compact_refused) {
-            remove_compacted(commit->table, commit->round, worker);
+            remove_compacted(commit->table, commit->round, &worker->arena);
         }
         after_commit(commit, worker);
         tn_arena_reset(&worker->arena, mark);
