@@ -2,20 +2,19 @@
 
 #include <inttypes.h>
 
+#include "commit/consumer.h"
 #include "file/names.h"
 #include "table/fsck_private.h"
-
-enum { CONSUMER_SIZE_MAX = 4096 };
 
 /* ---- folders ---- */
 
 tn_rc tn_fsck_list(struct tn_fsck *f, const char *root, const char *dir, tn_io_name_fn *each,
-                   struct tn_err *err)
+                   void *user, struct tn_err *err)
 {
     struct tn_arena *arena = &f->worker->arena;
     size_t mark = tn_arena_mark(arena);
     const char *path = tn_name_in(arena, root, dir, "");
-    tn_rc rc = path ? f->io->vtable->list(f->io, path, each, f, err) : tn_fsck_no_path(f, err);
+    tn_rc rc = path ? f->io->vtable->list(f->io, path, each, user, err) : tn_fsck_no_path(f, err);
     tn_arena_reset(arena, mark);
     return rc == TN_ABSENT ? TN_OK : rc;
 }
@@ -65,20 +64,6 @@ tn_rc tn_fsck_next_number(struct tn_fsck *f, const char *dir, const char *prefix
 
 /* ---- consumers ---- */
 
-static tn_rc read_consumer(struct tn_fsck *f, const char *path, int64_t *next, struct tn_err *err)
-{
-    struct tn_bytes text;
-    struct cJSON *json;
-    tn_rc rc = tn_io_read_all(f->io, path, CONSUMER_SIZE_MAX, &f->worker->arena, &text, err);
-    rc = rc == TN_OK ? tn_json_open(text, &f->worker->arena, &json, err) : rc;
-    if (rc != TN_OK) {
-        return rc;
-    }
-    bool found = tn_json_i64(tn_json_member(json, "nextSnapshot"), next);
-    tn_json_close(json);
-    return found ? TN_OK : tn_err_set(err, TN_CORRUPT, 0, "$.nextSnapshot: missing");
-}
-
 /* The newest snapshot may be newer by now. */
 static tn_rc check_wait(struct tn_fsck *f, const char *path, int64_t next, struct tn_err *err)
 {
@@ -105,7 +90,7 @@ static tn_rc check_consumer(void *user, const char *name, bool is_dir, struct tn
         return tn_fsck_no_path(f, err);
     }
     int64_t next = 0;
-    tn_rc rc = read_consumer(f, path, &next, err);
+    tn_rc rc = tn_consumer_read(f->io, f->home, name + 9, &f->worker->arena, &next, err);
     if (rc != TN_OK) {
         rc = tn_fsck_damage(f, path, NULL, rc, err);
     } else if (f->latest > 0 && next > f->latest + 1) {
@@ -120,7 +105,7 @@ static tn_rc check_consumer(void *user, const char *name, bool is_dir, struct tn
 static tn_rc check_parts(struct tn_fsck *f, struct tn_err *err)
 {
     tn_rc rc = tn_fsck_snapshots(f, err);
-    rc = rc == TN_OK ? tn_fsck_list(f, f->home, TN_DIR_CONSUMER, check_consumer, err) : rc;
+    rc = rc == TN_OK ? tn_fsck_list(f, f->home, TN_DIR_CONSUMER, check_consumer, f, err) : rc;
     rc = rc == TN_OK ? tn_fsck_tags(f, err) : rc;
     return rc == TN_OK ? tn_fsck_changelogs(f, err) : rc;
 }
@@ -172,7 +157,7 @@ static tn_rc check_branch(void *user, const char *name, bool is_dir, struct tn_e
 static tn_rc check_table(struct tn_fsck *f, struct tn_err *err)
 {
     tn_rc rc = check_home(f, err);
-    rc = rc == TN_OK ? tn_fsck_list(f, f->root, TN_DIR_BRANCH, check_branch, err) : rc;
+    rc = rc == TN_OK ? tn_fsck_list(f, f->root, TN_DIR_BRANCH, check_branch, f, err) : rc;
     return rc == TN_OK && f->spec->orphans ? tn_fsck_orphans(f, err) : rc;
 }
 

@@ -224,23 +224,12 @@ static tn_rc merge_tag(void *user, const char *name, bool is_dir, struct tn_err 
     return rc;
 }
 
-static tn_rc list_tags(struct merge *m, struct tn_err *err)
-{
-    struct tn_io *io = m->f->io;
-    struct tn_arena *arena = &m->f->worker->arena;
-    size_t mark = tn_arena_mark(arena);
-    const char *path = tn_name_in(arena, m->f->home, TN_DIR_TAG, "");
-    tn_rc rc = path ? io->vtable->list(io, path, merge_tag, m, err) : tn_fsck_no_path(m->f, err);
-    tn_arena_reset(arena, mark);
-    return rc == TN_ABSENT ? TN_OK : rc;
-}
-
 static tn_rc merge_home(struct merge *m, const char *home, struct tn_err *err)
 {
     struct tn_fsck *f = m->f;
     f->home = home;
     tn_rc rc = merge_snapshots(m, err);
-    rc = rc == TN_OK ? list_tags(m, err) : rc;
+    rc = rc == TN_OK ? tn_fsck_list(f, home, TN_DIR_TAG, merge_tag, m, err) : rc;
     rc = rc == TN_OK ? tn_fsck_tell_held(f, err) : rc;
     f->home = f->root;
     return rc;
@@ -258,17 +247,6 @@ static tn_rc merge_branch(void *user, const char *name, bool is_dir, struct tn_e
     tn_rc rc = home ? merge_home(m, home, err) : tn_fsck_no_path(m->f, err);
     tn_arena_reset(arena, mark);
     return rc;
-}
-
-static tn_rc list_branches(struct merge *m, struct tn_err *err)
-{
-    struct tn_io *io = m->f->io;
-    struct tn_arena *arena = &m->f->worker->arena;
-    size_t mark = tn_arena_mark(arena);
-    const char *path = tn_name_in(arena, m->f->root, TN_DIR_BRANCH, "");
-    tn_rc rc = path ? io->vtable->list(io, path, merge_branch, m, err) : tn_fsck_no_path(m->f, err);
-    tn_arena_reset(arena, mark);
-    return rc == TN_ABSENT ? TN_OK : rc;
 }
 
 /* The largest piece of the heap that leaves room for findings. */
@@ -299,7 +277,7 @@ tn_rc tn_fsck_merged(struct tn_fsck *f, struct tn_err *err)
     m->f = f;
     rc = take_window(m, err);
     rc = rc == TN_OK ? merge_home(m, f->root, err) : rc;
-    rc = rc == TN_OK ? list_branches(m, err) : rc;
+    rc = rc == TN_OK ? tn_fsck_list(f, f->root, TN_DIR_BRANCH, merge_branch, m, err) : rc;
     tn_heap_give(f->spec->heap, m->last);
     if (m->window) {
         tn_unpoison(m->window, m->window_size); /* the plan's own heap was in it */

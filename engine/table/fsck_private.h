@@ -287,7 +287,7 @@ TN_MUST_USE tn_rc tn_fsck_merged(struct tn_fsck *f, struct tn_err *err);
 
 /* Calls `each` for a folder's names; a folder that is absent has none. */
 TN_MUST_USE tn_rc tn_fsck_list(struct tn_fsck *f, const char *root, const char *dir,
-                               tn_io_name_fn *each, struct tn_err *err);
+                               tn_io_name_fn *each, void *user, struct tn_err *err);
 /* The smallest number above `after` behind `prefix` in a folder of `home`; -1: there is none. */
 TN_MUST_USE tn_rc tn_fsck_next_number(struct tn_fsck *f, const char *dir, const char *prefix,
                                       int64_t after, int64_t *number, struct tn_err *err);

@@ -474,7 +474,7 @@ tn_rc tn_fsck_snapshots(struct tn_fsck *f, struct tn_err *err)
     int64_t first = 0;
     int64_t last = 0;
     tn_rc rc =
-        f->spec->orphans ? tn_fsck_list(f, f->home, TN_DIR_SNAPSHOT, reach_name, err) : TN_OK;
+        f->spec->orphans ? tn_fsck_list(f, f->home, TN_DIR_SNAPSHOT, reach_name, f, err) : TN_OK;
     if (rc != TN_OK) {
         return rc;
     }
@@ -532,7 +532,7 @@ static tn_rc check_tag(void *user, const char *name, bool is_dir, struct tn_err 
 
 tn_rc tn_fsck_tags(struct tn_fsck *f, struct tn_err *err)
 {
-    return tn_fsck_list(f, f->home, TN_DIR_TAG, check_tag, err);
+    return tn_fsck_list(f, f->home, TN_DIR_TAG, check_tag, f, err);
 }
 
 /* ---- changelogs that outlive their snapshots ---- */
@@ -600,5 +600,5 @@ tn_rc tn_fsck_changelogs(struct tn_fsck *f, struct tn_err *err)
         return rc == TN_ABSENT ? TN_OK : tn_fsck_stop(f, rc);
     }
     f->changelog_first = range.first;
-    return tn_fsck_list(f, f->home, TN_DIR_CHANGELOG, check_changelog_name, err);
+    return tn_fsck_list(f, f->home, TN_DIR_CHANGELOG, check_changelog_name, f, err);
 }
