@@ -39,7 +39,7 @@ TN_MUST_USE tn_rc tn_changes_init(struct tn_changes *changes, struct tn_table *t
                                   struct tn_err *err);
 void tn_changes_close(struct tn_changes *changes);
 
-/* What concerns changes in the spec of a compaction into `output_level`. */
+/* What concerns changes in the spec of a compaction; its other members are set. */
 void tn_changes_spec(struct tn_changes *changes, struct tn_compact_spec *spec);
 
 /* A round is to end with full compactions. */

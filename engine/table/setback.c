@@ -9,26 +9,24 @@ static uint64_t name_of(struct tn_bytes partition, int32_t bucket)
     return tn_hash_64(partition, (uint64_t)(uint32_t)bucket);
 }
 
-static struct tn_setback *find(struct tn_setbacks *setbacks, uint64_t name)
+/* Its place, or `count`. */
+static uint32_t find(const struct tn_setbacks *setbacks, uint64_t name)
 {
-    for (uint32_t i = 0; i < setbacks->count; i++) {
-        if (setbacks->items[i].bucket == name) {
-            return &setbacks->items[i];
-        }
+    uint32_t i = 0;
+    while (i < setbacks->count && setbacks->items[i].bucket != name) {
+        i++;
     }
-    return NULL;
+    return i;
 }
 
 const struct tn_setback *tn_setback_of(const struct tn_setbacks *setbacks,
                                        struct tn_bytes partition, int32_t bucket)
 {
-    uint64_t name = setbacks->count > 0 ? name_of(partition, bucket) : 0;
-    for (uint32_t i = 0; i < setbacks->count; i++) {
-        if (setbacks->items[i].bucket == name) {
-            return &setbacks->items[i];
-        }
+    if (setbacks->count == 0) { /* as ever when all is well */
+        return NULL;
     }
-    return NULL;
+    uint32_t i = find(setbacks, name_of(partition, bucket));
+    return i < setbacks->count ? &setbacks->items[i] : NULL;
 }
 
 /* A free place, or that of the one that would be tried again first. */
@@ -52,9 +50,10 @@ bool tn_setback_note(struct tn_setbacks *setbacks, struct tn_bytes partition, in
                      int64_t round, bool at_stop, tn_rc rc, const struct tn_err *err)
 {
     uint64_t name = name_of(partition, bucket);
-    struct tn_setback *setback = find(setbacks, name);
-    if (!setback) {
-        setback = take(setbacks);
+    uint32_t i = find(setbacks, name);
+    bool known = i < setbacks->count;
+    struct tn_setback *setback = known ? &setbacks->items[i] : take(setbacks);
+    if (!known) {
         *setback = (struct tn_setback){.bucket = name};
     }
     bool news = setback->rc != rc;
@@ -71,8 +70,8 @@ bool tn_setback_note(struct tn_setbacks *setbacks, struct tn_bytes partition, in
 
 void tn_setback_forget(struct tn_setbacks *setbacks, struct tn_bytes partition, int32_t bucket)
 {
-    struct tn_setback *setback = find(setbacks, name_of(partition, bucket));
-    if (setback) {
-        *setback = setbacks->items[--setbacks->count];
+    uint32_t i = find(setbacks, name_of(partition, bucket));
+    if (i < setbacks->count) {
+        setbacks->items[i] = setbacks->items[--setbacks->count];
     }
 }

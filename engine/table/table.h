@@ -52,7 +52,7 @@ struct tn_table_spec {
     bool dedicated;     /* the one that compacts and expires a write-only table for its writers */
     int64_t dedicated_round; /* of it, from 1, by which full-compaction.delta-commits counts; 0: the
                                 rounds of all writers do */
-    void (*committed)(void *user_data, const struct tn_committed *committed);
+    void (*committed)(void *user_data, const struct tn_committed *committed); /* may be NULL */
     /* Once a bucket and kind of reason. May be NULL. */
     void (*compaction_failed)(void *user_data, const struct tn_compaction_failed *failed);
     bool (*stopped)(void *user_data); /* tn_table_finish is to end, with CANCELED; may be NULL */

@@ -4,8 +4,7 @@
 
 enum { FLUSHES_A_SLICE = 2 }; /* one slice may run after at most two flushes */
 
-/* Pages are short: the bucket that has most of them is to give them back, unless some wait for that
- * already. */
+/* Pages are short: the bucket that has most of them is to give them back. */
 static void freeze_largest(struct tn_table *t)
 {
     struct tn_bucket *largest = NULL;
