@@ -10,9 +10,9 @@
  * it yields a key's versions oldest first: by sequence fields, then sequence number.
  * TN_MEMTABLE_FOLDED holds a key once and merges what comes into it at once, whatever the engine
  * (local-merge-buffer-size): hot keys cost no more pages, and versions are not told apart any more.
- * Without keys
- * (append tables) rows stay in arrival order, whatever it keeps. One memtable is written by one
- * thread, then frozen; a frozen one is only read. Pages belong to it until tn_memtable_drop.
+ * Without keys (append tables) rows stay in arrival order, whatever it keeps. One memtable is
+ * written by one thread, then frozen; a frozen one is only read. Pages belong to it until
+ * tn_memtable_drop.
  *
  * Costs about 60 ns for a new key, 30 ns for one that is there, 20 ns where every version is kept.
  */
