@@ -2,10 +2,9 @@
  * and closed within a round, rows wait for them, memtables are flushed when they are tiny. At each
  * end the table holds what the model says, key by key, and fsck finds nothing. */
 #include "bed.h"
+#include "given.h"
 #include "table/state.h"
 #include "temp.h"
-
-#include <time.h>
 
 enum {
     PARTITIONS_MAX = 400,
@@ -34,12 +33,6 @@ static struct tn_table *table;
 static struct tn_err err;
 static uint64_t seed;
 static void *fsck_memory;
-
-static uint64_t number_of(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text && *text ? strtoull(text, NULL, 10) : otherwise;
-}
 
 #define MUST(condition, ...)                                   \
     do {                                                       \
@@ -218,14 +211,14 @@ static void one_crowd(void)
 
 static void many_partitions_and_few_pages_hold_what_was_written(void)
 {
-    time_t until = time(NULL) + (time_t)number_of("CUT_SECONDS", 40) / 4;
+    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 4;
     uint32_t count = 0;
-    seed = number_of("SEED", 1);
+    seed = given_number("SEED", 1);
     do {
         one_crowd();
         seed++;
         count++;
-    } while (time(NULL) < until);
+    } while (seconds_now() < until);
     (void)printf("%u tables\n", count);
 }
 

@@ -130,17 +130,10 @@ static struct row draw_row(const struct engine *e, uint64_t *seed)
     return row;
 }
 
-static void committed(void *user, const struct tn_committed *what)
-{
-    (void)user;
-    (void)what;
-}
-
 static void write_rounds(const struct engine *e, uint32_t rounds, uint64_t *seed)
 {
     struct tn_table *table;
-    struct tn_table_spec spec = {
-        .name = BED_TABLE, .identifier = -1, .compact = true, .committed = committed};
+    struct tn_table_spec spec = {.name = BED_TABLE, .identifier = -1, .compact = true};
     tn_rc rc = tn_table_open(&engine.env, &spec, &table, &err);
     CHECK_OK(rc, err);
     for (uint32_t round = 0; round < rounds; round++) {
