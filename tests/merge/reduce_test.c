@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "base/heap.h"
+#include "merge/aggregate.h"
 #include "merge/golden.h"
 #include "random.h"
 
@@ -624,6 +625,16 @@ static void a_part_of_the_columns_merges_alike(void)
                  "column 'v' is read without the columns that order it");
 }
 
+/* The options warn of functions without a retract; which those are, the functions say. */
+static void options_and_functions_agree_on_retracts(void)
+{
+    for (int i = 0; i < TN_AGGREGATE_COUNT; i++) {
+        const struct tn_aggregate_function *function = &tn_aggregate_functions[i];
+        bool knows_none = function->add && !function->retract;
+        CHECK(tn_aggregate_knows_no_retract((enum tn_aggregate)i) == knows_none);
+    }
+}
+
 static const struct test tests[] = {
     TEST(rows_are_those_of_paimon_1_3),
     TEST(random_rows_are_those_of_paimon_1_3),
@@ -636,6 +647,7 @@ static const struct test tests[] = {
     TEST(kinds_that_are_never_taken_are_known_before),
     TEST(first_row_keeps_the_first_with_its_kind),
     TEST(a_part_of_the_columns_merges_alike),
+    TEST(options_and_functions_agree_on_retracts),
 };
 
 int main(int argc, char **argv)
