@@ -14,12 +14,18 @@ struct tn_hash_128 tn_expire_path_hash(const struct tn_entry *entry)
                                 tn_hash_64(name, tn_hash_64(entry->partition, ~bucket))};
 }
 
-static tn_rc each_delta_entry(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
-                              tn_live_fn *each, struct tn_err *err)
+tn_rc tn_expire_each_delta_entry(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
+                                 tn_live_fn *each, struct tn_err *err)
 {
-    return tn_list_each(e->spec->root, snapshot->delta_manifest_list,
-                        tn_manifest_size(snapshot->delta_manifest_list_size), NULL, e->worker, each,
-                        e, err);
+    return tn_expire_forgive(tn_list_each(e->spec->root, snapshot->delta_manifest_list,
+                                          tn_manifest_size(snapshot->delta_manifest_list_size),
+                                          NULL, e->worker, each, e, err));
+}
+
+void tn_expire_note_bucket(struct tn_expire_run *e, const struct tn_entry *entry)
+{
+    e->bucket_min = entry->bucket < e->bucket_min ? entry->bucket : e->bucket_min;
+    e->bucket_max = entry->bucket > e->bucket_max ? entry->bucket : e->bucket_max;
 }
 
 struct sum {
@@ -115,15 +121,14 @@ static tn_rc add_file(void *user, const struct tn_entry *entry, struct tn_err *e
     if (!tn_set_add(&e->files, tn_expire_path_hash(entry))) {
         return tn_err_set(err, TN_CORRUPT, 0, "more DELETE entries than the manifest lists say");
     }
-    e->bucket_min = entry->bucket < e->bucket_min ? entry->bucket : e->bucket_min;
-    e->bucket_max = entry->bucket > e->bucket_max ? entry->bucket : e->bucket_max;
+    tn_expire_note_bucket(e, entry);
     return TN_OK;
 }
 
 static tn_rc add_files(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
                        struct tn_err *err)
 {
-    return tn_expire_forgive(each_delta_entry(e, snapshot, add_file, err));
+    return tn_expire_each_delta_entry(e, snapshot, add_file, err);
 }
 
 static tn_rc keep_file(void *user, const struct tn_entry *entry, struct tn_err *err)
@@ -133,6 +138,11 @@ static tn_rc keep_file(void *user, const struct tn_entry *entry, struct tn_err *
     bool candidate = tn_set_mark(&e->files, tn_expire_path_hash(entry), true);
     (void)candidate;
     return TN_OK;
+}
+
+tn_rc tn_expire_mark_added(void *user, const struct tn_entry *entry, struct tn_err *err)
+{
+    return entry->kind == TN_ENTRY_ADD ? keep_file(user, entry, err) : TN_OK;
 }
 
 static bool may_hold_files(void *user, const struct tn_manifest_meta *meta)
@@ -172,8 +182,7 @@ static void remove_in(struct tn_expire_run *e, const char *dir, const char *name
     tn_arena_reset(arena, mark);
 }
 
-tn_rc tn_expire_remove_file(struct tn_expire_run *e, const struct tn_entry *entry,
-                            struct tn_err *err)
+static tn_rc remove_file(struct tn_expire_run *e, const struct tn_entry *entry, struct tn_err *err)
 {
     struct tn_arena *arena = &e->worker->arena;
     uint32_t extra_count = 0;
@@ -191,30 +200,34 @@ tn_rc tn_expire_remove_file(struct tn_expire_run *e, const struct tn_entry *entr
     return tn_expire_forgive(rc);
 }
 
-static tn_rc remove_deleted(void *user, const struct tn_entry *entry, struct tn_err *err)
+tn_rc tn_expire_remove_candidate(struct tn_expire_run *e, const struct tn_entry *entry,
+                                 struct tn_err *err)
 {
-    struct tn_expire_run *e = user;
     struct tn_hash_128 hash = tn_expire_path_hash(entry);
-    if (entry->kind != TN_ENTRY_DELETE || entry->file.external_path ||
-        !tn_set_has(&e->files, hash) || tn_set_marked(&e->files, hash)) {
+    if (!tn_set_has(&e->files, hash) || tn_set_marked(&e->files, hash)) {
         return TN_OK;
     }
     bool known = tn_set_mark(&e->files, hash, true);
     (void)known;
-    return tn_expire_remove_file(e, entry, err);
+    return remove_file(e, entry, err);
+}
+
+tn_rc tn_expire_remove_deleted(void *user, const struct tn_entry *entry, struct tn_err *err)
+{
+    bool ours = entry->kind == TN_ENTRY_DELETE && !entry->file.external_path;
+    return ours ? tn_expire_remove_candidate(user, entry, err) : TN_OK;
 }
 
 static tn_rc remove_files(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
                           struct tn_err *err)
 {
-    return tn_expire_forgive(each_delta_entry(e, snapshot, remove_deleted, err));
+    return tn_expire_each_delta_entry(e, snapshot, tn_expire_remove_deleted, err);
 }
 
 static tn_rc remove_added(void *user, const struct tn_entry *entry, struct tn_err *err)
 {
-    struct tn_expire_run *e = user;
     bool ours = entry->kind == TN_ENTRY_ADD && !entry->file.external_path;
-    return ours ? tn_expire_remove_file(e, entry, err) : TN_OK;
+    return ours ? remove_file(user, entry, err) : TN_OK;
 }
 
 tn_rc tn_expire_remove_changelog(struct tn_expire_run *e, const struct tn_snapshot *snapshot,

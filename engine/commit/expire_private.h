@@ -101,9 +101,18 @@ TN_MUST_USE tn_rc tn_expire_check_tags(struct tn_expire_run *e, struct tn_err *e
 
 /* Of partition, bucket and name. */
 struct tn_hash_128 tn_expire_path_hash(const struct tn_entry *entry);
-/* The data file, then what lies beside it. */
-TN_MUST_USE tn_rc tn_expire_remove_file(struct tn_expire_run *e, const struct tn_entry *entry,
-                                        struct tn_err *err);
+/* Each entry of a snapshot's delta, with the run as `user`. */
+TN_MUST_USE tn_rc tn_expire_each_delta_entry(struct tn_expire_run *e,
+                                             const struct tn_snapshot *snapshot, tn_live_fn *each,
+                                             struct tn_err *err);
+/* `bucket_min` and `bucket_max` take in the entry's. */
+void tn_expire_note_bucket(struct tn_expire_run *e, const struct tn_entry *entry);
+/* A candidate that isn't marked: the data file, then what lies beside it. */
+TN_MUST_USE tn_rc tn_expire_remove_candidate(struct tn_expire_run *e, const struct tn_entry *entry,
+                                             struct tn_err *err);
+/* For a run: removes the candidate that a DELETE entry names; marks the one that an ADD names. */
+tn_live_fn tn_expire_remove_deleted;
+tn_live_fn tn_expire_mark_added;
 /* Removes what a changelog list names. */
 TN_MUST_USE tn_rc tn_expire_remove_changelog(struct tn_expire_run *e,
                                              const struct tn_snapshot *snapshot,

@@ -62,14 +62,6 @@ tn_rc tn_expire_make_records(struct tn_expire_run *e, struct tn_err *err)
 
 /* ---- what goes with a record ---- */
 
-static tn_rc each_delta_entry(struct tn_expire_run *e, const struct tn_snapshot *record,
-                              tn_live_fn *each, struct tn_err *err)
-{
-    return tn_expire_forgive(tn_list_each(e->spec->root, record->delta_manifest_list,
-                                          tn_manifest_size(record->delta_manifest_list_size), NULL,
-                                          e->worker, each, e, err));
-}
-
 static tn_rc add_deleted(void *user, const struct tn_entry *entry, struct tn_err *err)
 {
     struct tn_expire_run *e = user;
@@ -80,19 +72,7 @@ static tn_rc add_deleted(void *user, const struct tn_entry *entry, struct tn_err
     if (!tn_set_add(&e->files, hash) || !tn_set_mark(&e->files, hash, false)) {
         return tn_err_set(err, TN_CORRUPT, 0, "more DELETE entries than the manifest lists say");
     }
-    e->bucket_min = entry->bucket < e->bucket_min ? entry->bucket : e->bucket_min;
-    e->bucket_max = entry->bucket > e->bucket_max ? entry->bucket : e->bucket_max;
-    return TN_OK;
-}
-
-static tn_rc mark_added(void *user, const struct tn_entry *entry, struct tn_err *err)
-{
-    (void)err;
-    struct tn_expire_run *e = user;
-    if (entry->kind == TN_ENTRY_ADD) {
-        bool candidate = tn_set_mark(&e->files, tn_expire_path_hash(entry), true);
-        (void)candidate;
-    }
+    tn_expire_note_bucket(e, entry);
     return TN_OK;
 }
 
@@ -100,8 +80,8 @@ static tn_rc mark_added(void *user, const struct tn_entry *entry, struct tn_err 
 static tn_rc add_files(struct tn_expire_run *e, const struct tn_snapshot *record,
                        struct tn_err *err)
 {
-    tn_rc rc = each_delta_entry(e, record, add_deleted, err);
-    return rc == TN_OK ? each_delta_entry(e, record, mark_added, err) : rc;
+    tn_rc rc = tn_expire_each_delta_entry(e, record, add_deleted, err);
+    return rc == TN_OK ? tn_expire_each_delta_entry(e, record, tn_expire_mark_added, err) : rc;
 }
 
 static tn_rc collect_files(struct tn_expire_run *e, struct tn_err *err)
@@ -118,24 +98,11 @@ static tn_rc collect_files(struct tn_expire_run *e, struct tn_err *err)
     return rc;
 }
 
-static tn_rc remove_deleted(void *user, const struct tn_entry *entry, struct tn_err *err)
-{
-    struct tn_expire_run *e = user;
-    struct tn_hash_128 hash = tn_expire_path_hash(entry);
-    if (entry->kind != TN_ENTRY_DELETE || entry->file.external_path ||
-        !tn_set_has(&e->files, hash) || tn_set_marked(&e->files, hash)) {
-        return TN_OK;
-    }
-    bool known = tn_set_mark(&e->files, hash, true);
-    (void)known;
-    return tn_expire_remove_file(e, entry, err);
-}
-
 static tn_rc remove_files(struct tn_expire_run *e, const struct tn_snapshot *record,
                           struct tn_err *err)
 {
     tn_rc rc = tn_expire_remove_changelog(e, record, err);
-    return rc == TN_OK ? each_delta_entry(e, record, remove_deleted, err) : rc;
+    return rc == TN_OK ? tn_expire_each_delta_entry(e, record, tn_expire_remove_deleted, err) : rc;
 }
 
 static tn_rc remove_lists(struct tn_expire_run *e, const struct tn_snapshot *record,

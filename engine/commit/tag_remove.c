@@ -80,23 +80,10 @@ static tn_rc each_record(struct tn_expire_run *e, tn_expire_snapshot_fn *each, s
     return rc;
 }
 
-static tn_rc keep_added(void *user, const struct tn_entry *entry, struct tn_err *err)
-{
-    (void)err;
-    struct removal *r = user;
-    if (entry->kind == TN_ENTRY_ADD) {
-        bool candidate = tn_set_mark(&r->e.files, tn_expire_path_hash(entry), true);
-        (void)candidate;
-    }
-    return TN_OK;
-}
-
 static tn_rc keep_record(struct tn_expire_run *e, const struct tn_snapshot *record,
                          struct tn_err *err)
 {
-    return tn_expire_forgive(tn_list_each(e->spec->root, record->delta_manifest_list,
-                                          tn_manifest_size(record->delta_manifest_list_size), NULL,
-                                          e->worker, keep_added, e, err));
+    return tn_expire_each_delta_entry(e, record, tn_expire_mark_added, err);
 }
 
 /* ---- files ---- */
@@ -113,8 +100,7 @@ static tn_rc count_file(void *user, const struct tn_entry *entry, struct tn_err 
     (void)err;
     struct removal *r = user;
     r->e.name_count++;
-    r->e.bucket_min = entry->bucket < r->e.bucket_min ? entry->bucket : r->e.bucket_min;
-    r->e.bucket_max = entry->bucket > r->e.bucket_max ? entry->bucket : r->e.bucket_max;
+    tn_expire_note_bucket(&r->e, entry);
     return TN_OK;
 }
 
@@ -136,13 +122,7 @@ static tn_rc add_file(void *user, const struct tn_entry *entry, struct tn_err *e
 static tn_rc remove_file(void *user, const struct tn_entry *entry, struct tn_err *err)
 {
     struct removal *r = user;
-    struct tn_hash_128 hash = tn_expire_path_hash(entry);
-    if (!tn_set_has(&r->e.files, hash) || tn_set_marked(&r->e.files, hash)) {
-        return TN_OK;
-    }
-    bool known = tn_set_mark(&r->e.files, hash, true);
-    (void)known;
-    return tn_expire_remove_file(&r->e, entry, err);
+    return tn_expire_remove_candidate(&r->e, entry, err);
 }
 
 static tn_rc remove_tag(struct removal *r, struct tn_err *err)
