@@ -38,6 +38,11 @@ extern const struct tn_command tn_cmd_test;
 /* One line on stderr, "tarn: what, where, why"; returns the exit code. */
 int tn_say_error(tn_rc rc, const struct tn_err *err);
 
+/* Boots, lets `verb` work on its words, says what failed, shuts; returns the exit code. For verbs
+ * whose only outcomes are success and an error, in a warehouse that is there. */
+typedef tn_rc tn_verb_fn(struct tn_app *app, const struct tn_text_list *words, struct tn_err *err);
+int tn_run_verb(tn_verb_fn *verb, const struct tn_text_list *words);
+
 /* All verbs, a line each; and one verb's options, false when there is no such verb. */
 void tn_say_overview(FILE *to);
 bool tn_say_help(const char *verb);

@@ -129,35 +129,33 @@ static tn_rc print_scan(struct tn_reader *reader, const struct tn_scan_spec *spe
 }
 
 static tn_rc print_incremental(struct tn_reader *reader, const struct tn_scan_spec *spec,
-                               struct tn_err *err)
+                               struct printer *printer, struct tn_err *err)
 {
     static struct tn_increment increment;
-    static struct printer printer;
     struct tn_kv kv;
     tn_rc rc =
         tn_increment_open(&increment, reader, spec, o.incremental, o.incremental_mode, o.kind, err);
     if (rc != TN_OK) {
         return rc;
     }
-    rc = open_printer(&printer, reader->app, increment.projection, spec, err);
-    while (rc == TN_OK && printer.left != 0) {
+    rc = open_printer(printer, reader->app, increment.projection, spec, err);
+    while (rc == TN_OK && printer->left != 0) {
         rc = tn_increment_next(&increment, &kv, err);
-        rc = rc == TN_OK ? print_row(&printer, &kv, err) : rc;
+        rc = rc == TN_OK ? print_row(printer, &kv, err) : rc;
     }
     tn_increment_close(&increment);
-    return rc == TN_OK || rc == TN_ABSENT ? tn_row_printer_close(&printer.rows, err) : rc;
+    return rc == TN_OK || rc == TN_ABSENT ? tn_row_printer_close(&printer->rows, err) : rc;
 }
 
 static tn_rc print_nothing(struct tn_reader *reader, const struct tn_scan_spec *spec,
-                           struct tn_err *err)
+                           struct printer *printer, struct tn_err *err)
 {
     static struct tn_projection projection;
-    static struct printer printer;
     tn_rc rc = tn_projection_init(&projection, spec, &reader->app->table, err);
     if (rc == TN_OK) {
-        rc = open_printer(&printer, reader->app, &projection, spec, err);
+        rc = open_printer(printer, reader->app, &projection, spec, err);
     }
-    return rc == TN_OK ? tn_row_printer_close(&printer.rows, err) : rc;
+    return rc == TN_OK ? tn_row_printer_close(&printer->rows, err) : rc;
 }
 
 static tn_rc cat(struct tn_reader *reader, struct printer *printer, struct tn_err *err)
@@ -168,9 +166,9 @@ static tn_rc cat(struct tn_reader *reader, struct printer *printer, struct tn_er
         return rc;
     }
     if (reader->empty) {
-        return print_nothing(reader, &spec, err);
+        return print_nothing(reader, &spec, printer, err);
     }
-    return o.incremental ? print_incremental(reader, &spec, err)
+    return o.incremental ? print_incremental(reader, &spec, printer, err)
                          : print_scan(reader, &spec, printer, err);
 }
 
@@ -183,11 +181,11 @@ static tn_rc cat_once(struct tn_reader *reader, struct tn_attempt *attempt, stru
     return rc;
 }
 
-static tn_rc cat_table(struct tn_app *app, const char *table, struct tn_err *err)
+static tn_rc cat_table(struct tn_app *app, const struct tn_text_list *words, struct tn_err *err)
 {
     static struct tn_reader reader;
     struct tn_attempt attempt = {.run = cat_once};
-    return tn_reader_try(&reader, app, table, &attempt, err);
+    return tn_reader_try(&reader, app, words->items[0], &attempt, err);
 }
 
 static int run(const struct tn_text_list *words)
@@ -206,16 +204,7 @@ static int run(const struct tn_text_list *words)
         (void)fputs("tarn: --incremental-mode needs --incremental A,B\n", stderr);
         return 2;
     }
-    static struct tn_app app;
-    struct tn_err err = {0};
-    tn_rc rc = tn_boot(&app, false, &err);
-    if (rc != TN_OK) {
-        return tn_say_error(rc, &err);
-    }
-    rc = cat_table(&app, words->items[0], &err);
-    int code = rc == TN_OK ? 0 : tn_say_error(rc, &err);
-    tn_shut(&app);
-    return code;
+    return tn_run_verb(cat_table, words);
 }
 
 const struct tn_command tn_cmd_cat = {

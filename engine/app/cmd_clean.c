@@ -76,9 +76,10 @@ static tn_rc clean_locked(struct tn_reader *reader, int64_t older_than_ms, struc
     return report(app, &result, err);
 }
 
-static tn_rc clean(struct tn_app *app, const char *name, struct tn_err *err)
+static tn_rc clean(struct tn_app *app, const struct tn_text_list *words, struct tn_err *err)
 {
     static struct tn_reader reader;
+    const char *name = words->items[0];
     struct tn_io *io = &app->posix.io;
     char who[96];
     int64_t ms;
@@ -103,16 +104,7 @@ static int run(const struct tn_text_list *words)
     if (words->count != 1) {
         return tn_say_usage(&tn_cmd_clean);
     }
-    static struct tn_app app;
-    struct tn_err err = {0};
-    tn_rc rc = tn_boot(&app, false, &err);
-    if (rc != TN_OK) {
-        return tn_say_error(rc, &err);
-    }
-    rc = clean(&app, words->items[0], &err);
-    int code = rc == TN_OK ? 0 : tn_say_error(rc, &err);
-    tn_shut(&app);
-    return code;
+    return tn_run_verb(clean, words);
 }
 
 const struct tn_command tn_cmd_clean = {

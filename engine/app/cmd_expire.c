@@ -121,8 +121,9 @@ static tn_rc report(struct tn_app *app, const struct tn_expire_result *sum, stru
     return rc == TN_OK ? tn_cells_close(&cells, err) : rc;
 }
 
-static tn_rc expire_locked(struct tn_app *app, struct tn_reader *reader, struct tn_err *err)
+static tn_rc expire_locked(struct tn_reader *reader, struct tn_err *err)
 {
+    struct tn_app *app = reader->app;
     struct tn_options options;
     struct tn_expire_result sum = {0};
     tn_rc rc = tn_options_read(reader->newest, TN_OPTIONS_WRITE, &app->table, &options, err);
@@ -137,9 +138,10 @@ static tn_rc expire_locked(struct tn_app *app, struct tn_reader *reader, struct 
     return rc == TN_OK ? report(app, &sum, err) : tn_err_in(err, "%s", reader->name);
 }
 
-static tn_rc expire(struct tn_app *app, const char *name, struct tn_err *err)
+static tn_rc expire(struct tn_app *app, const struct tn_text_list *words, struct tn_err *err)
 {
     static struct tn_reader reader;
+    const char *name = words->items[0];
     struct tn_io *io = &app->posix.io;
     char who[96];
     int lock;
@@ -152,7 +154,7 @@ static tn_rc expire(struct tn_app *app, const char *name, struct tn_err *err)
     if (rc != TN_OK) {
         return rc;
     }
-    rc = expire_locked(app, &reader, err);
+    rc = expire_locked(&reader, err);
     io->vtable->close(io, lock);
     return rc;
 }
@@ -162,16 +164,7 @@ static int run(const struct tn_text_list *words)
     if (words->count != 1) {
         return tn_say_usage(&tn_cmd_expire);
     }
-    static struct tn_app app;
-    struct tn_err err = {0};
-    tn_rc rc = tn_boot(&app, false, &err);
-    if (rc != TN_OK) {
-        return tn_say_error(rc, &err);
-    }
-    rc = expire(&app, words->items[0], &err);
-    int code = rc == TN_OK ? 0 : tn_say_error(rc, &err);
-    tn_shut(&app);
-    return code;
+    return tn_run_verb(expire, words);
 }
 
 const struct tn_command tn_cmd_expire = {

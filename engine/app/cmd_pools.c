@@ -74,8 +74,9 @@ static tn_rc put_rest(const struct tn_app *app, struct tn_cells *cells, struct t
                        : rc;
 }
 
-static tn_rc pools(struct tn_app *app, struct tn_err *err)
+static tn_rc pools(struct tn_app *app, const struct tn_text_list *words, struct tn_err *err)
 {
+    (void)words;
     static struct tn_cells cells;
     struct tn_arena *arena = &app->input;
     tn_rc rc = tn_cells_open(&cells, columns, sizeof columns / sizeof columns[0], arena, err);
@@ -93,17 +94,8 @@ static int run(const struct tn_text_list *words)
     if (words->count != 0) {
         return tn_say_usage(&tn_cmd_pools);
     }
-    static struct tn_app app;
-    struct tn_err err = {0};
     tn_common.warehouse = "."; /* none is looked at */
-    tn_rc rc = tn_boot(&app, false, &err);
-    if (rc != TN_OK) {
-        return tn_say_error(rc, &err);
-    }
-    rc = pools(&app, &err);
-    int code = rc == TN_OK ? 0 : tn_say_error(rc, &err);
-    tn_shut(&app);
-    return code;
+    return tn_run_verb(pools, words);
 }
 
 const struct tn_command tn_cmd_pools = {

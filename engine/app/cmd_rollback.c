@@ -143,9 +143,10 @@ static tn_rc rollback_locked(struct tn_reader *reader, const char *target, struc
     return report(app, &result, err);
 }
 
-static tn_rc rollback(struct tn_app *app, const char *name, const char *target, struct tn_err *err)
+static tn_rc rollback(struct tn_app *app, const struct tn_text_list *words, struct tn_err *err)
 {
     static struct tn_reader reader;
+    const char *name = words->items[0];
     struct tn_io *io = &app->posix.io;
     char who[96];
     int lock;
@@ -156,7 +157,7 @@ static tn_rc rollback(struct tn_app *app, const char *name, const char *target, 
     }
     rc = tn_table_lock(io, name, who, &app->table, &lock, err);
     if (rc == TN_OK) {
-        rc = rollback_locked(&reader, target, err);
+        rc = rollback_locked(&reader, words->items[1], err);
         io->vtable->close(io, lock);
     }
     return rc == TN_OK ? rc : tn_err_in(err, "%s", name);
@@ -167,16 +168,7 @@ static int run(const struct tn_text_list *words)
     if (words->count != 2) {
         return tn_say_usage(&tn_cmd_rollback);
     }
-    static struct tn_app app;
-    struct tn_err err = {0};
-    tn_rc rc = tn_boot(&app, false, &err);
-    if (rc != TN_OK) {
-        return tn_say_error(rc, &err);
-    }
-    rc = rollback(&app, words->items[0], words->items[1], &err);
-    int code = rc == TN_OK ? 0 : tn_say_error(rc, &err);
-    tn_shut(&app);
-    return code;
+    return tn_run_verb(rollback, words);
 }
 
 const struct tn_command tn_cmd_rollback = {

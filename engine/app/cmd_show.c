@@ -54,25 +54,21 @@ static tn_rc show(struct tn_reader *reader, struct tn_attempt *attempt, struct t
     return tn_cells_close(&cells, err);
 }
 
+static tn_rc show_view(struct tn_app *app, const struct tn_text_list *words, struct tn_err *err)
+{
+    static struct tn_reader reader;
+    struct wanted wanted = {words->items[1], tn_view_find(words->items[1])};
+    struct tn_attempt attempt = {.run = show, .user = &wanted};
+    return wanted.view ? tn_reader_try(&reader, app, words->items[0], &attempt, err)
+                       : unknown(wanted.what, err);
+}
+
 static int run(const struct tn_text_list *words)
 {
     if (words->count != 2) {
         return tn_say_usage(&tn_cmd_show);
     }
-    static struct tn_app app;
-    static struct tn_reader reader;
-    struct tn_err err = {0};
-    tn_rc rc = tn_boot(&app, false, &err);
-    if (rc != TN_OK) {
-        return tn_say_error(rc, &err);
-    }
-    struct wanted wanted = {words->items[1], tn_view_find(words->items[1])};
-    struct tn_attempt attempt = {.run = show, .user = &wanted};
-    rc = wanted.view ? tn_reader_try(&reader, &app, words->items[0], &attempt, &err)
-                     : unknown(wanted.what, &err);
-    int code = rc == TN_OK ? 0 : tn_say_error(rc, &err);
-    tn_shut(&app);
-    return code;
+    return tn_run_verb(show_view, words);
 }
 
 const struct tn_command tn_cmd_show = {

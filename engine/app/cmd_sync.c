@@ -2,9 +2,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "app/cells.h"
 #include "app/cmd.h"
 #include "app/lake.h"
-#include "app/output.h"
 #include "app/suggest.h"
 #include "file/names.h"
 
@@ -35,32 +35,25 @@ static void say_synced(const struct tn_delta_result *result, const char *where)
                   result->first_id, result->last_id, result->files, result->bytes);
 }
 
-static struct tn_cell number_cell(int64_t value, char text[24])
-{
-    int size = snprintf(text, 24, "%" PRId64, value);
-    struct tn_bytes bytes = {(const unsigned char *)text, (size_t)size};
-    return (struct tn_cell){.text = bytes, .json = bytes};
-}
-
 static tn_rc print_plan(struct tn_app *app, const struct tn_delta_result *result,
                         struct tn_err *err)
 {
-    static const char *const NAMES[] = {"first_snapshot", "last_snapshot", "files", "bytes"};
-    enum { COUNT = sizeof NAMES / sizeof NAMES[0] };
-    const int64_t values[COUNT] = {result->first_id, result->last_id, (int64_t)result->files,
-                                   (int64_t)result->bytes};
-    struct tn_output output;
-    struct tn_cell cells[COUNT];
-    char texts[COUNT][24];
-    tn_rc rc = tn_output_open(&output, NAMES, COUNT, &app->input, err);
-    for (int i = 0; i < COUNT; i++) {
-        cells[i] = number_cell(values[i], texts[i]);
+    static const char *const columns[] = {"first_snapshot", "last_snapshot", "files", "bytes"};
+    static struct tn_cells cells;
+    tn_rc rc = tn_cells_open(&cells, columns, 4, &app->input, err);
+    if (rc != TN_OK) {
+        return rc;
     }
-    cells[0].null = result->first_id == 0;
-    if (rc == TN_OK) {
-        rc = tn_output_row(&output, cells, err);
+    if (result->first_id == 0) {
+        tn_cells_text(&cells, NULL);
+    } else {
+        tn_cells_number(&cells, result->first_id);
     }
-    return rc == TN_OK ? tn_output_close(&output, err) : rc;
+    tn_cells_number(&cells, result->last_id);
+    tn_cells_number(&cells, (int64_t)result->files);
+    tn_cells_number(&cells, (int64_t)result->bytes);
+    rc = tn_cells_end(&cells, err);
+    return rc == TN_OK ? tn_cells_close(&cells, err) : rc;
 }
 
 /* Before a folder is made for nothing. */
@@ -75,9 +68,11 @@ static tn_rc find_table(struct tn_app *app, const char *table, const char **root
     return rc == TN_ABSENT ? tn_suggest_table(app, table, err) : rc;
 }
 
-static tn_rc sync_to(struct tn_app *app, const char *table, const char *where, struct tn_err *err)
+static tn_rc sync_to(struct tn_app *app, const struct tn_text_list *words, struct tn_err *err)
 {
     static struct tn_lake lake;
+    const char *table = words->items[0];
+    const char *where = words->items[1];
     struct tn_delta_result result = {0};
     struct tn_delta_spec spec = {.dry_run = o.dry_run};
     tn_rc rc = find_table(app, table, &spec.root, err);
@@ -105,16 +100,7 @@ static int run(const struct tn_text_list *words)
     if (words->count != 2) {
         return tn_say_usage(&tn_cmd_sync);
     }
-    static struct tn_app app;
-    struct tn_err err = {0};
-    tn_rc rc = tn_boot(&app, false, &err);
-    if (rc != TN_OK) {
-        return tn_say_error(rc, &err);
-    }
-    rc = sync_to(&app, words->items[0], words->items[1], &err);
-    int code = rc == TN_OK ? 0 : tn_say_error(rc, &err);
-    tn_shut(&app);
-    return code;
+    return tn_run_verb(sync_to, words);
 }
 
 const struct tn_command tn_cmd_sync = {

@@ -111,9 +111,11 @@ static tn_rc drop(struct tn_reader *reader, const char *name, struct tn_err *err
     return rc;
 }
 
-static tn_rc tag(struct tn_app *app, const char *table, const char *name, struct tn_err *err)
+static tn_rc tag(struct tn_app *app, const struct tn_text_list *words, struct tn_err *err)
 {
     static struct tn_reader reader;
+    const char *table = words->items[0];
+    const char *name = words->items[1];
     tn_rc rc = tn_reader_open(&reader, app, table, err);
     if (rc != TN_OK) {
         return rc;
@@ -127,16 +129,7 @@ static int run(const struct tn_text_list *words)
     if (words->count != 2) {
         return tn_say_usage(&tn_cmd_tag);
     }
-    static struct tn_app app;
-    struct tn_err err = {0};
-    tn_rc rc = tn_boot(&app, false, &err);
-    if (rc != TN_OK) {
-        return tn_say_error(rc, &err);
-    }
-    rc = tag(&app, words->items[0], words->items[1], &err);
-    int code = rc == TN_OK ? 0 : tn_say_error(rc, &err);
-    tn_shut(&app);
-    return code;
+    return tn_run_verb(tag, words);
 }
 
 const struct tn_command tn_cmd_tag = {

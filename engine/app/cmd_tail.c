@@ -384,9 +384,10 @@ static tn_rc print_all(struct follower *f, struct tn_err *err)
     return rc == TN_OK ? closed : rc;
 }
 
-static tn_rc tail(struct tn_app *app, const char *table, struct tn_err *err)
+static tn_rc tail(struct tn_app *app, const struct tn_text_list *words, struct tn_err *err)
 {
     static struct follower f;
+    const char *table = words->items[0];
     tn_rc rc = o.consumer ? check_consumer(o.consumer, o.forget, err) : TN_OK;
     if (rc == TN_OK) {
         rc = tn_reader_open(&f.reader, app, table, err);
@@ -412,16 +413,7 @@ static int run(const struct tn_text_list *words)
         return 2;
     }
     tn_stop_hold();
-    static struct tn_app app;
-    struct tn_err err = {0};
-    tn_rc rc = tn_boot(&app, false, &err);
-    if (rc != TN_OK) {
-        return tn_say_error(rc, &err);
-    }
-    rc = tail(&app, words->items[0], &err);
-    int code = rc == TN_OK ? 0 : tn_say_error(rc, &err);
-    tn_shut(&app);
-    return code;
+    return tn_run_verb(tail, words);
 }
 
 const struct tn_command tn_cmd_tail = {

@@ -84,6 +84,20 @@ int tn_say_usage(const struct tn_command *command)
     return 2;
 }
 
+int tn_run_verb(tn_verb_fn *verb, const struct tn_text_list *words)
+{
+    static struct tn_app app;
+    struct tn_err err = {0};
+    tn_rc rc = tn_boot(&app, false, &err);
+    if (rc != TN_OK) {
+        return tn_say_error(rc, &err);
+    }
+    rc = verb(&app, words, &err);
+    int code = rc == TN_OK ? 0 : tn_say_error(rc, &err);
+    tn_shut(&app);
+    return code;
+}
+
 /* A closed standard stream's number goes to the next file that is opened: what is said on stderr
  * would end up in a table's file. Opened the wrong way round, so that its use still fails. */
 static void keep_standard_numbers(void)
