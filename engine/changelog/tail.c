@@ -26,22 +26,17 @@ bool tn_tail_in_state(const void *user, const struct tn_entry *entry)
     return true;
 }
 
-static bool has_option(const struct tn_schema *schema, const char *key, const char *value)
+static bool is_true(const struct tn_schema *schema, const char *option)
 {
-    for (uint32_t i = 0; i < schema->option_count; i++) {
-        if (strcmp(schema->options[i].key, key) == 0) {
-            return strcasecmp(schema->options[i].value, value) == 0;
-        }
-    }
-    return false;
+    const char *value = tn_schema_option(schema, option);
+    return value && strcasecmp(value, "true") == 0;
 }
 
 /* Source: Paimon, CoreOptions.batchScanSkipLevel0. */
 bool tn_tail_skips_level0(const struct tn_schema *schema, const struct tn_options *options)
 {
-    return schema->primary_keys.count > 0 &&
-           (options->merge_engine == TN_MERGE_FIRST_ROW ||
-            has_option(schema, "deletion-vectors.enabled", "true"));
+    return schema->primary_keys.count > 0 && (options->merge_engine == TN_MERGE_FIRST_ROW ||
+                                              is_true(schema, "deletion-vectors.enabled"));
 }
 
 tn_rc tn_tail_open(struct tn_tail *tail, const struct tn_tail_spec *spec, struct tn_arena *arena,
@@ -339,7 +334,7 @@ static tn_rc check_overwrite(const struct tn_tail *tail, struct tn_err *err)
     const char *key = schema->primary_keys.count > 0 ? "streaming-read-overwrite"
                                                      : "streaming-read-append-overwrite";
     if (strcmp(tail->snapshot.commit_kind, "OVERWRITE") != 0 || tail->spec.no_overwrites ||
-        !has_option(schema, key, "true")) {
+        !is_true(schema, key)) {
         return TN_OK;
     }
     return tn_err_set(err, TN_UNSUPPORTED, 0, "snapshot %" PRId64 ": %s is not supported yet",
