@@ -247,17 +247,11 @@ static tn_rc settle(struct tn_orphan_run *o, struct tn_err *err)
     return tn_orphan_each_home(o, settle_home, err);
 }
 
-static void clear(struct tn_set *set)
-{
-    memset(set->slots, 0, set->slot_count * sizeof *set->slots);
-    set->count = 0;
-}
-
 /* Candidates first: what is committed after they were listed is seen as reached. */
 static tn_rc pass(struct tn_orphan_run *o, struct tn_err *err)
 {
-    clear(&o->names);
-    clear(&o->read);
+    tn_set_clear(&o->names);
+    tn_set_clear(&o->read);
     o->full = false;
     tn_rc rc = tn_orphan_walk(o, collect, err);
     if (rc != TN_OK || o->full || o->names.count == 0) {

@@ -37,6 +37,12 @@ tn_rc tn_set_init(struct tn_set *set, uint64_t count_max, struct tn_arena *arena
     return rc;
 }
 
+void tn_set_clear(struct tn_set *set)
+{
+    memset(set->slots, 0, set->slot_count * sizeof *set->slots);
+    set->count = 0;
+}
+
 /* The hash without its mark; never that of a free slot. */
 static struct tn_hash_128 plain(struct tn_hash_128 hash)
 {

@@ -27,6 +27,9 @@ size_t tn_set_size(uint64_t count_max);
 TN_MUST_USE tn_rc tn_set_init(struct tn_set *set, uint64_t count_max, struct tn_arena *arena,
                               struct tn_err *err);
 
+/* Empty again, with room for as many. */
+void tn_set_clear(struct tn_set *set);
+
 /* False when it is full and the hash isn't in it. The mark of one that is there stays as it is. */
 bool tn_set_add(struct tn_set *set, struct tn_hash_128 hash);
 bool tn_set_has(const struct tn_set *set, struct tn_hash_128 hash);

@@ -148,8 +148,7 @@ static tn_rc remove_tag(struct removal *r, struct tn_err *err)
 static tn_rc pass(struct removal *r, struct tn_err *err)
 {
     struct tn_expire_run *e = &r->e;
-    memset(e->files.slots, 0, e->files.slot_count * sizeof *e->files.slots);
-    e->files.count = 0;
+    tn_set_clear(&e->files);
     tn_rc rc = each_live(r, add_file, err);
     if (rc == TN_OK && e->files.count > 0) {
         rc = tn_expire_each_keeper(e, tn_expire_keep_live, err);
