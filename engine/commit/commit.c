@@ -242,25 +242,6 @@ static void fill_next(struct draft *draft)
     next->next_row_id = or_zero(previous->next_row_id);
 }
 
-static tn_rc encode_next(struct draft *draft, struct tn_bytes *text, struct tn_err *err)
-{
-    struct tn_arena *arena = &draft->commit->worker->arena;
-    size_t size = tn_arena_free(arena) / 2;
-    struct tn_buf buf;
-    size = size > TN_SNAPSHOT_SIZE_MAX ? TN_SNAPSHOT_SIZE_MAX : size;
-    tn_buf_init(&buf, tn_arena_take_raw(arena, size), size);
-    if (!buf.data) {
-        return tn_err_set(err, TN_AGAIN, 0, "no room for a snapshot");
-    }
-    tn_snapshot_encode(&draft->next, &buf);
-    if (buf.overflow && size == TN_SNAPSHOT_SIZE_MAX) {
-        return tn_err_set(err, TN_INVALID, 0, "the snapshot has more than %d bytes",
-                          TN_SNAPSHOT_SIZE_MAX);
-    }
-    *text = tn_buf_bytes(&buf);
-    return buf.overflow ? tn_err_set(err, TN_AGAIN, 0, "no room for a snapshot") : TN_OK;
-}
-
 /* After a failed publish: OK when the name stands there with our bytes, CONFLICT with others,
  * ABSENT when nobody has it. */
 static tn_rc look_up(struct draft *draft, const char *final, struct tn_bytes text,
@@ -314,7 +295,7 @@ static tn_rc publish_next(struct draft *draft, struct tn_err *err)
                                 commit->synced ? 0 : commit->spec->sync_count, arena,
                                 &publish.before, &publish.before_count, err);
     if (rc == TN_OK) {
-        rc = encode_next(draft, &publish.bytes, err);
+        rc = tn_snapshot_text(&draft->next, &draft->commit->worker->arena, &publish.bytes, err);
     }
     if (rc != TN_OK) {
         return rc;

@@ -270,21 +270,20 @@ static tn_rc make_again(struct rollback *r, struct tn_err *err)
 {
     struct tn_arena *arena = &r->worker->arena;
     const char *root = r->spec->root;
-    struct tn_buf text;
-    size_t size = TN_SNAPSHOT_SIZE_MAX / 8;
-    void *block = tn_arena_take(arena, size);
+    struct tn_bytes text;
     char uuid[TN_UUID_SIZE];
+    tn_rc rc = tn_snapshot_text(&r->tagged, arena, &text, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
     tn_clock_uuid(r->worker->clock, uuid);
-    tn_buf_init(&text, block, block ? size : 0);
-    tn_snapshot_encode(&r->tagged, &text);
     struct tn_publish_spec spec = {
-        .bytes = tn_buf_bytes(&text),
+        .bytes = text,
         .draft = tn_arena_format(arena, "%s/" TN_DIR_SNAPSHOT ".snapshot-%s.tmp", root, uuid),
         .final = tn_name_numbered(arena, root, TN_DIR_SNAPSHOT, "snapshot-", r->to),
         .dir = tn_name_in(arena, root, TN_DIR_SNAPSHOT, "")};
-    return text.overflow || !spec.draft || !spec.final || !spec.dir
-               ? no_room(err)
-               : tn_publish(r->worker->io, &spec, err);
+    return !spec.draft || !spec.final || !spec.dir ? no_room(err)
+                                                   : tn_publish(r->worker->io, &spec, err);
 }
 
 /* EARLIEST says something else only when the snapshot was made again: then no other is there. */

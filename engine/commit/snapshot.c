@@ -114,6 +114,25 @@ void tn_snapshot_encode(const struct tn_snapshot *snapshot, struct tn_buf *buf)
     tn_buf_text(buf, "\n}");
 }
 
+tn_rc tn_snapshot_text(const struct tn_snapshot *snapshot, struct tn_arena *arena,
+                       struct tn_bytes *text, struct tn_err *err)
+{
+    size_t size = tn_arena_free(arena) / 2;
+    struct tn_buf buf;
+    size = size > TN_SNAPSHOT_SIZE_MAX ? TN_SNAPSHOT_SIZE_MAX : size;
+    tn_buf_init(&buf, tn_arena_take_raw(arena, size), size);
+    if (!buf.data) {
+        return tn_err_set(err, TN_AGAIN, 0, "no room for a snapshot");
+    }
+    tn_snapshot_encode(snapshot, &buf);
+    if (buf.overflow && size == TN_SNAPSHOT_SIZE_MAX) {
+        return tn_err_set(err, TN_INVALID, 0, "the snapshot has more than %d bytes",
+                          TN_SNAPSHOT_SIZE_MAX);
+    }
+    *text = tn_buf_bytes(&buf);
+    return buf.overflow ? tn_err_set(err, TN_AGAIN, 0, "no room for a snapshot") : TN_OK;
+}
+
 /* A list's name becomes part of a path, so it must stay in its folder. */
 static bool is_file_name(const char *name)
 {

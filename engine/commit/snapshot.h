@@ -40,6 +40,9 @@ enum { TN_SNAPSHOT_SIZE_MAX = 256 * 1024 };
 TN_MUST_USE tn_rc tn_snapshot_decode(struct tn_bytes json, struct tn_arena *arena,
                                      struct tn_snapshot *snapshot, struct tn_err *err);
 void tn_snapshot_encode(const struct tn_snapshot *snapshot, struct tn_buf *buf);
+/* The same into the arena. INVALID: more than TN_SNAPSHOT_SIZE_MAX. */
+TN_MUST_USE tn_rc tn_snapshot_text(const struct tn_snapshot *snapshot, struct tn_arena *arena,
+                                   struct tn_bytes *text, struct tn_err *err);
 
 /* Reads snapshot/snapshot-<id>; ABSENT when there is none. */
 TN_MUST_USE tn_rc tn_snapshot_read(struct tn_io *io, const char *root, int64_t id,

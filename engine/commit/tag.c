@@ -175,12 +175,7 @@ static tn_rc match_tag(void *user, const char *name, bool is_dir, struct tn_err 
         tn_arena_reset(arena, mark);
         return rc == TN_ABSENT ? TN_OK : rc;
     }
-    struct tn_buf buf;
-    void *block = tn_arena_take(arena, TN_SNAPSHOT_SIZE_MAX / 8);
-    tn_buf_init(&buf, block, block ? TN_SNAPSHOT_SIZE_MAX / 8 : 0);
-    tn_snapshot_encode(&tag.snapshot, &buf);
-    m->text = tn_buf_bytes(&buf);
-    return buf.overflow ? no_room(err) : TN_OK;
+    return tn_snapshot_text(&tag.snapshot, arena, &m->text, err);
 }
 
 /* It may have expired, and be held by another tag. */

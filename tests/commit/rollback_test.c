@@ -158,6 +158,31 @@ static void a_tag_brings_an_expired_snapshot_back(void)
     }
 }
 
+/* With positions of many inputs; they go into a second tag of it, too. */
+static void a_tag_brings_a_long_snapshot_back(void)
+{
+    enum { SIZE = 36 * 1024 };
+    int64_t long_id = make_table(8, 3) + 1;
+    char *value = tn_arena_take(&bed.own, SIZE + 1);
+    CHECK(value != NULL);
+    memset(value, 'x', SIZE);
+    value[SIZE] = 0;
+    struct tn_json_pair pair = {"long", value};
+    struct tn_commit_spec spec = bed_spec(&bed, 500);
+    spec.append_even_if_empty = true;
+    spec.properties = (struct tn_json_map){&pair, 1};
+    CHECK(must_commit(&bed, &spec).append_id == long_id);
+    must_make("long", long_id);
+    commit(&bed, 9, 4);
+    must_expire(&bed);
+    must_make("again", long_id);
+    struct tn_rollback_result result = must_rollback(&bed, "again", 0);
+    CHECK(result.made_again && result.snapshot_id == long_id);
+    struct tn_snapshot snapshot = bed_snapshot(&bed, long_id);
+    CHECK(snapshot.properties.count == 1 && strcmp(snapshot.properties.pairs[0].value, value) == 0);
+    bed_deinit(&bed);
+}
+
 static void what_is_not_there_is_no_target(void)
 {
     struct tn_rollback_result result;
@@ -280,11 +305,9 @@ static void a_cut_while_a_tag_comes_back_leaves_a_table(void)
 }
 
 static const struct test tests[] = {
-    TEST(the_chain_ends_at_the_target),
-    TEST(a_tag_brings_an_expired_snapshot_back),
-    TEST(what_is_not_there_is_no_target),
-    TEST(a_cut_leaves_a_chain_without_a_hole),
-    TEST(a_cut_while_a_tag_comes_back_leaves_a_table),
+    TEST(the_chain_ends_at_the_target),        TEST(a_tag_brings_an_expired_snapshot_back),
+    TEST(a_tag_brings_a_long_snapshot_back),   TEST(what_is_not_there_is_no_target),
+    TEST(a_cut_leaves_a_chain_without_a_hole), TEST(a_cut_while_a_tag_comes_back_leaves_a_table),
 };
 
 int main(int argc, char **argv)
