@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "commit/publish.h"
 #include "file/names.h"
 #include "format/json.h"
 
@@ -68,15 +69,7 @@ static bool is_there(struct tn_io *io, const char *path, struct tn_bytes text,
 static tn_rc replace_synced(struct tn_io *io, const struct paths *paths, struct tn_bytes text,
                             struct tn_err *err)
 {
-    struct tn_err ignored;
-    (void)io->vtable->unlink(io, paths->draft, &ignored); /* one that a power cut left */
-    tn_rc rc = tn_io_write_new(io, paths->draft, text, err);
-    if (rc == TN_OK) {
-        rc = io->vtable->sync(io, &paths->draft, 1, err);
-    }
-    if (rc == TN_OK) {
-        rc = io->vtable->replace(io, paths->draft, paths->final, err);
-    }
+    tn_rc rc = tn_publish_over(io, paths->draft, paths->final, text, err);
     return rc == TN_OK ? io->vtable->sync(io, &paths->dir, 1, err) : rc;
 }
 

@@ -1,22 +1,9 @@
 #include "commit/expire_private.h"
 
-#include "commit/tag.h"
+#include "commit/publish.h"
 #include "file/names.h"
 
 /* ---- a snapshot that goes becomes a record ---- */
-
-static tn_rc write_record(struct tn_expire_run *e, const char *draft, const char *final,
-                          struct tn_bytes text, struct tn_err *err)
-{
-    struct tn_io *io = e->worker->io;
-    struct tn_err ignored;
-    (void)io->vtable->unlink(io, draft, &ignored); /* one that a power cut left */
-    tn_rc rc = tn_io_write_new(io, draft, text, err);
-    if (rc == TN_OK) {
-        rc = io->vtable->sync(io, &draft, 1, err);
-    }
-    return rc == TN_OK ? io->vtable->replace(io, draft, final, err) : rc;
-}
 
 /* What a record of that name says already comes from a run that was cut, or from a time before a
  * rollback. */
@@ -34,7 +21,7 @@ static tn_rc make_record(struct tn_expire_run *e, int64_t id, struct tn_err *err
     }
     tn_rc rc = tn_io_read_all(io, from, TN_SNAPSHOT_SIZE_MAX, arena, &text, err);
     if (rc == TN_OK) {
-        rc = write_record(e, draft, to, text, err);
+        rc = tn_publish_over(io, draft, to, text, err);
     }
     return rc == TN_ABSENT ? TN_OK : rc;
 }

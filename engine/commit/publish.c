@@ -69,3 +69,14 @@ tn_rc tn_publish(struct tn_io *io, const struct tn_publish_spec *spec, struct tn
     }
     return rc;
 }
+
+tn_rc tn_publish_over(struct tn_io *io, const char *draft, const char *final, struct tn_bytes bytes,
+                      struct tn_err *err)
+{
+    drop_draft(io, draft); /* one that a power cut left */
+    tn_rc rc = tn_io_write_new(io, draft, bytes, err);
+    if (rc == TN_OK) {
+        rc = io->vtable->sync(io, &draft, 1, err);
+    }
+    return rc == TN_OK ? io->vtable->replace(io, draft, final, err) : rc;
+}

@@ -32,3 +32,8 @@ struct tn_publish_spec {
  * it tries again. Source: Paimon, RenamingSnapshotCommit. */
 TN_MUST_USE tn_rc tn_publish(struct tn_io *io, const struct tn_publish_spec *spec,
                              struct tn_err *err);
+
+/* For a file that may replace one of its name, where nobody else writes it: `final` is whole, the
+ * old one or the new one. The directory is left to the caller to sync. */
+TN_MUST_USE tn_rc tn_publish_over(struct tn_io *io, const char *draft, const char *final,
+                                  struct tn_bytes bytes, struct tn_err *err);
