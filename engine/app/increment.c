@@ -160,13 +160,15 @@ static tn_rc open_tail(struct tn_increment *inc, struct tn_reader *reader,
     if (mode != AUTO) {
         tail.source = mode == DELTA ? TN_TAIL_DELTA : TN_TAIL_CHANGELOG;
     }
+    tn_rc rc = check_range(reader, ends, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
     inc->next = ends->from + 1;
     inc->to = ends->to;
     inc->projection = &inc->tail.projection;
-    tn_rc rc = check_range(reader, ends, err);
-    return rc == TN_OK ? tn_tail_open(&inc->tail, &tail, &reader->app->table,
-                                      &reader->app->workers[TN_LANE_LONG], err)
-                       : rc;
+    return tn_tail_open(&inc->tail, &tail, &reader->app->table, &reader->app->workers[TN_LANE_LONG],
+                        err);
 }
 
 static tn_rc next_change(struct tn_increment *inc, struct tn_kv *kv, struct tn_err *err)
