@@ -90,11 +90,10 @@ static tn_rc make_columns(const struct maker *m, struct tn_engine *engine)
     return rc;
 }
 
-tn_rc tn_engine_make(const struct tn_schema *schema, const struct tn_options *options,
-                     const struct tn_order *order, const uint32_t *fields_of,
-                     struct tn_arena *arena, const struct tn_engine **engine, struct tn_err *err)
+tn_rc tn_engine_make(const struct tn_options *options, const struct tn_order *order,
+                     const uint32_t *fields_of, struct tn_arena *arena,
+                     const struct tn_engine **engine, struct tn_err *err)
 {
-    (void)schema;
     struct maker m = {options, order->layout, fields_of, arena, err};
     void *memory = NULL;
     tn_rc rc = tn_arena_need(arena, sizeof(struct tn_engine), "a merge engine", &memory, err);

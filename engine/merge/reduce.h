@@ -21,13 +21,12 @@
 struct tn_engine; /* a table's merge engine, compiled for one layout; constant, shared by threads */
 struct tn_reducer;
 
-/* `fields_of[column]` is the schema's field that each column of order->layout shows; options are
- * those of `schema`. Everything else was checked when the options were read. AGAIN when the arena
+/* `fields_of[column]` is the field, of the schema whose options these are, that each column of
+ * order->layout shows. Everything else was checked when the options were read. AGAIN when the arena
  * is full. */
-TN_MUST_USE tn_rc tn_engine_make(const struct tn_schema *schema, const struct tn_options *options,
-                                 const struct tn_order *order, const uint32_t *fields_of,
-                                 struct tn_arena *arena, const struct tn_engine **engine,
-                                 struct tn_err *err);
+TN_MUST_USE tn_rc tn_engine_make(const struct tn_options *options, const struct tn_order *order,
+                                 const uint32_t *fields_of, struct tn_arena *arena,
+                                 const struct tn_engine **engine, struct tn_err *err);
 
 /* True where nothing but the newest version counts: no reducer is needed. */
 bool tn_engine_keeps_newest(const struct tn_engine *engine);

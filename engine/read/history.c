@@ -325,8 +325,7 @@ static tn_rc make_engine(struct teller *t, struct tn_arena *arena, struct tn_err
     const struct tn_projection *p = &t->history->projection;
     t->engine = p->fold.engine;
     return t->engine ? TN_OK
-                     : tn_engine_make(scan->schema, scan->options, &p->order, NULL, arena,
-                                      &t->engine, err);
+                     : tn_engine_make(scan->options, &p->order, NULL, arena, &t->engine, err);
 }
 
 static bool wanted(const void *user, const struct tn_entry *entry)

@@ -180,7 +180,7 @@ static tn_rc make_fold(struct builder *b, const struct tn_scan_spec *spec,
             fields_of[b->p->column_of[f]] = f;
         }
     }
-    return tn_engine_make(b->schema, options, &b->p->order, fields_of, arena, &fold->engine, err);
+    return tn_engine_make(options, &b->p->order, fields_of, arena, &fold->engine, err);
 }
 
 static tn_rc take_builder(struct builder *b, struct tn_arena *arena, struct tn_err *err)

@@ -80,7 +80,7 @@ static enum tn_memtable_keeps keeps_of(const struct tn_table *t)
 static tn_rc init_engine(struct tn_table *t, const uint32_t *field_of, struct tn_arena *arena,
                          struct tn_err *err)
 {
-    tn_rc rc = tn_engine_make(t->schema, &t->options, &t->order, field_of, arena, &t->engine, err);
+    tn_rc rc = tn_engine_make(&t->options, &t->order, field_of, arena, &t->engine, err);
     if (rc == TN_OK) {
         t->keeps = keeps_of(t);
         init_row_size(t);

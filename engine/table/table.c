@@ -86,7 +86,8 @@ static tn_rc reserve(struct tn_table *t, struct tn_err *err)
 {
     const struct tn_round *round = t->open;
     uint32_t more = tn_table_pending(t) + 2;
-    uint32_t known = round->added_count + round->compacted_count + round->changelog_count;
+    uint32_t known = round->added_count + round->compacted_count + round->changelog_count +
+                     round->compact_changelog_count;
     if (t->round_full || known + more > t->files_max) {
         t->round_full = true;
         return TN_OK;

@@ -411,8 +411,8 @@ static void make_engine(void)
     }
     t->options.merge_engine = tell.mode->engine;
     t->options.merge_fields = tell.mode->engine == TN_MERGE_PARTIAL_UPDATE ? fields : NULL;
-    tn_rc rc = tn_engine_make(&t->schema, &t->options, &bed.order, fields_of, &bed.s.arena,
-                              &spec.engine, &bed.s.err);
+    tn_rc rc =
+        tn_engine_make(&t->options, &bed.order, fields_of, &bed.s.arena, &spec.engine, &bed.s.err);
     CHECK_OK(rc, bed.s.err);
 }
 

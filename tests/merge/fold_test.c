@@ -168,8 +168,7 @@ static void bed_begin(enum tn_merge_engine engine)
     CHECK_OK(rc, bed.err);
     bed.order = (struct tn_order){
         .layout = &bed.layout, .keys = bed.schema.primary_keys, .prefix_decides = true};
-    rc = tn_engine_make(&bed.schema, &bed.options, &bed.order, bed.fields_of, &bed.arena,
-                        &bed.engine, &bed.err);
+    rc = tn_engine_make(&bed.options, &bed.order, bed.fields_of, &bed.arena, &bed.engine, &bed.err);
     CHECK_OK(rc, bed.err);
 }
 

@@ -60,8 +60,7 @@ static tn_rc bed_open(const char *schema_json, enum tn_options_use use)
                                   .keys = bed.schema.primary_keys,
                                   .sequence_fields = bed.options.sequence_fields,
                                   .sequence_descending = bed.options.sequence_descending};
-    rc = tn_engine_make(&bed.schema, &bed.options, &bed.order, bed.fields_of, &bed.arena,
-                        &bed.engine, &err);
+    rc = tn_engine_make(&bed.options, &bed.order, bed.fields_of, &bed.arena, &bed.engine, &err);
     CHECK_OK(rc, err);
     size_t before = bed.arena.used;
     size_t size = tn_reducer_size(bed.engine, ROW_MAX);
@@ -615,13 +614,11 @@ static void a_part_of_the_columns_merges_alike(void)
     tn_rc rc = tn_row_layout_init(&part, names, types, 2, &bed.arena, &err);
     CHECK_OK(rc, err);
     struct tn_order order = {.layout = &part};
-    rc =
-        tn_engine_make(&bed.schema, &bed.options, &order, fields_of, &bed.arena, &bed.engine, &err);
+    rc = tn_engine_make(&bed.options, &order, fields_of, &bed.arena, &bed.engine, &err);
     CHECK_OK(rc, err);
     rc = tn_row_layout_init(&part, names + 1, types + 1, 1, &bed.arena, &err);
     CHECK_OK(rc, err);
-    expect_error(tn_engine_make(&bed.schema, &bed.options, &order, fields_of + 1, &bed.arena,
-                                &bed.engine, &err),
+    expect_error(tn_engine_make(&bed.options, &order, fields_of + 1, &bed.arena, &bed.engine, &err),
                  "column 'v' is read without the columns that order it");
 }
 

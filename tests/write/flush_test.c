@@ -71,7 +71,7 @@ static void bed_begin_of(const char *type, const char *options, enum tn_memtable
         bed.ids[i] = bed.schema.fields[i].id;
     }
     bed.read = (struct tn_read_spec){&bed.layout, bed.ids, bed.schema.primary_keys};
-    rc = tn_engine_make(&bed.schema, &bed.options, &bed.order, fields_of, arena, &bed.engine, err);
+    rc = tn_engine_make(&bed.options, &bed.order, fields_of, arena, &bed.engine, err);
     CHECK_OK(rc, *err);
     bed.pool_memory = malloc(POOL_SIZE);
     tn_pool_init(&bed.pool, bed.pool_memory, POOL_SIZE, PAGE_SIZE);
