@@ -274,6 +274,18 @@ static tn_rc forget(struct follower *f, struct tn_err *err)
 
 /* ---- the run ---- */
 
+/* A start that can't be is refused before a consumer stands at it. */
+static tn_rc check_start(struct follower *f, struct tn_err *err)
+{
+    if (f->full) {
+        return load_state(f, err);
+    }
+    tn_rc rc = tn_tail_begin(&f->tail, f->next, err);
+    tn_tail_end(&f->tail);
+    bool chosen = !o.from || strcmp(o.from, "earliest") == 0; /* and chosen again if it expired */
+    return rc == TN_ABSENT || (rc == TN_INVALID && chosen) ? TN_OK : rc;
+}
+
 static tn_rc start(struct follower *f, struct tn_err *err)
 {
     bool resumed = false;
@@ -283,7 +295,8 @@ static tn_rc start(struct follower *f, struct tn_err *err)
         rc = resume(f, &resumed, err);
     }
     if (rc == TN_OK && o.consumer && !resumed) {
-        rc = hold_start(f, err);
+        rc = check_start(f, err);
+        rc = rc == TN_OK ? hold_start(f, err) : rc;
     }
     return rc == TN_OK && f->full ? load_state(f, err) : rc;
 }

@@ -236,6 +236,9 @@ def test_a_consumer_goes_on_where_it_stopped_and_holds_the_rest(tarn):
     tarn.run("expire", TABLE, "--retain-max", 1, "--retain-min", 1).ok("expire")
     result = tarn.run("tail", TABLE, "--from", 2)
     need(result.rc == 2 and "snapshot 2 has expired; the earliest is 3" in result.err, result.err)
+    for start in (9, "full:9"):
+        refused(tarn.run("tail", TABLE, "--consumer", "e", "--from", start), 2, "snapshot 9", "a start that is not there")
+        same([p.name for p in path.parent.iterdir()], ["consumer-c"], "consumers after a start that was refused")
     tarn.run("tail", TABLE, "--consumer", "c", "--forget").ok("forget")
     need(not path.exists(), "a forgotten consumer's file is there")
     same(changes(tarn, "--consumer", "d", "--from", "full"), [("+I", "a", 3.0), ("+I", "c", 4.0)], "full")
@@ -284,7 +287,8 @@ def test_cat_incremental_knows_deltas_changelogs_and_differences(tarn):
     rows = rows_of(tarn.run("cat", TABLE, "--incremental", "1,3", "--incremental-mode", "diff"), "diff")
     same(sorted(r["dev"] for r in rows), ["a", "c"], "a diff without kinds")
     for args, text in ((["3,1"], "A <= B"), (["1"], "want A,B"), (["1,9"], "snapshots 1 to 3 are there"), (["1,9", "--incremental-mode", "diff"], "no snapshot 9"),
-                       (["1,2", "--incremental-mode", "all"], "auto, delta, changelog or diff")):
+                       (["1,2", "--incremental-mode", "all"], "auto, delta, changelog or diff"),
+                       (["9223372036854775807,9223372036854775807"], "snapshots 1 to 3 are there")):
         refused(tarn.run("cat", TABLE, "--incremental", *args), 2, text, "cat --incremental %s" % args)
 
 
