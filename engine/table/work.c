@@ -52,10 +52,11 @@ bool tn_work_stuck(const struct tn_table *t, const struct tn_bucket *bucket)
 
 /* At the stop trigger a flush waits for the bucket's compaction, as with
  * num-sorted-run.stop-trigger. When none can be done, rows that are in memory are flushed and
- * committed, and no more are taken. */
+ * committed, and no more are taken. Nor does it wait for a result that waits for the next cut: the
+ * cut may need the pages that this flush gives back. */
 static bool stalled(const struct tn_table *t, const struct tn_bucket *bucket)
 {
-    return tn_work_at_stop(t, bucket) &&
+    return tn_work_at_stop(t, bucket) && !t->result_waits &&
            (bucket->compacting || (t->compact_due && !t->slice.active)) &&
            !tn_work_stuck(t, bucket);
 }

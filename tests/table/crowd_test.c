@@ -11,6 +11,7 @@ enum {
     KEYS = 3,
     VALUE_MAX = 3000, /* bytes: some rows take more than a page */
     PROGRAMS = 2,
+    TURNS_MAX = 100000, /* of one wait */
     MEMORY_MIN = 96 << 10,
     FSCK_MEMORY = 8 << 20,
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
@@ -64,7 +65,9 @@ static void turn(void)
 static void cut(uint64_t rows)
 {
     tn_rc rc;
+    uint32_t turns = 0;
     while ((rc = tn_table_cut(table, rows, &err)) == TN_AGAIN) {
+        MUST(turns++ < TURNS_MAX, "cut waits for ever: %s", err.text);
         turn();
     }
     MUST(rc == TN_OK, "cut: %s", err.text);
@@ -83,7 +86,7 @@ static void put(uint32_t partition, uint32_t key, uint32_t value, bool deletes)
     uint32_t turns = 0;
     while ((rc = tn_table_put(table, row, deletes ? TN_ROW_DELETE : TN_ROW_INSERT, &err)) ==
            TN_AGAIN) {
-        MUST(turns++ < 100000, "put waits for ever: %s", err.text);
+        MUST(turns++ < TURNS_MAX, "put waits for ever: %s", err.text);
         turn();
     }
     MUST(rc == TN_OK, "put: %s", err.text);
