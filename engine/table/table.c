@@ -138,7 +138,7 @@ static tn_rc put_into(struct tn_table *t, struct tn_bucket *bucket, struct tn_ro
         return tn_err_set(err, TN_AGAIN, 0, "the bucket's files are being read");
     }
     bucket->unproven = bucket->unproven && (t->compact_due || t->slice.active);
-    if (bucket->unproven) {
+    if (bucket->unproven && !t->result_waits) { /* that waits for a cut, which is the caller's */
         return tn_err_set(err, TN_AGAIN, 0, "the bucket's compaction is waited for");
     }
     tn_rc rc = bucket->active ? TN_OK : reserve(t, err);
