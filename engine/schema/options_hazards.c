@@ -75,9 +75,10 @@ static void option_hazards(const struct tn_schema *schema, const struct tn_optio
     } hazards[] = {
         {options->write_only, "'write-only': nothing is compacted and no snapshot expires here; "
                               "another job must do both"},
-        {sequence && options->sequence_descending, "'sequence.field.sort-order' = 'descending': "
-                                                   "Paimon before 2.0 takes no notice of it among "
-                                                   "the rows of one flush"},
+        {sequence && options->sequence_descending,
+         "'sequence.field.sort-order' = 'descending': what counts depends on where flushes fall: "
+         "among the rows of one flush the larger value counts, as up to Paimon 1.4; from 2.0 on "
+         "the smaller one"},
         {sequence && !options->ignore_delete,
          "'sequence.field': a delete whose sequence is NULL or older has no effect, and after a "
          "compaction an older row that comes late brings a deleted key back"},

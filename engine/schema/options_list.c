@@ -57,7 +57,7 @@ const struct tn_option_rule tn_option_rules[] = {
             "of two rows of one key the one with the larger value counts, not the later one"),
     SPECIAL("sequence.field.sort-order", "ascending|descending", "ascending", TN_OPTION_READING,
             tn_option_read_order, sequence_descending,
-            "descending: the one with the smaller value counts"),
+            "descending: where files meet, the one with the smaller value counts"),
     SPECIAL("ignore-delete", "boolean", "false", TN_OPTION_READING, tn_option_read_switch,
             ignore_delete, "deletes and rows before an update are dropped"),
     SWITCH("ignore-update-before", ignore_update_before, "false",

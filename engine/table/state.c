@@ -77,6 +77,29 @@ static enum tn_memtable_keeps keeps_of(const struct tn_table *t)
     return all ? TN_MEMTABLE_ALL : TN_MEMTABLE_NEWEST;
 }
 
+/* Paimon merges rows that wait for a flush by hash where its rows have slots alone, which the key's
+ * columns need not be. */
+static bool merges_by_hash(const struct tn_table *t, const uint32_t *field_of)
+{
+    bool slots = t->options.local_merge_size > 0;
+    for (uint32_t i = 0; i < t->layout.column_count; i++) {
+        enum tn_slot slot = (enum tn_slot)t->layout.columns[i].slot;
+        slots = slots && (slot <= TN_SLOT_DECIMAL64 ||
+                          tn_columns_have(t->schema->primary_keys, field_of[i]));
+    }
+    return slots;
+}
+
+/* 'sequence.field.sort-order' is of no effect among the rows of one flush, and obeyed where files
+ * are merged. Source: Paimon up to 1.4, SortBufferWriteBuffer; and LocalMergeOperator, whose hash
+ * merger obeys it. */
+static void init_buffer_order(struct tn_table *t, const uint32_t *field_of)
+{
+    t->buffer_order = t->order;
+    t->buffer_order.sequence_descending =
+        t->order.sequence_descending && merges_by_hash(t, field_of);
+}
+
 static tn_rc init_engine(struct tn_table *t, const uint32_t *field_of, struct tn_arena *arena,
                          struct tn_err *err)
 {
@@ -119,6 +142,7 @@ static tn_rc init_layout(struct tn_table *t, struct tn_arena *arena, struct tn_e
     t->order.layout = &t->layout;
     t->order.sequence_descending = t->options.sequence_descending;
     t->order.prefix_decides = t->keyed && tn_row_prefix_decides(&t->layout, t->order.keys);
+    init_buffer_order(t, field_of);
     t->route.layout = &t->layout;
     t->route.function = t->options.bucket_function;
     t->route.bucket_count = t->options.bucket;

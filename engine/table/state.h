@@ -88,6 +88,7 @@ struct tn_table {
     struct tn_options options;
     struct tn_row_layout layout;
     struct tn_order order;
+    struct tn_order buffer_order;   /* the same, among rows that were not flushed yet */
     const struct tn_engine *engine; /* NULL: no keys */
     enum tn_memtable_keeps keeps;
     uint32_t row_size_max; /* bytes of a packed row */

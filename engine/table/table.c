@@ -73,7 +73,7 @@ static tn_rc take_active(struct tn_table *t, struct tn_bucket *bucket, struct tn
         return tn_err_set(err, TN_AGAIN, 0, "%d memtables wait to be flushed", TN_TABLE_FROZEN_MAX);
     }
     *active = (struct tn_frozen){0};
-    tn_memtable_init(&active->memtable, &t->pages, &t->order, t->keeps);
+    tn_memtable_init(&active->memtable, &t->pages, &t->buffer_order, t->keeps);
     active->memtable.reducer = t->changes.reducer;
     bucket->active = active;
     t->active_count++;

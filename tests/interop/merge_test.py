@@ -19,7 +19,6 @@ KEYS_MAX = 2  # of a case, that `get` is asked for
 OTHERWISE = {
     "agg_sum_decimal_overflow_null": "a sum past the digits of its type is NULL, whatever the type",
     "pu_delete_lone_key_is_silently_kept": "a row that no merge could take is refused at once",
-    "dedup_seq_descending_same_commit": "a write buffer of Paimon before 2 sorts ascending; tarn's obeys the option",
 }
 
 

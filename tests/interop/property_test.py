@@ -188,18 +188,19 @@ class Rows:
     def kind(self, choices):
         return self.rng.choice(choices)
 
-    def changes(self, model, count, kinds, unique=False):
-        """[(kind, row)], applied to the model; with `unique` no key twice."""
-        out, seen = [], set()
+    def changes(self, model, count, kinds, taken):
+        """[(kind, row)], applied to the model. No key twice where a flush keeps the largest sequence and a merge the smallest:
+        then `taken` has those of the flush."""
+        out = []
         for _ in range(count):
             row = self.row(model)
             kind = self.kind(kinds)
             if "rowkind.field" in self.table.options:
                 row[self.table.index("op")] = '"%s"' % kind
                 kind = "+I"
-            if unique and model.key(row) in seen:
+            if self.table.descending and model.key(row) in taken:
                 continue
-            seen.add(model.key(row))
+            taken.add(model.key(row))
             model.apply(kind, row)
             out.append((kind, row))
         return out
@@ -343,14 +344,15 @@ class Case:
 
     def records(self, name, count, bad_chance):
         """An Input; the model moves on with it."""
-        rng, records = self.rng, Input(self.rng, self.table, name)
+        rng, records, taken = self.rng, Input(self.rng, self.table, name), set()
+        updates = name == "debezium-json" and self.table.primary and "rowkind.field" not in self.table.options
         for _ in range(count):
             if rng.random() < bad_chance:
                 records.bad()
-            elif name == "debezium-json" and self.table.primary and rng.random() < 0.2 and "rowkind.field" not in self.table.options:
+            elif updates and not self.table.descending and rng.random() < 0.2:
                 self.add_update(records)
             else:
-                for kind, row in self.rows.changes(self.model, 1, records.kinds()):
+                for kind, row in self.rows.changes(self.model, 1, records.kinds(), taken):
                     records.add(kind, row)
         return records
 
@@ -445,8 +447,7 @@ class Case:
 
     def java_write(self):
         rng, last = self.rng, self.latest()
-        # Java's buffer keeps the largest sequence within one flush, also where the smallest should win.
-        changes = self.rows.changes(self.model, rng.choice([1, 5, 30, 100]), kinds_for(self.table), unique=self.table.descending)
+        changes = self.rows.changes(self.model, rng.choice([1, 5, 30, 100]), kinds_for(self.table), set())
         text = "".join('{"kind":"%s","row":%s}\n' % (k, self.table.line(r)) for k, r in changes)
         path = self.file(text, "changes")
         # Java's writer compacts nothing on request in such tables.

@@ -48,8 +48,6 @@ static const struct left_out {
     {"dv_full_compaction_producer", deletion_vectors},
     {"dv_first_row_rejected", deletion_vectors},
     {"key_order_double", "a DOUBLE is no primary key: NaN and -0.0 have no sure place"},
-    {"dedup_seq_descending_same_commit",
-     "1.3.1 takes no notice of the sort order among the versions of one flush; 2.x and tarn do"},
     {"pu_delete_lone_key_is_silently_kept",
      "a row that no merge could take is refused at once, before it makes the table unreadable"},
     {"pu_not_null_column_missing_fails",
