@@ -22,14 +22,21 @@ local function check(part, number)
         need(pages, key .. ": whole pages of 4 KiB")
     end
     need(part.min <= part.kib, "min is above kib")
-    names[part.name] = true
+    local parent = part.of and names[part.of]
+    need(not part.of or parent and not parent.of, "of: a part above it, which is of none")
+    if parent then
+        parent.rest, parent.rest_min = parent.rest - part.kib, parent.rest_min - part.min
+        need(parent.rest > 0 and parent.rest_min > 0, "nothing is left of " .. part.of)
+    end
+    names[part.name] = { of = part.of, rest = part.kib, rest_min = part.min }
 end
 
 local lines = {}
 for number, part in ipairs(board.parts) do
     check(part, number)
     local kind = kinds[part.kind]
-    lines[number] = ('    X("%s", %s, %d, %d)'):format(part.name, kind, part.kib, part.min)
+    local of = part.of and ('"%s"'):format(part.of) or "NULL"
+    lines[number] = ('    X("%s", %s, %d, %d, %s)'):format(part.name, kind, part.kib, part.min, of)
 end
 
 print("/* Made from " .. path .. ". */")

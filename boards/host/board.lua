@@ -1,5 +1,6 @@
 --- The memory of a 16 MiB process on a PC; the shape that the other boards start from.
--- `kib` is a part's size, `min` what it keeps however small --memory makes the rest.
+-- `kib` is a part's size, `min` what it keeps however small --memory makes the rest. One that is
+-- `of` another is carved out of it when it is wanted: Lua's states, where a table has a script.
 return {
     name = "host",
     other_kib = 1024, -- libc, stacks, code's relocations: outside the block
@@ -12,5 +13,7 @@ return {
         { name = "avro", kind = "heap", kib = 256, min = 192 }, -- avro-c and jansson
         { name = "table", kind = "arena", kib = 1152, min = 512 },
         { name = "input", kind = "arena", kib = 1920, min = 560 },
+        { name = "lua_map", kind = "heap", kib = 640, min = 128, of = "memtable" },
+        { name = "lua_merge", kind = "heap", kib = 640, min = 128, of = "memtable" },
     },
 }

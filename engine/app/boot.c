@@ -44,6 +44,7 @@ static tn_rc open_warehouse(struct tn_app *app, bool make, struct tn_err *err)
 {
     const char *root = tn_common.warehouse ? tn_common.warehouse : getenv("TARN_WAREHOUSE");
     root = root && *root ? root : "warehouse";
+    app->warehouse = root;
     if (make && mkdir(root, 0777) != 0 && errno != EEXIST) {
         int os = errno;
         return tn_err_set(err, TN_IO, os, "make folder %s: %s", root, strerror(os));

@@ -37,6 +37,7 @@ struct tn_app {
     struct tn_worker workers[TN_LANE_COUNT];
     struct tn_exec_inline exec;
     struct tn_io_posix posix;
+    const char *warehouse; /* its folder, as it was given */
     struct tn_env env;
     bool open;
 };

@@ -1,6 +1,8 @@
-/* tarn pools: the parts of the block of memory, what each has, and what boot took of it. */
+/* tarn pools: the parts of the block of memory, what each has, and what boot took of it; with a
+ * table, what its script takes, too. */
 #include "app/cells.h"
 #include "app/cmd.h"
+#include "script/scripted.h"
 
 static const char *const columns[] = {"part", "kind", "size", "used", "peak", "for"};
 
@@ -17,6 +19,8 @@ static const struct {
     {"avro", "avro-c, jansson: schemas of files"},
     {"table", "the open table: schemas, open rounds"},
     {"input", "input and output buffers"},
+    {"lua_map", "a script's map, of the memtable's part"},
+    {"lua_merge", "a script's merge, retract and announce, likewise"},
 };
 
 static const char *use_of(const char *part)
@@ -51,7 +55,7 @@ static tn_rc put_parts(const struct tn_budget *budget, struct tn_cells *cells, s
         size_t used;
         size_t peak;
         tn_part_usage(part, &used, &peak);
-        sum += part->size;
+        sum += part->base ? part->size : 0;
         sum_used += used;
         rc = put(cells, part->spec->name, tn_part_kind_text(part->spec->kind), part->size, used,
                  peak, use_of(part->spec->name), err);
@@ -74,30 +78,46 @@ static tn_rc put_rest(const struct tn_app *app, struct tn_cells *cells, struct t
                        : rc;
 }
 
+/* As its writer would have it. */
+static tn_rc open_script(struct tn_app *app, const char *table, struct tn_scripted *scripted,
+                         struct tn_err *err)
+{
+    struct tn_scripted_spec spec = {
+        .env = &app->env, .budget = &app->budget, .table = table, .warehouse = app->warehouse};
+    return tn_scripted_find(scripted, &spec, err);
+}
+
 static tn_rc pools(struct tn_app *app, const struct tn_text_list *words, struct tn_err *err)
 {
-    (void)words;
     static struct tn_cells cells;
+    static struct tn_scripted scripted;
     struct tn_arena *arena = &app->input;
-    tn_rc rc = tn_cells_open(&cells, columns, sizeof columns / sizeof columns[0], arena, err);
+    tn_rc rc = words->count > 0 ? open_script(app, words->items[0], &scripted, err) : TN_OK;
+    if (rc != TN_OK) {
+        return rc;
+    }
+    rc = tn_cells_open(&cells, columns, sizeof columns / sizeof columns[0], arena, err);
     if (rc == TN_OK) {
         rc = put_parts(&app->budget, &cells, err);
     }
     if (rc == TN_OK) {
         rc = put_rest(app, &cells, err);
     }
+    tn_scripted_close(&scripted);
     return rc == TN_OK ? tn_cells_close(&cells, err) : rc;
 }
 
 static int run(const struct tn_text_list *words)
 {
-    if (words->count != 0) {
+    if (words->count > 1) {
         return tn_say_usage(&tn_cmd_pools);
     }
-    tn_common.warehouse = "."; /* none is looked at */
+    if (words->count == 0) {
+        tn_common.warehouse = "."; /* none is looked at */
+    }
     return tn_run_verb(pools, words);
 }
 
 const struct tn_command tn_cmd_pools = {
-    "pools", "pools", "prints the parts of the memory block: size, used, peak", NULL, 0, run,
+    "pools", "pools [D.T]", "prints the parts of the memory block: size, used, peak", NULL, 0, run,
 };

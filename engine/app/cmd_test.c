@@ -105,18 +105,17 @@ static tn_rc open_files(struct test *t, const char **name, struct tn_err *err)
 
 static tn_rc open_script(struct test *t, struct tn_err *err)
 {
-    const struct tn_part *part = tn_budget_part(&t->app->budget, "memtable");
+    struct tn_budget *budget = &t->app->budget;
     const char *name = NULL;
     tn_rc rc = open_files(t, &name, err);
-    if (rc == TN_OK && part->size < 2 * (size_t)TN_VM_SIZE) {
-        rc = tn_err_set(err, TN_AGAIN, 0, "a script needs more memory: --memory 16M");
-    }
     if (rc != TN_OK) {
         return rc;
     }
-    tn_arena_init(&t->arena, part->base + TN_VM_SIZE, part->size - TN_VM_SIZE);
+    const struct tn_part *part = tn_budget_carve(budget, "lua_merge"); /* as a table's worker */
+    const struct tn_part *rest = tn_budget_part(budget, "memtable");
+    tn_arena_init(&t->arena, rest->base, rest->size);
     struct tn_vm_spec vm = {
-        .memory = part->base, .size = TN_VM_SIZE, .io = &t->files.io, .log = say_log};
+        .memory = part->base, .size = part->size, .io = &t->files.io, .log = say_log};
     rc = tn_vm_open(&t->vm, &vm, err);
     struct tn_script_spec spec = {.path = name,
                                   .layout = t->typed ? &t->layout : NULL,

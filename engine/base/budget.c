@@ -16,8 +16,12 @@ enum { KIB = 1024, PAGE_KIB = 4 };
 #define MEMORY_KIB_MAX (UINT64_C(1) << (sizeof(size_t) > 4 ? 30 : 20))
 
 static const struct tn_part_spec board_parts[] = {
-#define X(part_name, part_kind, part_kib, part_kib_min) \
-    {.name = (part_name), .kind = (part_kind), .kib = (part_kib), .kib_min = (part_kib_min)},
+#define X(part_name, part_kind, part_kib, part_kib_min, part_of) \
+    {.name = (part_name),                                        \
+     .kind = (part_kind),                                        \
+     .kib = (part_kib),                                          \
+     .kib_min = (part_kib_min),                                  \
+     .of = (part_of)},
     TN_BOARD_PARTS(X)
 #undef X
 };
@@ -36,7 +40,7 @@ static uint64_t sum_of_mins(const struct tn_board *board)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < board->part_count; i++) {
-        sum += board->parts[i].kib_min;
+        sum += board->parts[i].of ? 0 : board->parts[i].kib_min;
     }
     return sum;
 }
@@ -45,7 +49,7 @@ static uint64_t sum_of_parts(const struct tn_board *board)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < board->part_count; i++) {
-        sum += board->parts[i].kib;
+        sum += board->parts[i].of ? 0 : board->parts[i].kib;
     }
     return sum;
 }
@@ -53,6 +57,30 @@ static uint64_t sum_of_parts(const struct tn_board *board)
 static uint64_t share_of(uint64_t kib, uint64_t available, uint64_t whole)
 {
     return kib * available / whole / PAGE_KIB * PAGE_KIB;
+}
+
+static uint32_t find_spec(const struct tn_board *board, const char *name)
+{
+    uint32_t i = 0;
+    while (i < board->part_count && strcmp(board->parts[i].name, name) != 0) {
+        i++;
+    }
+    TN_CHECK(i < board->part_count);
+    return i;
+}
+
+/* A part of another one is as much of it as on the board, at any size. */
+static void share_parents(const struct tn_board *board, uint64_t kib[TN_PARTS_MAX])
+{
+    for (uint32_t i = 0; i < board->part_count; i++) {
+        const struct tn_part_spec *spec = &board->parts[i];
+        if (spec->of) {
+            uint32_t parent = find_spec(board, spec->of);
+            TN_CHECK(!board->parts[parent].of);
+            kib[i] = share_of(spec->kib, kib[parent], board->parts[parent].kib);
+            kib[i] = kib[i] < spec->kib_min ? spec->kib_min : kib[i];
+        }
+    }
 }
 
 /* Parts that would fall below their minimum get it, and the others share what is left; which may
@@ -66,7 +94,7 @@ static void share_out(const struct tn_board *board, uint64_t available, uint64_t
         again = false;
         for (uint32_t i = 0; i < board->part_count && !again; i++) {
             const struct tn_part_spec *spec = &board->parts[i];
-            if (!at_min[i] && share_of(spec->kib, available, whole) < spec->kib_min) {
+            if (!spec->of && !at_min[i] && share_of(spec->kib, available, whole) < spec->kib_min) {
                 at_min[i] = true;
                 available -= spec->kib_min;
                 whole -= spec->kib;
@@ -78,6 +106,7 @@ static void share_out(const struct tn_board *board, uint64_t available, uint64_t
         const struct tn_part_spec *spec = &board->parts[i];
         kib[i] = at_min[i] ? spec->kib_min : share_of(spec->kib, available, whole);
     }
+    share_parents(board, kib);
 }
 
 /* KiB for the block, when the whole process may have `memory_size` bytes. */
@@ -122,7 +151,7 @@ static uint64_t plan_parts(const struct tn_board *board, uint64_t available,
     share_out(board, available, kib);
     uint64_t sum = 0;
     for (uint32_t i = 0; i < board->part_count; i++) {
-        sum += kib[i];
+        sum += board->parts[i].of ? 0 : kib[i];
     }
     TN_CHECK(sum <= available);
     return sum;
@@ -133,9 +162,11 @@ static void carve(struct tn_budget *budget, const struct tn_board *board,
 {
     size_t at = 0;
     for (uint32_t i = 0; i < board->part_count; i++) {
-        budget->parts[i] = (struct tn_part){
-            .spec = &board->parts[i], .base = budget->block + at, .size = (size_t)kib[i] * KIB};
-        at += budget->parts[i].size;
+        bool own = !board->parts[i].of;
+        budget->parts[i] = (struct tn_part){.spec = &board->parts[i],
+                                            .base = own ? budget->block + at : NULL,
+                                            .size = (size_t)kib[i] * KIB};
+        at += own ? budget->parts[i].size : 0;
     }
     budget->part_count = board->part_count;
 }
@@ -186,13 +217,52 @@ struct tn_part *tn_budget_part(struct tn_budget *budget, const char *name)
     return NULL;
 }
 
+static bool part_unused(const struct tn_part *part)
+{
+    return !part->pool && !part->arena && !part->heap;
+}
+
+/* The part and the one that it lies in. */
+static struct tn_part *nested_part(struct tn_budget *budget, const char *name,
+                                   struct tn_part **parent)
+{
+    struct tn_part *part = tn_budget_part(budget, name);
+    TN_CHECK(part != NULL && part->spec->of != NULL);
+    *parent = tn_budget_part(budget, part->spec->of);
+    TN_CHECK(*parent != NULL && part_unused(*parent));
+    return part;
+}
+
+struct tn_part *tn_budget_carve(struct tn_budget *budget, const char *name)
+{
+    struct tn_part *parent;
+    struct tn_part *part = nested_part(budget, name, &parent);
+    TN_CHECK(part->base == NULL && part->size < parent->size);
+    parent->size -= part->size;
+    part->base = parent->base + parent->size;
+    return part;
+}
+
+void tn_budget_join(struct tn_budget *budget, const char *name)
+{
+    struct tn_part *parent;
+    struct tn_part *part = nested_part(budget, name, &parent);
+    TN_CHECK(part->base == parent->base + parent->size);
+    tn_unpoison(part->base, part->size);
+    parent->size += part->size;
+    part->base = NULL;
+    part->pool = NULL;
+    part->arena = NULL;
+    part->heap = NULL;
+}
+
 static struct tn_part *unused_part(struct tn_budget *budget, const char *name,
                                    enum tn_part_kind kind)
 {
     struct tn_part *part = tn_budget_part(budget, name);
-    TN_CHECK(part != NULL);
+    TN_CHECK(part != NULL && part->base != NULL);
     TN_CHECK(part->spec->kind == kind);
-    TN_CHECK(!part->pool && !part->arena && !part->heap);
+    TN_CHECK(part_unused(part));
     return part;
 }
 

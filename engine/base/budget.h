@@ -7,6 +7,9 @@
  *
  *     block -> | memtable: pool | long: arena | short: arena | levels: heap | ... |
  *
+ * A part may lie in another one: it's carved out of its end only when it is wanted, before anybody
+ * uses that one, and given back when it no longer is. Most runs need it as a whole.
+ *
  * The block is owned by the budget until tn_budget_close; the allocators are owned by their users
  * and stay where they are while the budget watches them.
  */
@@ -28,6 +31,7 @@ struct tn_part_spec {
     enum tn_part_kind kind;
     uint32_t kib;     /* at the board's own size; other sizes scale it ... */
     uint32_t kib_min; /* ... but not below this */
+    const char *of; /* the part that it is carved out of when wanted; NULL: it has its own place */
 };
 
 enum { TN_PARTS_MAX = 16 };
@@ -43,7 +47,7 @@ extern const struct tn_board tn_board; /* the one that this program was built fo
 
 struct tn_part {
     const struct tn_part_spec *spec;
-    unsigned char *base;
+    unsigned char *base; /* NULL: one of another part, not carved out now */
     size_t size;
     struct tn_pool *pool; /* at most one of the three, once the part is used */
     struct tn_arena *arena;
@@ -75,6 +79,12 @@ void tn_budget_pool(struct tn_budget *budget, const char *name, struct tn_pool *
                     uint32_t block_size);
 void tn_budget_arena(struct tn_budget *budget, const char *name, struct tn_arena *arena);
 void tn_budget_heap(struct tn_budget *budget, const char *name, struct tn_heap *heap, bool lock);
+
+/* Carves a part out of its own, which nobody may have put an allocator on: that one's size is less
+ * from then on. The part must not be there already. */
+struct tn_part *tn_budget_carve(struct tn_budget *budget, const char *name);
+/* Gives it back, the last that was carved first; nobody may use it any more. */
+void tn_budget_join(struct tn_budget *budget, const char *name);
 
 /* The part, or NULL: for sizes that others depend on. */
 struct tn_part *tn_budget_part(struct tn_budget *budget, const char *name);

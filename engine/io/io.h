@@ -82,6 +82,9 @@ struct tn_io_posix {
 };
 TN_MUST_USE tn_rc tn_io_posix_open(struct tn_io_posix *posix, const char *root, struct tn_err *err);
 void tn_io_posix_close(struct tn_io_posix *posix);
+/* Where its root lies, from "/" and without links, for a message; "file 7" when the system won't
+ * tell. */
+void tn_io_posix_where(const struct tn_io_posix *posix, char *path, size_t size);
 
 /* A whole file into the arena, with a zero byte behind it. INVALID when it is larger than
  * `size_max`. */

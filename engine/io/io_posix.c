@@ -582,6 +582,11 @@ tn_rc tn_io_posix_open(struct tn_io_posix *posix, const char *root, struct tn_er
     return TN_OK;
 }
 
+void tn_io_posix_where(const struct tn_io_posix *posix, char *path, size_t size)
+{
+    (void)path_of(posix->root, path, size);
+}
+
 void tn_io_posix_close(struct tn_io_posix *posix)
 {
     (void)close(posix->root);

@@ -264,11 +264,16 @@ tn_rc tn_script_load(struct tn_script *script, struct tn_vm *vm, const struct tn
 
 /* ---- counting and parking ---- */
 
-tn_rc tn_script_counted(struct tn_script *script, tn_rc rc)
+tn_rc tn_script_counted(struct tn_script *script, tn_rc rc, const struct tn_err *err)
 {
     script->calls++;
-    script->failures += rc != TN_OK;
-    script->failures_in_row = rc == TN_OK ? 0 : script->failures_in_row + 1;
+    if (rc == TN_OK) {
+        script->failures_in_row = 0;
+    } else {
+        script->failures++;
+        script->failures_in_row++;
+        memcpy(script->failure, err->text, sizeof script->failure);
+    }
     return rc;
 }
 
@@ -285,8 +290,8 @@ void tn_script_resume(struct tn_script *script)
 tn_rc tn_script_check_parked(const struct tn_script *script, struct tn_err *err)
 {
     return tn_script_parked(script)
-               ? tn_err_set(err, TN_CANCELED, 0, "%s is parked after %d failures in a row",
-                            script->spec.path, TN_SCRIPT_FAILURES_MAX)
+               ? tn_err_set(err, TN_CANCELED, 0, "%s is parked after %d failures in a row: %s",
+                            script->spec.path, TN_SCRIPT_FAILURES_MAX, script->failure)
                : TN_OK;
 }
 

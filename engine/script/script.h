@@ -82,6 +82,7 @@ struct tn_script {
     uint64_t calls;
     uint64_t failures;
     uint32_t failures_in_row;
+    char failure[TN_ERR_TEXT_SIZE]; /* the newest one's text */
     /* private: what lies in the state */
     int handlers[TN_SCRIPT_HANDLER_COUNT]; /* references; 0: there is none */
     char places[TN_SCRIPT_HANDLER_COUNT][TN_VM_PLACE_SIZE];

@@ -196,9 +196,9 @@ static tn_rc run(struct tn_script *script, lua_CFunction function, void *user, s
     if (rc != TN_OK) {
         out->size = size;
         out->overflow = false;
-        return tn_script_counted(script, rc);
+        return tn_script_counted(script, rc, err);
     }
-    (void)tn_script_counted(script, rc);
+    (void)tn_script_counted(script, rc, err);
     return out->overflow ? tn_err_set(err, TN_AGAIN, 0, "%s: the rows need more than %zu bytes",
                                       script->spec.path, out->capacity)
                          : TN_OK;

@@ -38,5 +38,5 @@ void tn_script_map_top(struct lua_State *L, struct tn_script *script, tn_script_
 void tn_script_release(struct tn_script *script);
 
 /* Counts a call that ended with `rc`. */
-tn_rc tn_script_counted(struct tn_script *script, tn_rc rc);
+tn_rc tn_script_counted(struct tn_script *script, tn_rc rc, const struct tn_err *err);
 TN_MUST_USE tn_rc tn_script_check_parked(const struct tn_script *script, struct tn_err *err);

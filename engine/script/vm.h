@@ -36,7 +36,7 @@ extern const struct tn_vm_limits tn_vm_limits_default;
 
 enum {
     TN_VM_SIZE_MIN = 96 * 1024, /* the libraries take 40 KB (measured), an empty script the rest */
-    TN_VM_SIZE = 768 * 1024,    /* a guess: what a board gives a state */
+    TN_VM_SIZE = 640 * 1024,    /* what the board gives a state; a guess */
     TN_VM_DEPTH_MAX = 180,      /* calls inside calls: Lua's C stack ends at 200 */
     TN_VM_DEPTH_LIBRARY_MAX = 100, /* the same where a library function is called: its frame may
                                       be 2 KB, and scripts can make it call itself */

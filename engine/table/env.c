@@ -57,22 +57,27 @@ static void init_heaps(const struct tn_env_spec *spec)
     tn_avro_use_heap(spec->avro);
 }
 
+void tn_env_measure(struct tn_env *env, struct tn_budget *budget)
+{
+    const struct tn_part *memtable = tn_budget_part(budget, "memtable");
+    env->memtable = memtable->base;
+    env->memtable_size = memtable->size;
+    init_rows(env);
+}
+
 tn_rc tn_env_open(struct tn_env *env, const struct tn_env_spec *spec, struct tn_err *err)
 {
-    const struct tn_part *memtable = tn_budget_part(spec->budget, "memtable");
     init_heaps(spec);
     tn_budget_arena(spec->budget, "table", spec->table);
     *env = (struct tn_env){.io = spec->io,
                            .clock = spec->clock,
                            .exec = &spec->exec->exec,
-                           .memtable = memtable->base,
-                           .memtable_size = memtable->size,
                            .levels = spec->levels,
                            .arena = spec->table,
                            .block_size = TN_BLOCK_SIZE};
     tn_rc rc = init_workers(spec, env, err);
     if (rc == TN_OK) {
-        init_rows(env);
+        tn_env_measure(env, spec->budget);
     }
     return rc;
 }

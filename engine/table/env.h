@@ -41,3 +41,7 @@ struct tn_env_spec {
  * workers. INVALID when a part is too small. */
 TN_MUST_USE tn_rc tn_env_open(struct tn_env *env, const struct tn_env_spec *spec,
                               struct tn_err *err);
+
+/* Reads the size of the part "memtable" again, of which parts were carved or that were joined; no
+ * table is open. */
+void tn_env_measure(struct tn_env *env, struct tn_budget *budget);

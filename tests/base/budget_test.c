@@ -87,6 +87,44 @@ static void a_part_knows_what_its_allocator_uses(void)
     tn_budget_close(&budget);
 }
 
+/* A part of another one takes its share of it, its minimum at least, and gives it back. */
+static void a_part_of_another_is_carved_when_wanted(void)
+{
+    static const struct tn_part_spec nested[] = {
+        {.name = "pages", .kind = TN_PART_POOL, .kib = 800, .kib_min = 100},
+        {.name = "first", .kind = TN_PART_HEAP, .kib = 100, .kib_min = 40, .of = "pages"},
+        {.name = "work", .kind = TN_PART_ARENA, .kib = 200, .kib_min = 200},
+        {.name = "second", .kind = TN_PART_HEAP, .kib = 200, .kib_min = 40, .of = "pages"},
+    };
+    static const struct tn_board with = {
+        .name = "test", .other_kib = 24, .part_count = COUNT(nested), .parts = nested};
+    static const size_t cases[][4] = {
+        {1024, 800, 100, 200}, {2024, 1600, 200, 400}, {424, 200, 40, 48}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct tn_budget budget;
+        struct tn_err err;
+        tn_rc rc = tn_budget_open(&budget, &with, cases[i][0] * 1024, &err);
+        CHECK_OK(rc, err);
+        struct tn_part *pages = tn_budget_part(&budget, "pages");
+        CHECK(pages->size == cases[i][1] * 1024);
+        CHECK(tn_budget_part(&budget, "work")->base == pages->base + pages->size);
+        struct tn_part *first = tn_budget_carve(&budget, "first");
+        struct tn_part *second = tn_budget_carve(&budget, "second");
+        CHECK(first->size == cases[i][2] * 1024 && second->size == cases[i][3] * 1024);
+        CHECK(second->base == pages->base + pages->size);
+        CHECK(first->base == second->base + second->size);
+        struct tn_heap heap;
+        tn_budget_heap(&budget, "first", &heap, false);
+        memset(second->base, 1, second->size);
+        tn_heap_check(&heap);
+        tn_heap_deinit(&heap);
+        tn_budget_join(&budget, "second");
+        tn_budget_join(&budget, "first");
+        CHECK(pages->size == cases[i][1] * 1024 && first->base == NULL);
+        tn_budget_close(&budget);
+    }
+}
+
 static void the_board_of_this_build_fits_its_own_size(void)
 {
     struct tn_budget budget;
@@ -103,6 +141,7 @@ static const struct test tests[] = {
     TEST(parts_scale_but_keep_their_minimum),
     TEST(too_little_memory_names_the_size_that_would_do),
     TEST(a_part_knows_what_its_allocator_uses),
+    TEST(a_part_of_another_is_carved_when_wanted),
     TEST(the_board_of_this_build_fits_its_own_size),
 };
 

@@ -70,7 +70,7 @@ static void given_log(void *user, const char *level, struct tn_bytes text)
                    (const char *)text.data);
 }
 
-static void open_state(struct given_state *s, const struct tn_vm_limits *limits)
+static inline void open_state(struct given_state *s, const struct tn_vm_limits *limits)
 {
     *s = (struct given_state){.io = {.vtable = &given_vtable}};
     struct tn_vm_spec spec = {.memory = given_memory,

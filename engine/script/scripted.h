@@ -1,0 +1,67 @@
+/* scripted: what a table with a script needs to be written: from its option `tarn.script` to what
+ * decides, in memory of its own.
+ *
+ *     rc = tn_scripted_find(&scripted, &spec, err);    OK: there may be none
+ *     rc = tn_table_open(..., {.resolver = tn_scripted_resolver(&scripted), ...});
+ *     ...
+ *     tn_table_close(table); tn_scripted_close(&scripted);
+ *
+ * The states have the parts "lua_map" and "lua_merge", which are carved out of the memtable's while
+ * a script is there: so this comes before a table is opened, and ends after it was closed. Only who
+ * writes needs a script; readers, compaction and upkeep never look at it.
+ *
+ * A path that begins with '/' is taken as it is; another one begins in the folder that holds the
+ * warehouse, whatever folder the process is in.
+ */
+#pragma once
+
+#include "base/budget.h"
+#include "schema/schema.h"
+#include "script/pair.h"
+#include "table/env.h"
+
+#define TN_SCRIPT_OPTION   "tarn.script"
+#define TN_SEQUENCE_OPTION "tarn.sequence.field"
+
+struct tn_scripted_spec {
+    struct tn_env *env; /* memory for names comes from its arena until close */
+    struct tn_budget *budget;
+    const char *table;     /* "db.t"; lives as long */
+    const char *warehouse; /* its folder; NULL: it is none of the system's, and paths begin with '/'
+                            */
+    bool skip_cases;
+    tn_vm_log_fn *log; /* NULL: nobody listens */
+    void *user;
+};
+
+struct tn_scripted {
+    struct tn_scripted_spec spec;
+    bool open; /* there is a script */
+    bool carved;
+    size_t mark;    /* of the env's arena */
+    int64_t schema; /* id of the table's that it was loaded for */
+    struct tn_row_layout layout;
+    const char *path; /* of the file, from "/" */
+    struct tn_script_pair pair;
+};
+
+/* For the schema of a table that is there. OK with `open` false: it has no script, or there is no
+ * such table, which others say better. INVALID: the script can't be used, with its whole path. */
+TN_MUST_USE tn_rc tn_scripted_find(struct tn_scripted *scripted,
+                                   const struct tn_scripted_spec *spec, struct tn_err *err);
+/* For a schema that is given, which is kept by pointer. */
+TN_MUST_USE tn_rc tn_scripted_open(struct tn_scripted *scripted,
+                                   const struct tn_scripted_spec *spec,
+                                   const struct tn_schema *schema, struct tn_err *err);
+void tn_scripted_close(struct tn_scripted *scripted); /* also one that failed to open, or of {0} */
+
+static inline struct tn_resolver *tn_scripted_resolver(struct tn_scripted *scripted)
+{
+    return scripted->open ? &scripted->pair.resolver.resolver : NULL;
+}
+
+/* The one whose `map` rows go through, or NULL. */
+static inline struct tn_script *tn_scripted_map(struct tn_scripted *scripted)
+{
+    return scripted->open ? tn_script_pair_map(&scripted->pair) : NULL;
+}
