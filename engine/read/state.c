@@ -2,6 +2,8 @@
 
 #include "base/check.h"
 
+enum { BLOCK_PACKED = 16 * 1024 }; /* 64 KiB of rows, packed: a guess, good enough for `asks` */
+
 struct tn_state_run {
     struct tn_level_file *const *files; /* in key order */
     uint32_t count;
@@ -61,6 +63,13 @@ static bool reach_file(const struct tn_key_state *s, struct tn_state_run *run, s
     return false;
 }
 
+/* Where the keys lie in most of its blocks the file is walked. */
+static bool worth_an_index(const struct tn_key_state *s, const struct tn_level_file *file)
+{
+    return s->spec.indexes &&
+           (s->spec.asks == 0 || s->spec.asks * 3 < (uint64_t)file->size / BLOCK_PACKED);
+}
+
 static tn_rc open_file(struct tn_key_state *s, struct tn_state_run *run, struct tn_err *err)
 {
     const struct tn_level_file *file = run->files[run->at];
@@ -74,7 +83,7 @@ static tn_rc open_file(struct tn_key_state *s, struct tn_state_run *run, struct 
     tn_rc rc = tn_data_reader_open(&run->reader, path, file->size, file->level, schema,
                                    s->spec.read, &run->worker, err);
     run->open = rc == TN_OK;
-    if (rc == TN_OK && s->spec.indexes) {
+    if (rc == TN_OK && worth_an_index(s, file)) {
         rc = tn_block_index_of(s->spec.indexes, &run->reader, &run->index, err);
     }
     if (rc == TN_OK) {
@@ -142,6 +151,14 @@ static tn_rc find_in_run(struct tn_key_state *s, struct tn_state_run *run, const
     return rc;
 }
 
+static tn_rc short_of_memory(const struct tn_key_state *s, struct tn_err *err)
+{
+    return tn_err_in(err,
+                     "the state before: %u runs share %zu KB; what helps is fewer of them (a "
+                     "compaction, a smaller num-sorted-run.stop-trigger) or more memory",
+                     s->run_count, s->size / 1024);
+}
+
 static tn_rc find(struct tn_state *base, const struct tn_kv *key, struct tn_kv *found,
                   struct tn_err *err)
 {
@@ -151,26 +168,46 @@ static tn_rc find(struct tn_state *base, const struct tn_kv *key, struct tn_kv *
     for (uint32_t i = 0; rc == TN_ABSENT && i < s->run_count; i++) {
         rc = find_in_run(s, &s->runs[i], key, found, err);
     }
-    return rc;
+    return rc == TN_AGAIN ? short_of_memory(s, err) : rc;
 }
 
 /* ---- open, close ---- */
 
-/* A level's files lie together. */
-static tn_rc cut_into_runs(struct tn_key_state *s, struct tn_level_file *const *files,
-                           uint32_t count, struct tn_err *err)
+/* A level's files lie together; each of level 0 is a run of its own. */
+static bool begins_run(struct tn_level_file *const *files, uint32_t i)
+{
+    return i == 0 || files[i]->level == 0 || files[i]->level != files[i - 1]->level;
+}
+
+static tn_rc take_runs(struct tn_key_state *s, struct tn_level_file *const *files, uint32_t count,
+                       struct tn_worker *worker, struct tn_err *err)
+{
+    uint32_t runs = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        runs += begins_run(files, i);
+    }
+    if (runs > TN_KEY_STATE_RUNS_MAX) {
+        return tn_err_set(err, TN_UNSUPPORTED, 0, "%s has %u runs, at most %d can be looked up",
+                          s->spec.dir, runs, TN_KEY_STATE_RUNS_MAX);
+    }
+    void *memory;
+    tn_rc rc = tn_arena_need(&worker->arena, (runs + 1) * sizeof *s->runs, "the state before",
+                             &memory, err);
+    if (rc == TN_OK) {
+        s->runs = memory;
+    }
+    return rc;
+}
+
+static void cut_into_runs(struct tn_key_state *s, struct tn_level_file *const *files,
+                          uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (i == 0 || files[i]->level != files[i - 1]->level) {
-            if (s->run_count == TN_KEY_STATE_RUNS_MAX) {
-                return tn_err_set(err, TN_UNSUPPORTED, 0, "%s: files in more than %d levels",
-                                  s->spec.dir, TN_KEY_STATE_RUNS_MAX);
-            }
+        if (begins_run(files, i)) {
             s->runs[s->run_count++] = (struct tn_state_run){.files = files + i};
         }
         s->runs[s->run_count - 1].count++;
     }
-    return TN_OK;
 }
 
 static tn_rc give_memory(struct tn_key_state *s, size_t size, struct tn_worker *worker,
@@ -202,19 +239,16 @@ tn_rc tn_key_state_open(struct tn_key_state *state, const struct tn_key_state_sp
                         struct tn_level_file *const *files, uint32_t count, size_t size,
                         struct tn_worker *worker, struct tn_err *err)
 {
-    *state = (struct tn_key_state){.state = {find}, .spec = *spec};
-    void *memory;
-    tn_rc rc = tn_arena_need(&worker->arena, TN_KEY_STATE_RUNS_MAX * sizeof *state->runs,
-                             "the state before", &memory, err);
+    *state = (struct tn_key_state){.state = {find}, .spec = *spec, .size = size};
+    tn_rc rc = take_runs(state, files, count, worker, err);
     if (rc != TN_OK) {
         return rc;
     }
-    state->runs = memory;
     if (spec->indexes) {
         tn_block_indexes_trim(spec->indexes);
     }
-    rc = cut_into_runs(state, files, count, err);
-    return rc == TN_OK ? give_memory(state, size, worker, err) : rc;
+    cut_into_runs(state, files, count);
+    return give_memory(state, size, worker, err);
 }
 
 void tn_key_state_close(struct tn_key_state *state)

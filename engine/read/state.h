@@ -1,6 +1,10 @@
 /* state: what keys were before, for keys that are asked in ascending order.
  *
- *     key -> runs of the bucket's deeper levels, nearest first -> the first version that is there
+ *     key -> runs of the bucket, nearest first -> the first version that is there
+ *
+ * A compaction asks the levels below its output, a flush that resolves rows asks all of them: each
+ * file of level 0 is a run, the newest first, and each level behind. That holds where rows win by
+ * arrival: a table with sequence fields may have a newer row in an older file of level 0.
  *
  * Each run is walked once, beside the merge that asks: a file is opened when a key falls into its
  * range, and where its blocks are indexed only those are read that may hold a key that was asked.
@@ -15,7 +19,7 @@
 #include "levels/levels.h"
 #include "merge/state.h"
 
-enum { TN_KEY_STATE_RUNS_MAX = 16 }; /* levels below an output; num-levels is 6 mostly */
+enum { TN_KEY_STATE_RUNS_MAX = 256 }; /* far above any stop trigger: memory is short before */
 
 struct tn_key_state_spec {
     const struct tn_order *order;
@@ -24,6 +28,8 @@ struct tn_key_state_spec {
     const struct tn_key_types *keys;
     const char *dir;                  /* of the bucket */
     struct tn_block_indexes *indexes; /* or NULL */
+    uint64_t asks; /* about how many keys will be asked: of a file of which they touch a third of
+                      the blocks no index is made; 0: nobody knows, and one is made */
 };
 
 struct tn_state_run; /* state.c */
@@ -33,13 +39,14 @@ struct tn_key_state {
     struct tn_key_state_spec spec;
     struct tn_state_run *runs;
     uint32_t run_count;
+    size_t size; /* that the runs share */
     uint64_t asked;
     uint64_t rows_read; /* that were decoded for it */
 };
 
-/* `files` are whole levels above 0, in the order of a levels version. `size` bytes of the worker's
- * arena are taken and shared by the runs; the caller resets it when the state is closed. AGAIN when
- * that is too little. UNSUPPORTED: more than TN_KEY_STATE_RUNS_MAX levels. */
+/* `files` are whole levels, in the order of a levels version. `size` bytes of the worker's arena
+ * are taken and shared by the runs; the caller resets it when the state is closed. AGAIN when that
+ * is too little. UNSUPPORTED: more than TN_KEY_STATE_RUNS_MAX runs. */
 TN_MUST_USE tn_rc tn_key_state_open(struct tn_key_state *state,
                                     const struct tn_key_state_spec *spec,
                                     struct tn_level_file *const *files, uint32_t count, size_t size,
