@@ -59,28 +59,45 @@ static tn_rc read_latest(struct commit *commit, const struct tn_snapshot **lates
     return rc;
 }
 
-static bool is_ours(struct commit *commit, int64_t id)
+/* Tells of one snapshot that is not ours. One that can't be read any more isn't known to be ours.
+ */
+static tn_rc look_at_one(struct commit *commit, int64_t id, bool known, struct tn_err *err)
 {
+    const struct tn_commit_spec *spec = commit->spec;
     struct tn_worker *worker = commit->worker;
     struct tn_snapshot snapshot;
     struct tn_err ignored;
     size_t mark = tn_arena_mark(&worker->arena);
-    tn_rc rc =
-        tn_snapshot_read(worker->io, commit->spec->root, id, &worker->arena, &snapshot, &ignored);
-    bool ours = rc == TN_OK && strcmp(snapshot.commit_user, commit->spec->user) == 0;
+    known = known && tn_snapshot_read(worker->io, spec->root, id, &worker->arena, &snapshot,
+                                      &ignored) == TN_OK;
+    bool ours = known && strcmp(snapshot.commit_user, spec->user) == 0;
+    tn_rc rc = TN_OK;
+    if (!ours && spec->foreign) {
+        rc = spec->foreign(spec->user_data, known ? &snapshot : NULL,
+                           commit->result->append_id != 0, worker, err);
+    }
+    commit->result->foreign = commit->result->foreign || !ours;
     tn_arena_reset(&worker->arena, mark);
-    return ours;
+    return rc;
 }
 
-/* One that can't be read any more isn't known to be ours. */
-static void note_foreign(struct commit *commit, int64_t latest)
+/* Of too many it is enough to know that they are somebody's. */
+static tn_rc note_foreign(struct commit *commit, int64_t latest, struct tn_err *err)
 {
-    bool foreign = latest - commit->seen > FOREIGN_LOOK_MAX;
-    for (int64_t id = commit->seen + 1; !foreign && id <= latest; id++) {
-        foreign = !is_ours(commit, id);
+    tn_rc rc = TN_OK;
+    if (latest - commit->seen > FOREIGN_LOOK_MAX) {
+        rc = look_at_one(commit, latest, false, err);
+    } else {
+        bool all = commit->spec->foreign; /* else one is enough */
+        for (int64_t id = commit->seen + 1;
+             rc == TN_OK && id <= latest && (all || !commit->result->foreign); id++) {
+            rc = look_at_one(commit, id, true, err);
+        }
     }
-    commit->result->foreign = commit->result->foreign || foreign;
-    commit->seen = latest > commit->seen ? latest : commit->seen;
+    if (rc == TN_OK) {
+        commit->seen = latest > commit->seen ? latest : commit->seen;
+    }
+    return rc;
 }
 
 /* ---- an attempt: lists ---- */
@@ -338,7 +355,10 @@ static enum outcome try_once(struct draft *draft, tn_rc *rc, struct tn_err *err)
         return FAILED;
     }
     if (draft->previous) {
-        note_foreign(commit, draft->previous->id);
+        *rc = note_foreign(commit, draft->previous->id, err);
+        if (*rc != TN_OK) {
+            return FAILED;
+        }
         commit->result->latest_id = draft->previous->id;
     }
     *rc = write_files(draft, err);

@@ -51,6 +51,12 @@ struct tn_commit_spec {
     bool skip_if_done; /* the user's newest snapshot has this identifier or a later one: nothing is
                           committed, EXISTS */
     int64_t last_seen; /* newest snapshot id that the caller's state rests on; 0 none */
+    /* Told of each snapshot of others above last_seen, once, before ours is published on top of it;
+     * NULL for one that can't be read. `published`: the APPEND snapshot is, already. An error ends
+     * the commit. May be NULL. */
+    tn_rc (*foreign)(void *user, const struct tn_snapshot *snapshot, bool published,
+                     struct tn_worker *worker, struct tn_err *err);
+    void *user_data;
 };
 
 struct tn_commit_result {
