@@ -2,88 +2,109 @@
 
 #include "file/names.h"
 
-struct flush {
-    const struct tn_flush_spec *spec;
-    struct tn_worker *worker;
-    struct tn_worker writing; /* with the writer's part of the arena */
+/* Files of one kind, one after the other. */
+struct output {
+    struct tn_change_sink sink; /* first */
+    struct flush *flush;
+    bool changelog;
+    struct tn_options options; /* the table's; of a changelog with its codec */
+    struct tn_worker writing;  /* with the writer's part of the arena */
     struct tn_arena state;
-    struct tn_options changelog_options; /* the table's, with the changelog's codec */
-    bool changelog;                      /* what is written now */
-    uint32_t row_size_max;
     struct tn_data_writer writer;
     bool open;
     struct tn_flush_file *first;
     struct tn_flush_file **end;
 };
 
-static tn_rc name_file(struct flush *f, const char **name, struct tn_err *err)
+struct flush {
+    const struct tn_flush_spec *spec;
+    struct tn_worker *worker;
+    uint32_t row_size_max;
+    struct tn_arena resolving;
+    struct output changes;
+    struct output rows;
+};
+
+static tn_rc name_file(struct output *o, const char **name, struct tn_err *err)
 {
-    const struct tn_flush_spec *spec = f->spec;
+    const struct tn_flush_spec *spec = o->flush->spec;
+    struct tn_arena *arena = &o->flush->worker->arena;
     uint32_t number = (*spec->counter)++;
-    return f->changelog
-               ? tn_name_changelog_file(&f->worker->arena, spec->options, spec->uuid, number, name,
-                                        err)
-               : tn_name_data_file(&f->worker->arena, spec->options, spec->uuid, number, name, err);
+    return o->changelog
+               ? tn_name_changelog_file(arena, spec->options, spec->uuid, number, name, err)
+               : tn_name_data_file(arena, spec->options, spec->uuid, number, name, err);
 }
 
-static tn_rc open_file(struct flush *f, struct tn_err *err)
+static tn_rc open_file(struct output *o, struct tn_err *err)
 {
-    const struct tn_flush_spec *spec = f->spec;
+    const struct tn_flush_spec *spec = o->flush->spec;
     const char *name;
-    tn_rc rc = name_file(f, &name, err);
+    tn_rc rc = name_file(o, &name, err);
     if (rc != TN_OK) {
         return rc;
     }
     struct tn_data_writer_spec writer = {.schema = spec->schema,
-                                         .options =
-                                             f->changelog ? &f->changelog_options : spec->options,
+                                         .options = &o->options,
                                          .layout = spec->order->layout,
                                          .keys = spec->order->keys,
                                          .dir = spec->dir,
                                          .name = name,
                                          .level = 0,
                                          .source = 0,
-                                         .repeated = f->changelog,
+                                         .repeated = o->changelog,
                                          .block_size = spec->block_size};
-    tn_arena_reset(&f->state, 0);
-    tn_arena_reset(&f->writing.arena, 0);
-    rc = tn_data_writer_begin(&f->writer, &writer, &f->writing, f->row_size_max, &f->state, err);
-    f->open = rc == TN_OK;
+    tn_arena_reset(&o->state, 0);
+    tn_arena_reset(&o->writing.arena, 0);
+    rc = tn_data_writer_begin(&o->writer, &writer, &o->writing, o->flush->row_size_max, &o->state,
+                              err);
+    o->open = rc == TN_OK;
     return rc;
 }
 
-static tn_rc close_file(struct flush *f, struct tn_err *err)
+static tn_rc close_file(struct output *o, struct tn_err *err)
 {
-    struct tn_flush_file *file = tn_arena_take(&f->worker->arena, sizeof *file);
+    struct tn_arena *arena = &o->flush->worker->arena;
+    struct tn_flush_file *file = tn_arena_take(arena, sizeof *file);
     if (!file) {
         return tn_err_set(err, TN_AGAIN, 0, "no memory for another file of a flush");
     }
-    file->changelog = f->changelog;
-    tn_rc rc = tn_data_writer_finish(&f->writer, &f->worker->arena, &file->meta, err);
+    file->changelog = o->changelog;
+    tn_rc rc = tn_data_writer_finish(&o->writer, arena, &file->meta, err);
     if (rc == TN_OK) {
-        f->open = false;
-        *f->end = file;
-        f->end = &file->next;
+        o->open = false;
+        *o->end = file;
+        o->end = &file->next;
     }
     return rc;
 }
 
-static tn_rc write_rows(struct flush *f, struct tn_iter *rows, struct tn_err *err)
+static tn_rc write_row(struct output *o, const struct tn_kv *kv, struct tn_err *err)
+{
+    tn_rc rc = o->open ? TN_OK : open_file(o, err);
+    if (rc == TN_OK) {
+        rc = tn_data_writer_add(&o->writer, kv, err);
+    }
+    if (rc == TN_OK && tn_data_writer_full(&o->writer)) {
+        rc = close_file(o, err);
+    }
+    return rc;
+}
+
+static tn_rc end_rows(struct output *o, struct tn_err *err)
+{
+    return o->open ? close_file(o, err) : TN_OK;
+}
+
+static tn_rc write_rows(struct output *o, struct tn_iter *rows, struct tn_err *err)
 {
     for (;;) {
         struct tn_kv kv;
         tn_rc rc = tn_iter_next(rows, &kv, err);
         if (rc == TN_ABSENT) {
-            return f->open ? close_file(f, err) : TN_OK;
-        }
-        if (rc == TN_OK && !f->open) {
-            rc = open_file(f, err);
+            return end_rows(o, err);
         }
         if (rc == TN_OK) {
-            rc = tn_data_writer_add(&f->writer, &kv, err);
-        }
-        if (rc == TN_OK && tn_data_writer_full(&f->writer)) {
-            rc = close_file(f, err);
+            rc = write_row(o, &kv, err);
         }
         if (rc != TN_OK) {
             return rc;
@@ -95,10 +116,7 @@ static tn_rc write_changelog(struct flush *f, struct tn_err *err)
 {
     struct tn_memtable_iter rows;
     tn_memtable_iter_init(&rows, f->spec->memtable);
-    f->changelog = true;
-    tn_rc rc = write_rows(f, &rows.iter, err);
-    f->changelog = rc != TN_OK;
-    return rc;
+    return write_rows(&f->changes, &rows.iter, err);
 }
 
 static tn_rc write_folded(struct flush *f, struct tn_err *err)
@@ -117,7 +135,7 @@ static tn_rc write_folded(struct flush *f, struct tn_err *err)
     if (rc == TN_OK) {
         rc = tn_fold_init(&fold, &merge, &spec, &f->worker->arena, err);
     }
-    return rc == TN_OK ? write_rows(f, &fold.iter, err) : rc;
+    return rc == TN_OK ? write_rows(&f->rows, &fold.iter, err) : rc;
 }
 
 /* Without keys there is nothing to fold, whatever is kept. */
@@ -128,17 +146,87 @@ static tn_rc write_data(struct flush *f, struct tn_err *err)
     }
     struct tn_memtable_iter rows;
     tn_memtable_iter_init(&rows, f->spec->memtable);
-    return write_rows(f, &rows.iter, err);
+    return write_rows(&f->rows, &rows.iter, err);
 }
 
-static void remove_files(struct flush *f)
+/* ---- with a resolver ---- */
+
+static tn_rc put_row(struct tn_change_sink *sink, const struct tn_kv *kv, struct tn_err *err)
 {
-    if (f->open) {
-        tn_data_writer_abort(&f->writer);
+    return write_row((struct output *)(void *)sink, kv, err);
+}
+
+static tn_rc resolve_before(struct flush *f, struct tn_state *before,
+                            struct tn_resolve_counts *counts, struct tn_err *err)
+{
+    const struct tn_flush_spec *spec = f->spec;
+    struct tn_resolve_spec resolve = {.order = spec->order,
+                                      .schema = spec->schema,
+                                      .memtable = spec->memtable,
+                                      .resolver = spec->resolver,
+                                      .letters = spec->letters,
+                                      .before = before,
+                                      .rows = &f->rows.sink,
+                                      .changes = spec->changelog ? &f->changes.sink : NULL,
+                                      .sequence_shift = spec->sequence_shift,
+                                      .row_size_max = f->row_size_max};
+    tn_rc rc = tn_resolve(&resolve, &f->resolving, counts, err);
+    if (rc == TN_OK) {
+        rc = end_rows(&f->changes, err);
     }
-    for (struct tn_flush_file *file = f->first; file; file = file->next) {
-        tn_arena_reset(&f->state, 0); /* the writer's no more, and holds a path */
-        const char *path = tn_arena_format(&f->state, "%s%s", f->spec->dir, file->meta.file_name);
+    return rc == TN_OK ? end_rows(&f->rows, err) : rc;
+}
+
+static tn_rc resolve_rows(struct flush *f, struct tn_resolve_counts *counts, struct tn_err *err)
+{
+    const struct tn_flush_spec *spec = f->spec;
+    const struct tn_flush_before *before = spec->before;
+    struct tn_state *state;
+    uint64_t keys = tn_resolve_keys(spec->memtable);
+    tn_rc rc = before->open(before->user, f->worker, keys, &state, err);
+    if (rc == TN_OK) {
+        rc = resolve_before(f, state, counts, err);
+        before->close(before->user);
+    }
+    return rc;
+}
+
+/* Letters of a flush that fails are forgotten: the same rows come again. */
+static tn_rc write_resolved(struct flush *f, struct tn_err *err)
+{
+    struct tn_letter_sink *letters = f->spec->letters;
+    struct tn_resolve_counts counts = {0};
+    struct tn_err ignored = {0};
+    tn_rc rc = letters ? letters->begin(letters, err) : TN_OK;
+    if (rc != TN_OK) {
+        return rc;
+    }
+    rc = resolve_rows(f, &counts, err);
+    if (letters) {
+        tn_rc ended = letters->end(letters, rc == TN_OK, rc == TN_OK ? err : &ignored);
+        rc = rc == TN_OK ? ended : rc;
+    }
+    if (rc == TN_OK) {
+        *f->spec->counts = counts;
+    }
+    return rc;
+}
+
+/* ---- begin and end ---- */
+
+static void abort_output(struct output *o)
+{
+    if (o->open) {
+        tn_data_writer_abort(&o->writer);
+    }
+}
+
+static void remove_output(struct output *o)
+{
+    struct flush *f = o->flush;
+    for (struct tn_flush_file *file = o->first; file; file = file->next) {
+        tn_arena_reset(&o->state, 0); /* no writer's any more, and holds a path */
+        const char *path = tn_arena_format(&o->state, "%s%s", f->spec->dir, file->meta.file_name);
         struct tn_err ignored = {0};
         if (path) {
             (void)f->worker->io->vtable->unlink(f->worker->io, path, &ignored);
@@ -146,55 +234,117 @@ static void remove_files(struct flush *f)
     }
 }
 
-/* Changelog and rows are written one after the other, in one memory; their codecs may differ. */
+static size_t rounded(size_t size)
+{
+    return (size + 15) & ~(size_t)15;
+}
+
+static size_t output_size(const struct output *o)
+{
+    const struct tn_flush_spec *spec = o->flush->spec;
+    return rounded(tn_data_writer_size(spec->order->layout, &o->options, spec->block_size,
+                                       o->flush->row_size_max));
+}
+
+static size_t output_state_size(const struct output *o)
+{
+    return rounded(tn_data_writer_state_size(o->flush->spec->order->layout, &o->options,
+                                             o->flush->row_size_max));
+}
+
+static void give_output(struct output *o, unsigned char *memory, size_t size, size_t state_size)
+{
+    tn_arena_init(&o->writing.arena, memory, size);
+    tn_arena_init(&o->state, memory + size, state_size);
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Without a resolver changelog and rows are written one after the other, in one memory. */
 static tn_rc give_memory(struct flush *f, struct tn_err *err)
 {
     const struct tn_flush_spec *spec = f->spec;
-    const struct tn_options *options[] = {spec->options, &f->changelog_options};
-    size_t size = 0;
-    size_t state = 0;
-    for (size_t i = 0; i < (spec->changelog ? 2 : 1); i++) {
-        const struct tn_row_layout *layout = spec->order->layout;
-        size_t buffers = tn_data_writer_size(layout, options[i], spec->block_size, f->row_size_max);
-        size_t own = tn_data_writer_state_size(layout, options[i], f->row_size_max);
-        size = buffers > size ? buffers : size;
-        state = own > state ? own : state;
+    bool both = spec->changelog && spec->resolver;
+    size_t size = output_size(&f->rows);
+    size_t state = output_state_size(&f->rows);
+    if (spec->changelog) { /* its codec may be another */
+        size = larger(size, output_size(&f->changes));
+        state = larger(state, output_state_size(&f->changes));
     }
-    size = (size + 15) & ~(size_t)15;
+    size_t resolving = spec->resolver ? rounded(tn_resolve_size(f->row_size_max)) : 0;
     void *memory;
-    tn_rc rc = tn_arena_need(&f->worker->arena, size + state, "a flush", &memory, err);
+    tn_rc rc = tn_arena_need(&f->worker->arena, (both ? 2 : 1) * (size + state) + resolving,
+                             "a flush", &memory, err);
     if (rc == TN_OK) {
-        tn_arena_init(&f->writing.arena, memory, size);
-        tn_arena_init(&f->state, (unsigned char *)memory + size, state);
+        unsigned char *at = memory;
+        give_output(&f->rows, at, size, state);
+        at += both ? size + state : 0;
+        give_output(&f->changes, at, size, state);
+        tn_arena_init(&f->resolving, at + size + state, resolving);
     }
     return rc;
+}
+
+static void begin_output(struct output *o, struct flush *f, bool changelog)
+{
+    o->sink.put = put_row;
+    o->flush = f;
+    o->changelog = changelog;
+    o->options = *f->spec->options;
+    o->options.codec = changelog ? o->options.changelog_codec : o->options.codec;
+    o->writing = *f->worker;
+    o->end = &o->first;
+}
+
+static void begin_flush(struct flush *f)
+{
+    const struct tn_flush_spec *spec = f->spec;
+    begin_output(&f->rows, f, false);
+    begin_output(&f->changes, f, true);
+    f->row_size_max = spec->memtable->row_size_max;
+    if (spec->memtable->keeps == TN_MEMTABLE_ALL && spec->row_size_max > f->row_size_max) {
+        f->row_size_max = spec->row_size_max;
+    }
+}
+
+static tn_rc write_files(struct flush *f, struct tn_err *err)
+{
+    if (f->spec->resolver) {
+        return write_resolved(f, err);
+    }
+    tn_rc rc = f->spec->changelog ? write_changelog(f, err) : TN_OK;
+    return rc == TN_OK ? write_data(f, err) : rc;
 }
 
 tn_rc tn_flush(const struct tn_flush_spec *spec, struct tn_worker *worker,
                struct tn_flush_file **files, struct tn_err *err)
 {
-    struct flush f = {.spec = spec, .worker = worker, .writing = *worker};
-    f.end = &f.first;
-    f.changelog_options = *spec->options;
-    f.changelog_options.codec = spec->options->changelog_codec;
-    tn_memtable_sort(spec->memtable);
-    uint32_t row_size_max = spec->memtable->row_size_max;
-    if (spec->memtable->keeps == TN_MEMTABLE_ALL && spec->row_size_max > row_size_max) {
-        row_size_max = spec->row_size_max;
-    }
-    f.row_size_max = row_size_max;
-    tn_rc rc = give_memory(&f, err);
+    void *memory;
+    tn_rc rc = tn_arena_need(&worker->arena, sizeof(struct flush), "a flush", &memory, err);
     if (rc != TN_OK) {
         return rc;
     }
-    rc = spec->changelog ? write_changelog(&f, err) : TN_OK;
-    if (rc == TN_OK) {
-        rc = write_data(&f, err);
-    }
+    struct flush *f = memory;
+    f->spec = spec;
+    f->worker = worker;
+    begin_flush(f);
+    tn_memtable_sort(spec->memtable);
+    rc = give_memory(f, err);
     if (rc != TN_OK) {
-        remove_files(&f);
-        return tn_err_in(err, "flush %s", spec->dir);
+        return rc;
     }
-    *files = f.first;
+    rc = write_files(f, err);
+    if (rc != TN_OK) {
+        abort_output(&f->changes);
+        abort_output(&f->rows);
+        remove_output(&f->changes);
+        remove_output(&f->rows);
+        return rc == TN_CANCELED ? rc : tn_err_in(err, "flush %s", spec->dir);
+    }
+    *f->changes.end = f->rows.first;
+    *files = f->changes.first;
     return TN_OK;
 }
