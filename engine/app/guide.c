@@ -256,7 +256,7 @@ static const char lua_text[] =
     "what a\n"
     "                                                       call costs; nothing is written\n"
     "\n"
-    "Tables don't run scripts yet: `create` refuses tarn.script.\n";
+    "No command loads a table's script yet: one that is made with tarn.script takes no rows.\n";
 
 static const char troubles_text[] =
     "Troubles\n"

@@ -89,12 +89,8 @@ static tn_rc read_own_option(const struct tn_option_reader *r, const struct tn_o
         tn_option_listed(option->key)) {
         return TN_OK;
     }
-    return strcmp(option->key, "tarn.script") == 0
-               ? tn_option_unsupported(r, option->key, option->value,
-                                       "can't merge a table's rows in this build; `tarn test` runs "
-                                       "a script beside a table")
-               : tn_option_unsupported(r, option->key, option->value,
-                                       "asks for what this build doesn't know");
+    return tn_option_unsupported(r, option->key, option->value,
+                                 "asks for what this build doesn't know");
 }
 
 /* Options whose names hold a word of the user's. */
@@ -181,6 +177,53 @@ static tn_rc finish_rowkind(const struct tn_option_reader *r)
     return TN_OK;
 }
 
+/* What a script's finished rows can't be written under, so that every reader elsewhere is right
+ * about them: it takes the newest row of a key by arrival, and of all levels. */
+static tn_rc finish_script(const struct tn_option_reader *r)
+{
+    const struct tn_options *o = r->options;
+    const struct tn_schema *schema = r->schema;
+    const struct {
+        bool fails;
+        const char *name;
+        const char *why;
+    } rules[] = {
+        {schema->primary_keys.count == 0, "tarn.script",
+         "needs a primary key: it says what is true of a key"},
+        {o->merge_engine != TN_MERGE_DEDUPLICATE, "merge-engine",
+         "does not go with 'tarn.script', which merges rows before they are written: readers are "
+         "to deduplicate"},
+        {o->changelog_producer == TN_CHANGELOG_LOOKUP ||
+             o->changelog_producer == TN_CHANGELOG_FULL_COMPACTION,
+         "changelog-producer",
+         "does not go with 'tarn.script': with 'input' what the script changes is announced, and "
+         "another producer would announce it again"},
+        {o->sequence_fields.count > 0, "sequence.field",
+         "does not go with 'tarn.script': the last finished row counts; the script is told what "
+         "came late by 'tarn.sequence.field'"},
+        {o->ignore_delete, "ignore-delete",
+         "does not go with 'tarn.script': readers would keep what it deletes"},
+        {o->local_merge_size > 0, "local-merge-buffer-size",
+         "does not go with 'tarn.script', which is asked for each row"},
+        {o->force_lookup, "force-lookup",
+         "does not go with 'tarn.script': readers would not see rows before they are compacted"},
+    };
+    if (!o->script) {
+        return o->script_sequence_field < 0
+                   ? TN_OK
+                   : tn_option_invalid(r, "tarn.sequence.field",
+                                       tn_option_value(schema, "tarn.sequence.field"),
+                                       "is for a table with 'tarn.script'");
+    }
+    for (size_t i = 0; i < TN_ENTRIES(rules); i++) {
+        if (rules[i].fails) {
+            return tn_option_invalid(r, rules[i].name, tn_option_value(schema, rules[i].name),
+                                     rules[i].why);
+        }
+    }
+    return TN_OK;
+}
+
 static tn_rc finish_snapshots(const struct tn_option_reader *r)
 {
     if (r->options->snapshot_retained_min > r->options->snapshot_retained_max) {
@@ -229,6 +272,7 @@ tn_rc tn_options_read(const struct tn_schema *schema, enum tn_options_use use,
                       struct tn_arena *arena, struct tn_options *options, struct tn_err *err)
 {
     struct tn_options read = {.rowkind_field = -1,
+                              .script_sequence_field = -1,
                               .path_directory = "",
                               .optimization_interval_ms = -1,
                               .changelog_time_retained_ms = -1,
@@ -242,6 +286,7 @@ tn_rc tn_options_read(const struct tn_schema *schema, enum tn_options_use use,
     rc = rc != TN_OK ? rc : finish_function(&r);
     rc = rc != TN_OK || !writes ? rc : finish_rowkind(&r);
     rc = rc != TN_OK || !writes ? rc : finish_snapshots(&r);
+    rc = rc != TN_OK || !writes ? rc : finish_script(&r);
     rc = rc != TN_OK ? rc : tn_option_finish_merge(&r);
     if (rc == TN_OK) {
         fill_defaults(&r);

@@ -81,6 +81,9 @@ struct tn_options {
     bool ignore_update_before;
     int32_t rowkind_field; /* field index, or -1 */
 
+    const char *script;            /* tarn.script: who resolves rows before they are written */
+    int32_t script_sequence_field; /* tarn.sequence.field: field index, or -1 */
+
     enum tn_merge_engine merge_engine;
     struct tn_merge_field *merge_fields; /* per field: partial-update and aggregation, else NULL */
     struct tn_sequence_group *sequence_groups;

@@ -181,6 +181,12 @@ const struct tn_option_rule tn_option_rules[] = {
            "folders that expiry empties are removed"),
     SIZE("local-merge-buffer-size", local_merge_size, NULL, 1,
          "rows of one key are merged as they come; memtables are the buffer"),
+    SPECIAL("tarn.script", "text", NULL, TN_OPTION_WRITING, tn_option_read_script, script,
+            "script that says what is true of a key when another row comes: its rows are finished "
+            "before they are written"),
+    SPECIAL("tarn.sequence.field", "column", NULL, TN_OPTION_WRITING, tn_option_read_column,
+            script_sequence_field,
+            "column by which a script is told that a row came late; with 'tarn.script'"),
     INTEGER("commit.max-retries", commit_max_retries, "10", 0, INT32_MAX,
             "how often a commit that lost against another one tries again"),
 

@@ -63,7 +63,7 @@ tn_option_read_fn tn_option_read_switch, tn_option_read_integer, tn_option_read_
     tn_option_read_columns, tn_option_read_order, tn_option_read_function, tn_option_read_codec,
     tn_option_read_format, tn_option_read_stats, tn_option_read_stats_columns,
     tn_option_read_bucket, tn_option_read_engine, tn_option_read_producer,
-    tn_option_read_lookup_compact, tn_option_read_later;
+    tn_option_read_lookup_compact, tn_option_read_later, tn_option_read_script;
 tn_option_read_fn tn_option_refuse;
 
 /* The statistics of one column: none, counts, full, truncate(16). */

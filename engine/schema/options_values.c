@@ -91,6 +91,17 @@ tn_rc tn_option_read_name(struct tn_option_reader *r, const struct tn_option_rul
     return TN_OK;
 }
 
+/* A path, as the user names it. */
+tn_rc tn_option_read_script(struct tn_option_reader *r, const struct tn_option_rule *option,
+                            const char *value)
+{
+    if (value[0] == 0) {
+        return tn_option_invalid(r, option->name, value, "names no file");
+    }
+    *(const char **)member(r, option) = value;
+    return TN_OK;
+}
+
 static bool inside_the_table(const char *path)
 {
     for (const char *part = path;;) {

@@ -5,8 +5,7 @@
 enum {
     INDEX_SHARE = 16, /* of the worker's memory: 340 KB on the host board, 8,000 blocks */
     COLUMNS_MANY = 64,
-    STATE_PARTS = 8,              /* of what a slice has left: see state_parts */
-    STATE_RUN_SIZE = 1024 * 1024, /* more than that is of no use to a run of 64 KB blocks */
+    STATE_PARTS = 8, /* of what a slice has left: see state_parts */
 };
 
 /* ---- the state before ---- */
@@ -46,7 +45,7 @@ static tn_rc open_before(void *user, struct tn_worker *worker, struct tn_state *
                                      .dir = compact->dir,
                                      .indexes = &c->indexes};
     size_t size = tn_arena_free(&worker->arena) / STATE_PARTS * state_parts(t);
-    size_t most = (levels->count - first) * (size_t)STATE_RUN_SIZE;
+    size_t most = (levels->count - first) * (size_t)TN_STATE_RUN_SIZE;
     tn_rc rc = tn_key_state_open(&c->state, &spec, levels->files + first, levels->count - first,
                                  size < most ? size : most, worker, err);
     *state = rc == TN_OK ? &c->state.state : NULL;
@@ -124,6 +123,9 @@ tn_rc tn_changes_init(struct tn_changes *changes, struct tn_table *table, const 
     if (o->full_compaction_delta > 0 || full) {
         changes->full_every = o->full_compaction_delta > 0 ? o->full_compaction_delta : 1;
     }
+    if (table->spec.resolver) {
+        return take_index(changes, err);
+    }
     if (!lookup && !full) {
         return TN_OK;
     }
@@ -135,7 +137,13 @@ tn_rc tn_changes_init(struct tn_changes *changes, struct tn_table *table, const 
     changes->change.deduplicate = o->changelog_deduplicate;
     changes->before = (struct tn_compact_before){open_before, close_before, changes};
     tn_rc rc = compared_columns(changes, column_of, arena, err);
-    return rc == TN_OK && lookup && tn_table_may_compact(table) ? take_index(changes, err) : rc;
+    changes->asks = lookup && tn_table_may_compact(table);
+    return rc == TN_OK && changes->asks ? take_index(changes, err) : rc;
+}
+
+struct tn_block_indexes *tn_changes_indexes(struct tn_changes *changes)
+{
+    return changes->indexed ? &changes->indexes : NULL;
 }
 
 void tn_changes_close(struct tn_changes *changes)
@@ -151,7 +159,7 @@ void tn_changes_spec(struct tn_changes *changes, struct tn_compact_spec *spec)
     bool plain = full && !spec->to_last_level;
     spec->fold = plain ? TN_FOLD_PLAIN : changes->fold;
     spec->change = changes->told && !plain ? &changes->change : NULL;
-    spec->before = changes->indexed ? &changes->before : NULL;
+    spec->before = changes->asks ? &changes->before : NULL;
 }
 
 /* ---- rounds ---- */

@@ -1,6 +1,7 @@
 /* changes: how the compactions of a table fold, what they look up, and what they tell.
  *
- *     producer input             flushes write what came; compactions say nothing
+ *     producer input             flushes write what came, or with a resolver what changed;
+ *                                compactions say nothing
  *     producer lookup            a compaction that takes level 0 in looks up what keys were below
  *     engine first-row           likewise, whatever the producer
  *     producer full-compaction   compactions into the last level say what changed since the one
@@ -27,12 +28,18 @@ struct tn_changes {
     struct tn_block_indexes indexes; /* kept from slice to slice */
     struct tn_reducer *reducer;      /* of memtables that merge rows as they come, or NULL */
     size_t mark;                     /* of the worker's arena, before indexes and reducer */
-    bool indexed;
+    bool indexed; /* for compactions that look keys up, and for flushes that resolve rows */
+    bool asks;    /* compactions look keys up */
     uint64_t keys_asked;
     uint64_t rows_read; /* to answer */
     int32_t full_every; /* rounds from one full compaction to the next; 0: none is due ever */
     int64_t full_round; /* that is closing with a full compaction; 0: none */
 };
+
+enum { TN_STATE_RUN_SIZE = 1024 * 1024 }; /* more is of no use to a run of 64 KB blocks */
+
+/* The blocks of files, for whoever looks keys up on the worker that runs slices; or NULL. */
+struct tn_block_indexes *tn_changes_indexes(struct tn_changes *changes);
 
 TN_MUST_USE tn_rc tn_changes_init(struct tn_changes *changes, struct tn_table *table,
                                   const int32_t *column_of, struct tn_arena *arena,

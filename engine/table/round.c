@@ -286,6 +286,29 @@ tn_rc tn_round_discard(struct tn_round *round, const char *dir, const char *name
     return rc;
 }
 
+static tn_rc note_resolved(struct tn_round *round, uint64_t bucket, struct tn_err *err)
+{
+    if (round->resolved && round->resolved->name == bucket) {
+        return TN_OK;
+    }
+    struct tn_round_bucket *resolved = tn_arena_take(&round->arena, sizeof *resolved);
+    if (!resolved) {
+        return full(round, err);
+    }
+    *resolved = (struct tn_round_bucket){bucket, round->resolved};
+    round->resolved = resolved;
+    return TN_OK;
+}
+
+tn_rc tn_round_resolved(struct tn_round *round, uint64_t bucket, struct tn_err *err)
+{
+    tn_rc rc;
+    do {
+        rc = note_resolved(round, bucket, err);
+    } while (go_on(round, rc));
+    return rc;
+}
+
 static tn_rc note_position(struct tn_round *round, const char *source, const char *text,
                            struct tn_err *err)
 {

@@ -33,6 +33,11 @@ struct tn_round_garbage { /* a path that no snapshot will name: removed with the
     struct tn_round_garbage *next;
 };
 
+struct tn_round_bucket {
+    uint64_t name; /* tn_rivals_name */
+    struct tn_round_bucket *next;
+};
+
 enum tn_round_state { TN_ROUND_OPEN, TN_ROUND_DRAINING, TN_ROUND_COMMITTING, TN_ROUND_DONE };
 
 enum { TN_ROUND_RUNS_MAX = 16, TN_ROUND_RUN_SIZE = 64 * 1024 };
@@ -56,6 +61,8 @@ struct tn_round {
     struct tn_round_entry *compact_changelog; /* of what compactions found */
     struct tn_round_position *positions;
     struct tn_round_garbage *garbage;
+    struct tn_round_bucket *resolved; /* buckets in which rows were resolved, some twice */
+    uint64_t letters;                 /* that were put and are not published */
     bool unknown;         /* a commit of it failed at a point where it may have been published */
     bool positions_moved; /* since the round before */
     uint32_t added_count;
@@ -111,6 +118,9 @@ bool tn_round_upgrade_again(struct tn_round *round, const struct tn_level_file *
 
 TN_MUST_USE tn_rc tn_round_discard(struct tn_round *round, const char *dir, const char *name,
                                    struct tn_err *err);
+
+/* Rows of the bucket were resolved beside what it held. */
+TN_MUST_USE tn_rc tn_round_resolved(struct tn_round *round, uint64_t bucket, struct tn_err *err);
 
 /* Notes a source's position; the newest counts. */
 TN_MUST_USE tn_rc tn_round_position(struct tn_round *round, const char *source, const char *text,

@@ -57,8 +57,8 @@ static void init_row_size(struct tn_table *t)
 {
     enum { FOLD_ROWS = 10, CHANGE_ROWS = 20 };
     struct tn_fold_spec fold = {.engine = t->engine, .mode = tn_fold_reading(&t->options)};
-    bool changes =
-        t->options.changelog_producer != TN_CHANGELOG_NONE || tn_options_need_lookup(&t->options);
+    bool changes = t->options.changelog_producer != TN_CHANGELOG_NONE ||
+                   tn_options_need_lookup(&t->options) || t->spec.resolver;
     if (changes || t->keeps != TN_MEMTABLE_NEWEST || tn_fold_merges(&fold) == TN_MERGE_VERSIONS) {
         size_t size = t->env->merge_size / (changes ? CHANGE_ROWS : FOLD_ROWS);
         t->row_size_max = size < t->row_size_max ? (uint32_t)size : t->row_size_max;
@@ -73,7 +73,7 @@ static enum tn_memtable_keeps keeps_of(const struct tn_table *t)
     if (t->options.local_merge_size > 0) {
         return newest ? TN_MEMTABLE_NEWEST : TN_MEMTABLE_FOLDED;
     }
-    bool all = !newest || t->options.changelog_producer == TN_CHANGELOG_INPUT;
+    bool all = !newest || t->spec.resolver || t->options.changelog_producer == TN_CHANGELOG_INPUT;
     return all ? TN_MEMTABLE_ALL : TN_MEMTABLE_NEWEST;
 }
 
@@ -100,6 +100,17 @@ static void init_buffer_order(struct tn_table *t, const uint32_t *field_of)
         t->order.sequence_descending && merges_by_hash(t, field_of);
 }
 
+static tn_rc take_row_scratch(struct tn_table *t, struct tn_arena *arena, struct tn_err *err)
+{
+    void *memory;
+    tn_rc rc =
+        tn_arena_need(arena, (size_t)t->row_size_max + TN_ORIGIN_SIZE, "a row", &memory, err);
+    if (rc == TN_OK) {
+        t->row_scratch = memory;
+    }
+    return rc;
+}
+
 static tn_rc init_engine(struct tn_table *t, const uint32_t *field_of, struct tn_arena *arena,
                          struct tn_err *err)
 {
@@ -108,7 +119,16 @@ static tn_rc init_engine(struct tn_table *t, const uint32_t *field_of, struct tn
         t->keeps = keeps_of(t);
         init_row_size(t);
     }
-    return rc;
+    return rc == TN_OK && t->spec.resolver ? take_row_scratch(t, arena, err) : rc;
+}
+
+/* A script's table is one with a resolver, and the other way round. */
+static tn_rc check_resolver(const struct tn_table *t, struct tn_err *err)
+{
+    if (t->spec.resolver && !t->options.script) {
+        return tn_err_set(err, TN_INVALID, 0, "a script is loaded, and there is no 'tarn.script'");
+    }
+    return TN_OK;
 }
 
 static tn_rc init_layout(struct tn_table *t, struct tn_arena *arena, struct tn_err *err)
@@ -255,6 +275,9 @@ tn_rc tn_table_make_state(struct tn_table *table, struct tn_err *err)
     rc = load_schemas(t, err);
     if (rc == TN_OK) {
         rc = tn_options_read(t->schema, TN_OPTIONS_WRITE, arena, &t->options, err);
+    }
+    if (rc == TN_OK) {
+        rc = check_resolver(t, err);
     }
     if (rc == TN_OK) {
         rc = init_layout(t, arena, err);

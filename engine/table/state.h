@@ -11,6 +11,7 @@
 #include "table/bucket.h"
 #include "table/changes.h"
 #include "table/parking.h"
+#include "table/rivals.h"
 #include "table/setback.h"
 #include "table/table.h"
 #include "write/route.h"
@@ -45,6 +46,10 @@ struct tn_flush_task {
     struct tn_table *table;
     struct tn_bucket *bucket;
     struct tn_flush_spec spec;
+    struct tn_flush_before before; /* with a resolver */
+    struct tn_levels *held;        /* the version that it looks up, then */
+    struct tn_key_state state;     /* of it */
+    struct tn_resolve_counts counts;
     struct tn_flush_file *files; /* in the worker's arena, above mark */
     size_t mark;
     bool under_way;
@@ -68,9 +73,10 @@ struct tn_commit_task {
     struct tn_commit_result result;
     struct tn_expire_result expired;
     struct tn_err not_expired; /* no text: it went well */
-    bool skipped;              /* nothing to commit */
-    int64_t consumer_next;     /* what its draft says; 0: there is none */
-    bool repeated;             /* user and identifier were there: nothing was committed */
+    struct tn_rivals rivals;
+    bool skipped;          /* nothing to commit */
+    int64_t consumer_next; /* what its draft says; 0: there is none */
+    bool repeated;         /* user and identifier were there: nothing was committed */
     bool under_way;
 };
 
@@ -97,6 +103,7 @@ struct tn_table {
     struct tn_key_types key_types;
     struct tn_route_spec route;
     struct tn_buf route_scratch;
+    unsigned char *row_scratch; /* with a resolver: a row and its origin */
     bool keyed;
 
     struct tn_pool pages;
@@ -130,7 +137,9 @@ struct tn_table {
     bool result_waits; /* a compaction's result has no room in its round: cut it */
     bool named_done;   /* the commit that --user and --commit-id name was made */
     bool broken;       /* a round is only half of what it should be: nothing more is committed */
+    bool voided;       /* that is since another writer changed rows */
     uint32_t sources_gone; /* compactions in a row that lost a source */
+    uint32_t state_gone;   /* flushes in a row that lost a file of the state before */
     struct tn_setbacks setbacks;
     bool compact_due;  /* something changed since the last pick found nothing */
     uint64_t cut_rows; /* row_count of the last cut */
@@ -179,6 +188,8 @@ bool tn_buckets_wait(const struct tn_table *table); /* some rows wait for a flus
 /* ---- work.c: starts what can be started ---- */
 
 void tn_work_start(struct tn_table *table);
+/* The closing round has letters that are to be published, and nothing is in the way. */
+bool tn_work_letters_due(const struct tn_table *table);
 /* More runs than num-sorted-run.stop-trigger. */
 bool tn_work_at_stop(const struct tn_table *table, const struct tn_bucket *bucket);
 /* The same, and no compaction makes it better. */

@@ -221,9 +221,28 @@ static tn_rc put_routed(struct tn_table *t, const struct tn_route *route, struct
     return rc == TN_OK ? park(t, route, row, kind, err) : rc;
 }
 
-tn_rc tn_table_put(struct tn_table *table, struct tn_row row, enum tn_row_kind kind,
-                   struct tn_err *err)
+/* With a resolver a row's origin lies behind it from here on. */
+static struct tn_row with_origin(struct tn_table *t, struct tn_row row,
+                                 const struct tn_origin *origin)
 {
+    static const struct tn_origin nobody = {.source = TN_ORIGIN_NONE};
+    if (!t->row_scratch) {
+        return row;
+    }
+    memcpy(t->row_scratch, row.data, row.size);
+    tn_origin_put(t->row_scratch + row.size, origin ? origin : &nobody);
+    return (struct tn_row){t->row_scratch, row.size + TN_ORIGIN_SIZE};
+}
+
+tn_rc tn_table_put_from(struct tn_table *table, struct tn_row row, enum tn_row_kind kind,
+                        const struct tn_origin *origin, struct tn_err *err)
+{
+    if (table->options.script && !table->spec.resolver) {
+        return tn_err_set(err, TN_UNSUPPORTED, 0,
+                          "rows of %s are resolved by its script ('tarn.script' = '%s'), and none "
+                          "is loaded here",
+                          table->spec.name, table->options.script);
+    }
     if (row.size > table->row_size_max) {
         return tn_err_set(err, TN_INVALID, 0, "a row of %u bytes, at most %u fit the memory",
                           row.size, table->row_size_max);
@@ -253,10 +272,16 @@ tn_rc tn_table_put(struct tn_table *table, struct tn_row row, enum tn_row_kind k
     struct tn_route route;
     rc = rc != TN_OK ? rc : tn_route(&table->route, row, &table->route_scratch, &route, err);
     if (rc == TN_OK) {
-        rc = put_routed(table, &route, row, kind, err);
+        rc = put_routed(table, &route, with_origin(table, row, origin), kind, err);
     }
     table->counts.rows += rc == TN_OK;
     return rc;
+}
+
+tn_rc tn_table_put(struct tn_table *table, struct tn_row row, enum tn_row_kind kind,
+                   struct tn_err *err)
+{
+    return tn_table_put_from(table, row, kind, NULL, err);
 }
 
 /* ---- rounds ---- */
@@ -321,10 +346,38 @@ tn_rc tn_table_cut(struct tn_table *table, uint64_t row_count, struct tn_err *er
 
 /* ---- turns ---- */
 
+/* Letters stand where others see them before the rows of their round are committed: else a cut
+ * between the two would lose them. */
+static tn_rc publish_letters(struct tn_table *t, struct tn_err *err)
+{
+    if (!tn_work_letters_due(t)) {
+        return TN_OK;
+    }
+    tn_rc rc = t->spec.publish_letters ? t->spec.publish_letters(t->spec.user_data, err) : TN_OK;
+    if (rc == TN_OK) {
+        t->closing->letters = 0;
+    }
+    return rc == TN_AGAIN ? TN_OK : rc;
+}
+
+static tn_rc refuse_broken(const struct tn_table *t, struct tn_err *err)
+{
+    return t->voided
+               ? tn_err_set(err, TN_CONFLICT, 0,
+                            "%s must be opened again: another writer changed rows beside which "
+                            "others were resolved",
+                            t->spec.name)
+               : tn_err_set(err, TN_UNSUPPORTED, 0, "%s must be opened again", t->spec.name);
+}
+
 tn_rc tn_table_turn(struct tn_table *table, bool wait, struct tn_err *err)
 {
     if (table->broken) {
-        return tn_err_set(err, TN_UNSUPPORTED, 0, "%s must be opened again", table->spec.name);
+        return refuse_broken(table, err);
+    }
+    tn_rc published = publish_letters(table, err);
+    if (published != TN_OK) {
+        return published;
     }
     tn_work_start(table);
     (void)tn_exec_turn(table->env->exec, wait);

@@ -11,6 +11,13 @@
  * where a bucket has more runs than the stop trigger allows, put says so instead of waiting for
  * ever; what was put before is committed all the same.
  *
+ * With a resolver (merge/resolve.h) rows are resolved by the flush that writes them, beside what
+ * their keys were before: a bucket's flushes come one after the other. Rows that can't be resolved
+ * go to the letters, which turn has published before it commits the round that they came in. When
+ * another writer changed rows of a bucket in which rows were resolved and are not committed, what
+ * they were resolved beside is no more: turn says CONFLICT, the table ends, and rows after the last
+ * committed position must come again. Another's compaction changes no rows and does no harm.
+ *
  * An error that turn returns leaves rows and round as they were; the same work is tried again by
  * the next turn (a full disk may have room by then). But IO from a commit ends the table: what a
  * failed barrier covered may never reach the disk, though a later barrier says OK. Every turn then
@@ -18,6 +25,7 @@
  */
 #pragma once
 
+#include "merge/resolve.h"
 #include "table/env.h"
 #include "table/recover.h"
 #include "table/round.h"
@@ -41,6 +49,11 @@ struct tn_compaction_failed {
     const char *text; /* names the bucket */
 };
 
+struct tn_property {
+    const char *name;
+    const char *value;
+};
+
 struct tn_table_spec {
     const char *name; /* "db.t"; lives as long as the table */
     const char *who;  /* what the lock says; NULL: no lock (a test of two committers, or the caller
@@ -52,6 +65,16 @@ struct tn_table_spec {
     bool dedicated;     /* the one that compacts and expires a write-only table for its writers */
     int64_t dedicated_round; /* of it, from 1, by which full-compaction.delta-commits counts; 0: the
                                 rounds of all writers do */
+    /* Who resolves rows: for tables with 'tarn.script' and no others. NULL: such a table takes no
+     * rows, but all else can be done. It is asked on the worker that flushes. */
+    struct tn_resolver *resolver;
+    struct tn_letter_sink *letters; /* with `resolver`; NULL: a row that can't be resolved is an
+                                       error of its flush */
+    /* Called by turn while no flush runs, before a round in which letters were put is committed.
+     * AGAIN: not yet, the next turn asks again, and no flush begins meanwhile. May be NULL. */
+    tn_rc (*publish_letters)(void *user_data, struct tn_err *err);
+    const struct tn_property *properties; /* of each snapshot, beside the table's own */
+    uint32_t property_count;
     void (*committed)(void *user_data, const struct tn_committed *committed); /* may be NULL */
     /* Once a bucket and kind of reason. May be NULL. */
     void (*compaction_failed)(void *user_data, const struct tn_compaction_failed *failed);
@@ -71,6 +94,8 @@ struct tn_table_counts {
     uint64_t slices;
     uint64_t keys_looked_up;   /* what a compaction asked of deeper levels */
     uint64_t lookup_rows_read; /* rows that were decoded for it */
+    uint64_t rows_resolved;    /* that a resolver was asked for */
+    uint64_t letters;          /* of them, rows that it could not resolve */
     uint64_t stalls;           /* flushes that had to wait at the stop trigger */
     uint64_t commits;
 };
@@ -97,6 +122,11 @@ const char *tn_table_position_of(const struct tn_table *table, const char *sourc
  * is at the stop trigger, and no compaction makes room. */
 TN_MUST_USE tn_rc tn_table_put(struct tn_table *table, struct tn_row row, enum tn_row_kind kind,
                                struct tn_err *err);
+
+/* The same, with where the row came from, for a letter to say. */
+TN_MUST_USE tn_rc tn_table_put_from(struct tn_table *table, struct tn_row row,
+                                    enum tn_row_kind kind, const struct tn_origin *origin,
+                                    struct tn_err *err);
 
 /* All rows of the source before `text` are in. */
 TN_MUST_USE tn_rc tn_table_position(struct tn_table *table, const char *source, const char *text,

@@ -84,6 +84,33 @@ bool tn_work_owes(const struct tn_table *t, const struct tn_bucket *bucket)
     return (bucket->owes && waits_for_compaction(t)) || tn_work_full_is_due(t, bucket);
 }
 
+/* Rows of the closing round that are no file yet. */
+static bool closing_has_rows(const struct tn_table *t)
+{
+    if (t->flush.under_way && t->flush.bucket->frozen->round == t->closing->number) {
+        return true;
+    }
+    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
+        const struct tn_frozen *frozen = t->buckets[i].frozen;
+        if (frozen && frozen->round == t->closing->number) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* All letters of the closing round are put: no flush disturbs those who publish them. */
+static bool letters_wait(const struct tn_table *t)
+{
+    return t->closing && t->closing->letters > 0 && t->closing->state == TN_ROUND_DRAINING &&
+           !closing_has_rows(t);
+}
+
+bool tn_work_letters_due(const struct tn_table *t)
+{
+    return letters_wait(t) && !t->flush.under_way;
+}
+
 /* The oldest frozen memtable of a bucket, those of the closing round before others. */
 static struct tn_bucket *pick_flush(struct tn_table *t)
 {
@@ -143,14 +170,8 @@ static bool begin_compaction(struct tn_table *t)
 
 static bool round_drained(const struct tn_table *t)
 {
-    if (t->flush.under_way && t->flush.bucket->frozen->round == t->closing->number) {
+    if (t->closing->letters > 0 || closing_has_rows(t)) {
         return false;
-    }
-    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
-        const struct tn_frozen *frozen = t->buckets[i].frozen;
-        if (frozen && frozen->round == t->closing->number) {
-            return false;
-        }
     }
     bool must_compact = tn_table_may_compact(t) &&
                         (waits_for_compaction(t) || t->changes.full_round == t->closing->number);
@@ -174,7 +195,7 @@ static void start_long(struct tn_table *t)
         t->result_waits = !tn_work_apply(t) && t->slice.active;
     }
     (void)begin_compaction(t);
-    struct tn_bucket *bucket = pick_flush(t);
+    struct tn_bucket *bucket = letters_wait(t) ? NULL : pick_flush(t);
     bool slice = t->slice.active && !t->slice.compaction.finished;
     if (slice && (!bucket || t->flushes_since_slice >= FLUSHES_A_SLICE)) {
         t->flushes_since_slice = 0;

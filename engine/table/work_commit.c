@@ -11,7 +11,7 @@ enum { PROPERTIES_FIXED = 2 };
 static tn_rc properties_of(const struct tn_table *t, const struct tn_round *round,
                            struct tn_arena *arena, struct tn_json_map *map, struct tn_err *err)
 {
-    uint32_t count = PROPERTIES_FIXED;
+    uint32_t count = PROPERTIES_FIXED + t->spec.property_count;
     for (const struct tn_round_position *p = round->positions; p; p = p->next) {
         count++;
     }
@@ -23,6 +23,10 @@ static tn_rc properties_of(const struct tn_table *t, const struct tn_round *roun
     pairs[0] = (struct tn_json_pair){TN_WRITER_PROPERTY, t->recovered.writer};
     pairs[1] = (struct tn_json_pair){TN_ROUND_PROPERTY, number};
     uint32_t at = PROPERTIES_FIXED;
+    for (uint32_t i = 0; i < t->spec.property_count; i++) {
+        const struct tn_property *own = &t->spec.properties[i];
+        pairs[at++] = (struct tn_json_pair){own->name, own->value};
+    }
     for (const struct tn_round_position *p = round->positions; p; p = p->next) {
         const char *key = tn_arena_format(arena, "%s%s", TN_POSITION_PROPERTY, p->source);
         if (!key) {
@@ -260,7 +264,9 @@ static tn_rc commit_round(struct tn_commit_task *commit, struct tn_worker *worke
                                   .append_even_if_empty =
                                       round->positions_moved && round->added_count == 0,
                                   .skip_if_done = named,
-                                  .last_seen = t->last_seen};
+                                  .last_seen = t->last_seen,
+                                  .foreign = t->spec.resolver ? tn_rivals_see : NULL,
+                                  .user_data = &commit->rivals};
     struct sync_list sync = {0};
     tn_rc rc = properties_of(t, round, arena, &spec.properties, err);
     if (rc == TN_OK) {
@@ -382,6 +388,23 @@ static void report(struct tn_table *t, const struct tn_commit_task *commit)
     }
 }
 
+/* Rows of the open round that were resolved already, or are now, beside what another writer has
+ * changed since. The round that was committed stands. */
+static void check_next(const struct tn_commit_task *commit)
+{
+    struct tn_table *t = commit->table;
+    const struct tn_rivals *rivals = &commit->rivals;
+    const struct tn_bucket *flushing = t->flush.under_way ? t->flush.bucket : NULL;
+    struct tn_err err = {0};
+    if (tn_rivals_have(rivals, t->open->resolved) ||
+        (flushing && t->spec.resolver &&
+         tn_rivals_have_one(rivals, tn_rivals_name(flushing->partition, flushing->number)))) {
+        t->voided = true;
+        t->broken = true;
+        tn_table_fail(t, tn_rivals_refuse(rivals, &err), &err);
+    }
+}
+
 static void commit_complete(struct tn_task *task, tn_rc rc)
 {
     struct tn_commit_task *commit = (struct tn_commit_task *)(void *)task;
@@ -393,7 +416,8 @@ static void commit_complete(struct tn_task *task, tn_rc rc)
          * the pages), and after a failed rename nobody knows. Only a new start can tell. */
         round->state = TN_ROUND_DRAINING;
         round->unknown = rc == TN_IO;
-        t->broken = t->broken || rc == TN_IO;
+        t->voided = rc == TN_CONFLICT && tn_rivals_have(&commit->rivals, round->resolved);
+        t->broken = t->broken || rc == TN_IO || t->voided;
         tn_table_fail(t, rc, &task->err);
         return;
     }
@@ -413,6 +437,7 @@ static void commit_complete(struct tn_task *task, tn_rc rc)
     t->compact_due = true;
     report(t, commit);
     tn_round_done(round);
+    check_next(commit);
 }
 
 void tn_work_commit(struct tn_table *table)
@@ -422,6 +447,7 @@ void tn_work_commit(struct tn_table *table)
         .task = {.execute = commit_execute, .complete = commit_complete, .lane = TN_LANE_SHORT},
         .table = table,
         .round = table->closing,
+        .rivals = {.root = table->root, .resolved = table->closing->resolved},
         .under_way = true};
     table->closing->state = TN_ROUND_COMMITTING;
     tn_exec_submit(table->env->exec, &commit->task);

@@ -2,6 +2,42 @@
 #include "base/check.h"
 #include "table/state.h"
 
+enum { STATE_GONE_MAX = 8 }; /* flushes in a row; then the table is damaged: a guess */
+
+/* ---- the state before, of a table with a resolver ---- */
+
+enum { LEFT_PARTS = 8 }; /* of the worker's memory is for the names and records of files */
+
+static tn_rc open_before(void *user, struct tn_worker *worker, uint64_t keys,
+                         struct tn_state **state, struct tn_err *err)
+{
+    struct tn_flush_task *flush = user;
+    struct tn_table *t = flush->table;
+    const struct tn_levels *levels = flush->held;
+    struct tn_key_state_spec spec = {.order = &t->order,
+                                     .read = &t->read,
+                                     .schemas = &t->schemas,
+                                     .keys = &t->key_types,
+                                     .dir = flush->bucket->dir,
+                                     .indexes = tn_changes_indexes(&t->changes),
+                                     .asks = keys};
+    uint32_t count = levels ? levels->count : 0;
+    size_t size = tn_arena_free(&worker->arena) / LEFT_PARTS * (LEFT_PARTS - 1);
+    size_t most = count * (size_t)TN_STATE_RUN_SIZE;
+    tn_rc rc = tn_key_state_open(&flush->state, &spec, levels ? levels->files : NULL, count,
+                                 size < most ? size : most, worker, err);
+    *state = &flush->state.state;
+    return rc;
+}
+
+static void close_before(void *user)
+{
+    struct tn_flush_task *flush = user;
+    tn_key_state_close(&flush->state);
+}
+
+/* ---- the task ---- */
+
 static tn_rc flush_execute(struct tn_task *task, void *context, struct tn_err *err)
 {
     struct tn_flush_task *flush = (struct tn_flush_task *)task;
@@ -34,6 +70,14 @@ tn_rc tn_work_add_file(struct tn_table *t, struct tn_round *round, struct tn_buc
     return rc;
 }
 
+/* Rows to come are newer than those that were. */
+static void keep_ahead(struct tn_bucket *bucket, int64_t sequence)
+{
+    if (bucket->next_sequence <= sequence) {
+        bucket->next_sequence = sequence + 1;
+    }
+}
+
 static tn_rc take_flushed(struct tn_flush_task *flush, struct tn_err *err)
 {
     struct tn_table *t = flush->table;
@@ -46,6 +90,15 @@ static tn_rc take_flushed(struct tn_flush_task *flush, struct tn_err *err)
                                              t->options.bucket, &file->meta, false, err)
                              : tn_work_add_file(t, round, bucket, &file->meta, false, err);
         t->counts.flushed_bytes += (uint64_t)file->meta.file_size;
+    }
+    if (rc == TN_OK && t->spec.resolver) {
+        rc = tn_round_resolved(round, tn_rivals_name(bucket->partition, bucket->number), err);
+        round->letters += flush->counts.letters;
+        t->counts.letters += flush->counts.letters;
+        t->counts.rows_resolved += flush->counts.rows;
+        t->counts.keys_looked_up = t->changes.keys_asked += flush->state.asked;
+        t->counts.lookup_rows_read = t->changes.rows_read += flush->state.rows_read;
+        keep_ahead(bucket, frozen->memtable.max_sequence + flush->spec.sequence_shift);
     }
     t->broken = t->broken || rc != TN_OK; /* some of the memtable's files may be in the round */
     if (rc == TN_OK) {
@@ -69,16 +122,48 @@ static void flush_complete(struct tn_task *task, tn_rc rc)
     struct tn_table *t = flush->table;
     flush->under_way = false;
     flush->bucket->flushing = false;
+    tn_levels_drop(t->env->levels, flush->held);
+    flush->held = NULL;
     if (rc == TN_OK) {
         rc = take_flushed(flush, &task->err);
     }
     tn_arena_reset(&t->env->workers[TN_LANE_LONG]->arena, flush->mark);
+    if (rc == TN_CORRUPT && flush->spec.resolver && t->state_gone++ < STATE_GONE_MAX) {
+        t->reload = true; /* another's compaction took a file away: levels that are read again say
+                             where its rows are now */
+        return;
+    }
     if (rc != TN_OK) {
         tn_table_fail(t, rc, &task->err);
         return;
     }
+    t->state_gone = 0;
     t->pages_short = false;
     t->compact_due = true;
+}
+
+/* Rows that came before another writer's did get larger numbers than those: finished rows win by
+ * arrival, wherever they are read. */
+static int64_t sequence_shift(const struct tn_bucket *bucket)
+{
+    int64_t first = bucket->frozen->memtable.min_sequence;
+    int64_t next = tn_levels_max_sequence(bucket->levels) + 1;
+    return next > first ? next - first : 0;
+}
+
+static void resolve_in(struct tn_flush_task *flush)
+{
+    struct tn_table *t = flush->table;
+    flush->before = (struct tn_flush_before){open_before, close_before, flush};
+    flush->held = flush->bucket->levels;
+    if (flush->held) {
+        flush->held->refs++;
+    }
+    flush->spec.resolver = t->spec.resolver;
+    flush->spec.letters = t->spec.letters;
+    flush->spec.before = &flush->before;
+    flush->spec.sequence_shift = sequence_shift(flush->bucket);
+    flush->spec.counts = &flush->counts;
 }
 
 void tn_work_flush(struct tn_table *table, struct tn_bucket *bucket)
@@ -100,6 +185,9 @@ void tn_work_flush(struct tn_table *table, struct tn_bucket *bucket)
                  .block_size = table->env->block_size,
                  .row_size_max = table->row_size_max},
         .under_way = true};
+    if (table->spec.resolver) {
+        resolve_in(flush);
+    }
     bucket->flushing = true;
     tn_exec_submit(table->env->exec, &flush->task);
 }

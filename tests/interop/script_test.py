@@ -154,11 +154,16 @@ def test_the_columns_type_decides_the_number_s(tarn):
         same([t["n"] for t in tables(lines)], [] if want is None else [want], text)
 
 
-def test_a_table_with_a_script_is_refused_until_tables_run_them(tarn):
+def test_a_table_with_a_script_takes_no_row_unresolved(tarn):
     result = tarn.run("create", "plant.x", "--field", "k INT", "--primary-key", "k", "--option", "bucket=1", "--option",
                       "tarn.script=fold.lua")
+    same(result.rc, 0, "exit code of create: %s" % result.err)
+    result = tarn.run("write", "plant.x", stdin=b'{"k":1}\n')
+    need(result.rc != 0 and "resolved by its script ('tarn.script' = 'fold.lua')" in result.err, result.err)
+    result = tarn.run("create", "plant.y", "--field", "k INT", "--primary-key", "k", "--option", "bucket=1", "--option",
+                      "tarn.script=fold.lua", "--option", "sequence.field=k")
     same(result.rc, 2, "exit code")
-    need("option 'tarn.script': 'fold.lua' can't merge" in result.err, result.err)
+    need("option 'sequence.field': 'k' does not go with 'tarn.script'" in result.err, result.err)
 
 
 def main():

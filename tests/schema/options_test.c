@@ -171,8 +171,9 @@ static void what_cannot_be_obeyed_is_refused_by_name(void)
          "option 'partition.default-name'"},
         {"\"bucket\":1,\"file.compression\":\"snappy\"", TN_UNSUPPORTED,
          "option 'file.compression': 'snappy' is not written"},
-        {"\"bucket\":1,\"tarn.script\":\"fold.lua\"", TN_UNSUPPORTED,
-         "option 'tarn.script': 'fold.lua' can't merge a table's rows in this build"},
+        {"\"bucket\":1,\"tarn.script\":\"\"", TN_INVALID, "option 'tarn.script': '' names no file"},
+        {"\"bucket\":1,\"tarn.sequence.field\":\"v\"", TN_INVALID,
+         "option 'tarn.sequence.field': 'v' is for a table with 'tarn.script'"},
         {"\"bucket\":1,\"tarn.new\":1", TN_UNSUPPORTED, "option 'tarn.new': '1' asks for what"},
         {"\"bucket\":1,\"manifest.compression\":\"lz4\"", TN_UNSUPPORTED,
          "option 'manifest.compression': 'lz4' is not written"},
@@ -209,6 +210,47 @@ static void what_cannot_be_obeyed_is_refused_by_name(void)
         struct tn_schema schema = schema_of("\"k\"", "", cases[i].options);
         expect_refusal(&schema, TN_OPTIONS_CREATE, &cases[i]);
     }
+}
+
+/* What is written must be right for readers elsewhere, who know no script. */
+static void a_script_goes_with_plain_tables(void)
+{
+    static const struct refusal cases[] = {
+        {"", TN_OK, ""},
+        {",\"tarn.sequence.field\":\"v\",\"changelog-producer\":\"input\"", TN_OK, ""},
+        {",\"tarn.sequence.field\":\"zz\"", TN_INVALID,
+         "option 'tarn.sequence.field': no column 'zz'"},
+        {",\"merge-engine\":\"aggregation\"", TN_INVALID,
+         "option 'merge-engine': 'aggregation' does not go with 'tarn.script'"},
+        {",\"changelog-producer\":\"lookup\"", TN_INVALID,
+         "option 'changelog-producer': 'lookup' does not go with 'tarn.script'"},
+        {",\"changelog-producer\":\"full-compaction\"", TN_INVALID,
+         "option 'changelog-producer': 'full-compaction' does not go with 'tarn.script'"},
+        {",\"sequence.field\":\"v\"", TN_INVALID,
+         "option 'sequence.field': 'v' does not go with 'tarn.script'"},
+        {",\"ignore-delete\":true", TN_INVALID,
+         "option 'ignore-delete': 'true' does not go with 'tarn.script'"},
+        {",\"local-merge-buffer-size\":\"1 mb\"", TN_INVALID,
+         "option 'local-merge-buffer-size': '1 mb' does not go with 'tarn.script'"},
+        {",\"force-lookup\":true", TN_INVALID,
+         "option 'force-lookup': 'true' does not go with 'tarn.script'"},
+        {",\"deletion-vectors.enabled\":true", TN_UNSUPPORTED,
+         "option 'deletion-vectors.enabled': 'true' is not supported"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[200];
+        (void)snprintf(text, sizeof text,
+                       "\"bucket\":1,\"file.format\":\"avro\",\"tarn.script\":\"fold.lua\"%s",
+                       cases[i].options);
+        struct tn_schema schema = schema_of("\"k\"", "", text);
+        expect_refusal(&schema, TN_OPTIONS_CREATE, &cases[i]);
+        expect_refusal(&schema, TN_OPTIONS_WRITE, &cases[i]);
+    }
+    static const struct refusal keyless = {"\"file.format\":\"avro\",\"tarn.script\":\"fold.lua\"",
+                                           TN_INVALID,
+                                           "option 'tarn.script': 'fold.lua' needs a primary key"};
+    struct tn_schema schema = schema_of("", "", keyless.options);
+    expect_refusal(&schema, TN_OPTIONS_CREATE, &keyless);
 }
 
 static void append_tables_need_a_bucket_key_for_buckets(void)
@@ -711,6 +753,7 @@ static const struct test tests[] = {
     TEST(options_of_append_tables),
     TEST(values_are_obeyed),
     TEST(what_cannot_be_obeyed_is_refused_by_name),
+    TEST(a_script_goes_with_plain_tables),
     TEST(append_tables_need_a_bucket_key_for_buckets),
     TEST(changelogs_outlive_snapshots_when_one_option_says_so),
     TEST(harmless_values_pass),
