@@ -26,7 +26,8 @@ static struct {
 } o = {.times = TN_TEXT_LIST(TN_SCHEMA_FIELDS_MAX), .commit_id = -1};
 
 static const struct tn_flag flags[] = {
-    {"input", 0, TN_FLAG_TEXT, &o.input, "FORM", "json (default), changes, debezium-json or csv"},
+    {"input", 0, TN_FLAG_TEXT, &o.input, "FORM",
+     "json (default), changes, csv, debezium-json, canal-json"},
     {"commit-every", 0, TN_FLAG_TEXT, &o.commit_every, "N|TIME",
      "commit each N rows, or each TIME (10s); default: at the end"},
     {"dead-letters", 0, TN_FLAG_TEXT, &o.dead_letters, "FILE",

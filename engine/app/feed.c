@@ -94,7 +94,7 @@ static tn_rc take_record(struct tn_feed *feed, struct tn_decoded *decoded, struc
     for (uint32_t i = 0; i < decoded->count; i++) {
         bool dead;
         struct tn_row row = tn_decoder_row(feed->decoder, decoded, i);
-        tn_rc rc = put(feed, row, decoded->kinds[i], &dead, err);
+        tn_rc rc = put(feed, row, tn_decoded_kind(decoded, i), &dead, err);
         if (rc != TN_OK) {
             return rc;
         }

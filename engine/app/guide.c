@@ -17,7 +17,9 @@ static const char start_text[] =
     "Paimon\n"
     "(Java, Python) reads as it is.\n"
     "\n"
-    "`write` reads files or standard input: --input json, changes, debezium-json, csv. Rows are\n"
+    "`write` reads files or standard input: --input json, changes, csv, and what databases tell "
+    "of\n"
+    "their changes (`tarn help inputs`). Rows are\n"
     "durable when `committed snapshot=N rows=R` is on stderr: at the end, or with --commit-every\n"
     "10s or 100000. R is how many records are done with, from the beginning of the command. A "
     "file\n"
@@ -76,6 +78,34 @@ static const char tables_text[] =
     "or as --older-than says.\n"
     "\n"
     "`tarn ls` lists tables, `tarn ls D.T` a table's files, `tarn show D.T schema` its columns.\n";
+
+static const char inputs_text[] =
+    "Inputs\n"
+    "\n"
+    "A record is a line; in csv it may be several. Fields go to the columns of their names, in "
+    "any\n"
+    "order; a missing one is NULL or its column's default. An unknown one makes the record a dead\n"
+    "letter, or with --unknown-columns drop it is passed over. What would not fit a column's "
+    "type,\n"
+    "or lose a digit, is a dead letter, too.\n"
+    "\n"
+    "  json           {\"dev\":\"gw-01\",\"temp\":21.5}\n"
+    "  csv            a line of names, then rows; empty is NULL, \"\" an empty text\n"
+    "  changes        {\"kind\":\"-D\",\"row\":{...}}: what `tarn tail` prints\n"
+    "  debezium-json  {\"before\":{...},\"after\":{...},\"op\":\"u\"}, bare or as the payload "
+    "beside a\n"
+    "                 schema. An update without `before` is a +U alone; a null record (tombstone)\n"
+    "                 is passed over.\n"
+    "  canal-json     {\"data\":[{...}],\"old\":[{...}],\"type\":\"UPDATE\"}: a -U and a +U for "
+    "each row,\n"
+    "                 INSERT +I, DELETE -D. Without `old` an update is +U alone. Binary columns "
+    "are\n"
+    "                 a character a byte. Records of DDL are passed over, but TRUNCATE is a dead\n"
+    "                 letter: it is not applied.\n"
+    "\n"
+    "In json and the forms of databases, bytes are hex unless said otherwise above. A bare number "
+    "in\n"
+    "a time column needs --time COLUMN=s, ms, us or ns. Booleans of databases are 0 and 1, too.\n";
 
 static const char merging_text[] =
     "Merging\n"
@@ -298,6 +328,7 @@ static const char troubles_text[] =
 const struct tn_guide_topic tn_guide[] = {
     {"start", "a first table, and where things are", start_text},
     {"tables", "keys, buckets, partitions, types, snapshots", tables_text},
+    {"inputs", "the forms that `write` reads", inputs_text},
     {"merging", "what becomes of a key's versions: merge engines", merging_text},
     {"compaction", "what it is for, and what to do about it", compaction_text},
     {"changelog", "following what changes; consumers", changelog_text},

@@ -14,6 +14,7 @@ static const char *const input_names[] = {
     [TN_INPUT_CHANGES] = "changes",
     [TN_INPUT_DEBEZIUM] = "debezium-json",
     [TN_INPUT_CSV] = "csv",
+    [TN_INPUT_CANAL] = "canal-json",
 };
 enum {
     INPUT_COUNT = sizeof input_names / sizeof input_names[0],
@@ -24,10 +25,9 @@ enum {
 _Static_assert((int)TN_DECODE_PAD >= (int)TN_SCAN_PAD, "a padded source needs no copy");
 
 static void (*const record_decoders[])(struct tn_decoder *) = {
-    [TN_INPUT_JSON] = tn_decode_json,
-    [TN_INPUT_CHANGES] = tn_decode_changes,
-    [TN_INPUT_DEBEZIUM] = tn_decode_debezium,
-    [TN_INPUT_CSV] = tn_decode_csv,
+    [TN_INPUT_JSON] = tn_decode_json,         [TN_INPUT_CHANGES] = tn_decode_changes,
+    [TN_INPUT_DEBEZIUM] = tn_decode_debezium, [TN_INPUT_CSV] = tn_decode_csv,
+    [TN_INPUT_CANAL] = tn_decode_canal,
 };
 
 tn_rc tn_input_parse(const char *name, enum tn_input *input, struct tn_err *err)
@@ -40,7 +40,8 @@ tn_rc tn_input_parse(const char *name, enum tn_input *input, struct tn_err *err)
     }
     const char *near = tn_nearest_name(tn_bytes_of(name), input_names, INPUT_COUNT);
     return tn_err_set(err, TN_INVALID, 0, "input '%.40s' is unknown; %s%s%s", name,
-                      near ? "did you mean '" : "there are json, changes, debezium-json and csv",
+                      near ? "did you mean '"
+                           : "there are json, changes, debezium-json, csv and canal-json",
                       near ? near : "", near ? "'?" : "");
 }
 
@@ -88,12 +89,21 @@ void tn_decode_row_begin(struct tn_decoder *decoder, struct tn_decode_row *row)
     row->any_null = false;
 }
 
+static bool is_bit(struct tn_bytes text)
+{
+    return text.size == 1 && (text.data[0] == '0' || text.data[0] == '1');
+}
+
 bool tn_decode_text_value(struct tn_decoder *decoder, const unsigned char *at, uint32_t column,
                           struct tn_bytes text, struct tn_value *value)
 {
     const struct tn_decode_column *c = &decoder->columns[column];
     struct tn_err err;
     *value = (struct tn_value){0};
+    if (c->text == TN_TEXT_BIT && is_bit(text)) {
+        value->as.i64 = text.data[0] == '1';
+        return true;
+    }
     tn_rc rc = tn_value_parse(&c->type, c->epoch, text, &decoder->scratch, value, &err);
     if (rc == TN_AGAIN && tn_type_binary(c->type.kind) && !decoder->scratch.overflow) {
         return tn_decode_text_late(decoder, column, text, text.size / 2, TN_LATE_HEX, value);
@@ -125,6 +135,9 @@ static bool late_fits(struct tn_decoder *decoder, const struct tn_decode_column 
                       struct tn_bytes raw, enum tn_decode_late_kind kind, struct tn_err *err)
 {
     struct tn_value ignored;
+    if (kind == TN_LATE_LATIN1) {
+        return true;
+    }
     if (kind == TN_LATE_HEX) {
         return all_hex(raw) || tn_err_set(err, TN_INVALID, 0, "a long text is no hex") == TN_OK;
     }
@@ -149,7 +162,7 @@ bool tn_decode_text_late(struct tn_decoder *decoder, uint32_t column, struct tn_
         return false;
     }
     *value = (struct tn_value){.as.bytes = {raw.data, size}};
-    decoder->late[decoder->late_count++] = (struct tn_decode_late){value, raw, kind};
+    decoder->late[decoder->late_count++] = (struct tn_decode_late){raw, kind};
     return true;
 }
 
@@ -165,6 +178,9 @@ static void write_late(struct tn_decoder *decoder, const struct tn_decode_late *
     switch (late->kind) {
     case TN_LATE_ESCAPED:
         tn_json_unescape(decoder, raw, out);
+        break;
+    case TN_LATE_LATIN1:
+        tn_json_latin1(decoder, raw, out);
         break;
     case TN_LATE_DOUBLED:
         for (size_t i = 0; i < raw.size; i += raw.data[i] == '"' ? 2 : 1) {
@@ -186,7 +202,9 @@ static uint32_t pack(struct tn_decoder *decoder, const struct tn_decode_row *row
     uint32_t size = tn_row_pack(layout, row->values, data);
     for (uint32_t i = 0; i < decoder->late_count; i++) {
         for (uint32_t c = 0; c < decoder->column_count; c++) {
-            if (decoder->late[i].value == &row->values[c]) {
+            const struct tn_value *value = &row->values[c];
+            bool bytes = layout->columns[c].slot == TN_SLOT_BYTES && !value->null;
+            if (bytes && value->as.bytes.data == decoder->late[i].raw.data) {
                 struct tn_bytes place = tn_row_bytes(layout, (struct tn_row){data, size}, c);
                 write_late(decoder, &decoder->late[i], data + (place.data - data));
             }
@@ -224,30 +242,36 @@ static bool settle_nulls(struct tn_decoder *decoder, struct tn_decode_row *row)
     return true;
 }
 
+bool tn_decode_row_settle(struct tn_decoder *decoder, struct tn_decode_row *row)
+{
+    bool whole = !row->any_null && row->seen_count == decoder->column_count;
+    return whole || settle_nulls(decoder, row);
+}
+
 bool tn_decode_row_finish(struct tn_decoder *decoder, struct tn_decode_row *row,
                           enum tn_row_kind kind)
 {
-    if ((row->any_null || row->seen_count < decoder->column_count) && !settle_nulls(decoder, row)) {
+    if (!tn_decode_row_settle(decoder, row)) {
         return false;
     }
     struct tn_decoded *decoded = decoder->decoded;
     uint32_t room = decoder->row_data_size - decoder->row_data_used;
     uint32_t size = tn_row_packed_size(decoder->spec.layout, row->values);
-    TN_CHECK(decoded->count < TN_DECODE_ROWS_MAX);
     if (size > decoder->row_size_max) {
         (void)tn_decode_fail(decoder, NULL,
                              "a row of %" PRIu32 " bytes, at most %" PRIu32 " fit the memory", size,
                              decoder->row_size_max);
         return false;
     }
-    unsigned char *data = decoder->row_data + decoder->row_data_used;
-    if (size <= room) {
+    bool keep = decoder->kept_count == decoded->count && decoder->kept_count < TN_DECODE_KEPT_MAX;
+    if (keep && size <= room) {
+        unsigned char *data = decoder->row_data + decoder->row_data_used;
         (void)pack(decoder, row, data);
         decoder->row_data_used += size;
+        decoder->kept[decoder->kept_count++] = (struct tn_row){data, size};
     }
-    decoder->finished[decoded->count] = row;
-    decoded->rows[decoded->count] = (struct tn_row){size <= room ? data : NULL, size};
-    decoded->kinds[decoded->count] = kind;
+    decoder->finished[decoded->count % TN_DECODE_ROWS] = row;
+    decoded->kind_of_two[decoded->count % TN_DECODE_ROWS] = kind;
     decoded->count++;
     return true;
 }
@@ -255,11 +279,14 @@ bool tn_decode_row_finish(struct tn_decoder *decoder, struct tn_decode_row *row,
 struct tn_row tn_decoder_row(struct tn_decoder *decoder, struct tn_decoded *decoded, uint32_t i)
 {
     TN_CHECK(i < decoded->count);
-    if (!decoded->rows[i].data) {
-        (void)pack(decoder, decoder->finished[i], decoder->row_data);
-        decoded->rows[i].data = decoder->row_data;
+    if (i < decoder->kept_count) {
+        return decoder->kept[i];
     }
-    return decoded->rows[i];
+    decoder->kept_count = 0; /* this row takes their memory */
+    decoder->decoded = decoded;
+    const struct tn_decode_row *row =
+        decoder->batch.data ? tn_decode_batch_row(decoder, i) : decoder->finished[i];
+    return (struct tn_row){decoder->row_data, pack(decoder, row, decoder->row_data)};
 }
 
 unsigned char *tn_decoder_room(struct tn_decoder *decoder, uint32_t *size)
@@ -286,9 +313,22 @@ static enum tn_decode_quick quick_of(const struct tn_type *type, enum tn_epoch e
     return quick[type->kind];
 }
 
-static void init_column(struct tn_decode_column *column, const struct tn_field *field,
-                        enum tn_epoch epoch)
+/* What databases write. */
+static enum tn_decode_text text_of(const struct tn_type *type, enum tn_input input)
 {
+    if (input != TN_INPUT_CANAL && input != TN_INPUT_DEBEZIUM) {
+        return TN_TEXT_PLAIN;
+    }
+    if (type->kind == TN_TYPE_BOOLEAN) {
+        return TN_TEXT_BIT;
+    }
+    return input == TN_INPUT_CANAL && tn_type_binary(type->kind) ? TN_TEXT_LATIN1 : TN_TEXT_PLAIN;
+}
+
+static void init_column(struct tn_decode_column *column, const struct tn_field *field,
+                        enum tn_input input, enum tn_epoch epoch)
+{
+    column->text = text_of(&field->type, input);
     column->type = field->type;
     column->epoch = epoch;
     column->quick = quick_of(&field->type, epoch);
@@ -357,7 +397,8 @@ static void init_columns(struct tn_decoder *decoder)
     for (uint32_t i = 0; i < decoder->column_count; i++) {
         const struct tn_field *field = &schema->fields[i];
         const enum tn_epoch *epochs = decoder->spec.epochs;
-        init_column(&decoder->columns[i], field, epochs ? epochs[i] : TN_EPOCH_NONE);
+        init_column(&decoder->columns[i], field, decoder->spec.input,
+                    epochs ? epochs[i] : TN_EPOCH_NONE);
         tn_decode_key_init(&decoder->keys[i], field->name);
         decoder->keys[i].next = (i + 1) % decoder->column_count;
         decoder->names[i] = field->name;
@@ -383,7 +424,7 @@ static tn_rc row_data_size(struct tn_decoder *decoder, struct tn_err *err)
     if (decoder->spec.row_size_max > 0 && decoder->spec.row_size_max < texts) {
         texts = decoder->spec.row_size_max;
     }
-    size = size * TN_DECODE_ROWS_MAX + texts;
+    size = size * TN_DECODE_ROWS + texts;
     if (size > UINT32_MAX / 2) {
         return tn_err_set(err, TN_INVALID, 0, "records of %u bytes are too long",
                           decoder->spec.record_size_max);
@@ -555,12 +596,10 @@ static bool is_blank(const struct tn_decoder *decoder, struct tn_bytes record)
 }
 
 /* Readers look up to 16 bytes ahead: a record that has less behind it is copied. */
-static void set_cursor(struct tn_decoder *decoder, struct tn_bytes record, struct tn_bytes input)
+static void place_record(struct tn_decoder *decoder, struct tn_bytes record, struct tn_bytes input)
 {
     decoder->scratch.size = 0;
     decoder->scratch.overflow = false;
-    decoder->row_data_used = 0;
-    decoder->late_count = 0;
     const unsigned char *end = record.data + record.size;
     bool padded = decoder->spec.padded || (size_t)(input.data + input.size - end) > TN_SCAN_PAD;
     if (padded && (*end == '\n' || end[1] == '\n')) {
@@ -577,10 +616,21 @@ static void set_cursor(struct tn_decoder *decoder, struct tn_bytes record, struc
     TN_CHECK(!decoder->scratch.overflow);
 }
 
+static void set_cursor(struct tn_decoder *decoder, struct tn_bytes record, struct tn_bytes input)
+{
+    place_record(decoder, record, input);
+    decoder->read_again = decoder->spec.input == TN_INPUT_CANAL;
+    decoder->row_data_used = 0;
+    decoder->late_count = 0;
+    decoder->kept_count = 0;
+    decoder->batch = (struct tn_decode_batch){.scratch_size = decoder->scratch.size};
+}
+
 static void begin_decoded(struct tn_decoder *decoder, struct tn_decoded *decoded,
                           struct tn_bytes record)
 {
     decoded->count = 0;
+    decoded->skipped = false;
     decoded->dead = false;
     decoded->reason[0] = 0;
     decoded->record = record;

@@ -9,6 +9,10 @@
  *     debezium-json   {"before":...,"after":...,"op":"c|u|r|d"}, also as "payload" beside "schema"
  *                     c, r: +I; u: -U before (when there is one) and +U after; d: -D before;
  *                     a null record (tombstone) gives nothing
+ *     canal-json      {"data":[{...},...],"old":[{...},...],"type":"INSERT|UPDATE|DELETE"}:
+ *                     INSERT: +I each; DELETE: -D each, also where only `old` has them; UPDATE:
+ *                     -U (the row with what `old` says put back) and +U each, without `old` only
+ *                     +U; isDdl gives nothing, but a TRUNCATE is a dead letter
  *     csv             RFC 4180 with a header line that names the columns; empty = NULL,
  *                     "" = empty text: +I
  *
@@ -29,10 +33,16 @@
 #include "base/err.h"
 #include "schema/schema.h"
 
-enum tn_input { TN_INPUT_JSON, TN_INPUT_CHANGES, TN_INPUT_DEBEZIUM, TN_INPUT_CSV };
+enum tn_input {
+    TN_INPUT_JSON,
+    TN_INPUT_CHANGES,
+    TN_INPUT_DEBEZIUM,
+    TN_INPUT_CSV,
+    TN_INPUT_CANAL,
+};
 enum tn_unknown { TN_UNKNOWN_FAIL, TN_UNKNOWN_DROP };
 
-enum { TN_DECODE_ROWS_MAX = 2, TN_DECODE_DEPTH_MAX = 32, TN_DECODE_PAD = 16 };
+enum { TN_DECODE_DEPTH_MAX = 32, TN_DECODE_PAD = 16 };
 
 struct tn_decode_spec {
     enum tn_input input;
@@ -46,10 +56,10 @@ struct tn_decode_spec {
 };
 
 struct tn_decoded {
-    uint32_t count;                         /* rows, 0..TN_DECODE_ROWS_MAX */
-    struct tn_row rows[TN_DECODE_ROWS_MAX]; /* by tn_decoder_row */
-    enum tn_row_kind kinds[TN_DECODE_ROWS_MAX];
-    bool dead; /* no rows; why is in `reason` */
+    uint32_t count;                  /* rows, which tn_decoder_row gives */
+    enum tn_row_kind kind_of_two[2]; /* of the even ones, of the odd ones: see tn_decoded_kind */
+    bool skipped; /* no rows and not dead: a record that tells of none, as a tombstone or DDL */
+    bool dead;    /* no rows; why is in `reason` */
     char reason[TN_ERR_TEXT_SIZE];
     struct tn_bytes record; /* as it stood in the input, without its line end */
     uint64_t line;          /* from 1 */
@@ -67,8 +77,15 @@ TN_MUST_USE tn_rc tn_decoder_open(struct tn_decoder **decoder, const struct tn_d
 uint32_t tn_decode_record_max(const struct tn_row_layout *layout, uint32_t row_size_max,
                               bool padded, size_t size);
 
-/* Row i of what the last call gave, in the decoder's memory. Two long rows don't fit it at once: so
- * it lives until the next row is asked for, or the next call. */
+/* One record's rows are of one kind, or in turn of two. */
+static inline enum tn_row_kind tn_decoded_kind(const struct tn_decoded *decoded, uint32_t i)
+{
+    return decoded->kind_of_two[i % 2];
+}
+
+/* Row i of what the last call gave, in the decoder's memory. The rows of a long record don't fit it
+ * at once, and are read again from the record, best in their order: so a row lives until the next
+ * one is asked for, or the next call, and `input` has to stay as it was. */
 struct tn_row tn_decoder_row(struct tn_decoder *decoder, struct tn_decoded *decoded, uint32_t i);
 
 /* Memory for a row of row_size_max bytes that is nobody's between two calls. */
@@ -87,5 +104,5 @@ TN_MUST_USE tn_rc tn_decoder_next(struct tn_decoder *decoder, struct tn_bytes in
 TN_MUST_USE tn_rc tn_decoder_resume(struct tn_decoder *decoder, uint64_t line,
                                     struct tn_bytes csv_header, struct tn_err *err);
 
-/* "json", "changes", "debezium-json", "csv"; INVALID names the nearest. */
+/* "json", "changes", "debezium-json", "csv", "canal-json"; INVALID names the nearest. */
 TN_MUST_USE tn_rc tn_input_parse(const char *name, enum tn_input *input, struct tn_err *err);

@@ -1,49 +1,144 @@
+#include "ingest/decode_envelope.h"
+
 #include <string.h>
 
-#include "ingest/decode_json.h"
-
-enum part { PART_BEFORE, PART_AFTER, PART_WORD, PART_PAYLOAD, PART_COUNT };
-
-_Static_assert((int)PART_COUNT == (int)TN_DECODE_PARTS, "the decoder has a key for each");
-
-struct envelope {
-    bool seen[PART_COUNT];
-    bool has[PART_COUNT]; /* and it is not null */
-    struct tn_bytes word; /* op, or kind */
-    bool inside;          /* the payload */
-};
+_Static_assert((int)TN_PART_COUNT == (int)TN_DECODE_PARTS, "the decoder has a key for each");
 
 /* `""` is a name that stands for none. */
+static const char *const part_names[][TN_PART_COUNT] = {
+    [TN_INPUT_JSON] = {"", "", "", "", ""},
+    [TN_INPUT_CHANGES] = {"", "row", "kind", "", ""},
+    [TN_INPUT_DEBEZIUM] = {"before", "after", "op", "payload", ""},
+    [TN_INPUT_CSV] = {"", "", "", "", ""},
+    [TN_INPUT_CANAL] = {"old", "data", "type", "", "isDdl"},
+};
+
+/* Paimon: CanalRecordParser, and CREATE of Flink's CanalJsonDeserializationSchema. */
+static const struct {
+    enum tn_input input;
+    enum tn_change change;
+    const char *word;
+} words[] = {
+    {TN_INPUT_DEBEZIUM, TN_CHANGE_INSERT, "c"},   {TN_INPUT_DEBEZIUM, TN_CHANGE_INSERT, "r"},
+    {TN_INPUT_DEBEZIUM, TN_CHANGE_UPDATE, "u"},   {TN_INPUT_DEBEZIUM, TN_CHANGE_DELETE, "d"},
+    {TN_INPUT_DEBEZIUM, TN_CHANGE_TRUNCATE, "t"}, {TN_INPUT_DEBEZIUM, TN_CHANGE_MESSAGE, "m"},
+    {TN_INPUT_CANAL, TN_CHANGE_INSERT, "INSERT"}, {TN_INPUT_CANAL, TN_CHANGE_INSERT, "ROW"},
+    {TN_INPUT_CANAL, TN_CHANGE_UPDATE, "UPDATE"}, {TN_INPUT_CANAL, TN_CHANGE_DELETE, "DELETE"},
+    {TN_INPUT_CANAL, TN_CHANGE_NONE, "CREATE"},   {TN_INPUT_CANAL, TN_CHANGE_TRUNCATE, "TRUNCATE"},
+};
+
 void tn_decode_parts_init(struct tn_decoder *d)
 {
-    static const char *const names[][PART_COUNT] = {
-        [TN_INPUT_JSON] = {"", "", "", ""},
-        [TN_INPUT_CHANGES] = {"", "row", "kind", ""},
-        [TN_INPUT_DEBEZIUM] = {"before", "after", "op", "payload"},
-        [TN_INPUT_CSV] = {"", "", "", ""},
-    };
-    for (int i = 0; i < PART_COUNT; i++) {
-        tn_decode_key_init(&d->parts[i], names[d->spec.input][i]);
+    for (int i = 0; i < TN_PART_COUNT; i++) {
+        tn_decode_key_init(&d->parts[i], part_names[d->spec.input][i]);
+    }
+}
+
+static enum tn_change change_of(enum tn_input input, struct tn_bytes word)
+{
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (words[i].input == input && tn_bytes_equal(word, tn_bytes_of(words[i].word))) {
+            return words[i].change;
+        }
+    }
+    return TN_CHANGE_UNKNOWN;
+}
+
+void tn_envelope_fill_before(struct tn_decoder *d)
+{
+    struct tn_decode_row *before = &d->rows[0];
+    const struct tn_decode_row *after = &d->rows[1];
+    for (uint32_t word = 0; word < (d->column_count + 63) / 64; word++) {
+        uint64_t missing = after->seen[word] & ~before->seen[word];
+        for (; missing; missing &= missing - 1) {
+            uint32_t column = word * 64 + (uint32_t)__builtin_ctzll(missing);
+            before->values[column] = after->values[column];
+            before->any_null |= after->values[column].null;
+            (void)tn_decode_see(before, column);
+        }
     }
 }
 
 /* Which part the key at `at` is, and *value behind it and its colon. A key that is written with
  * escapes is no part. */
-static enum part find_part(struct tn_decoder *d, tn_cursor at, tn_cursor *value)
+static enum tn_part find_part(struct tn_decoder *d, tn_cursor at, tn_cursor *value)
 {
-    for (int i = 0; i < PART_COUNT; i++) {
+    for (int i = 0; i < TN_PART_COUNT; i++) {
         const struct tn_decode_key *key = &d->parts[i];
         if (key->size > 0 && *at == '"' && tn_decode_key_is(key, at + 1, d->end)) {
             at = tn_scan_space(at + key->size + 2);
             *value = *at == ':' ? tn_scan_space(at + 1) : tn_decode_fail(d, at, "':' belongs here");
-            return (enum part)i;
+            return (enum tn_part)i;
         }
     }
     *value = tn_json_skip_key(d, at);
-    return PART_COUNT;
+    return TN_PART_COUNT;
 }
 
-static tn_cursor read_part(struct tn_decoder *d, tn_cursor at, struct envelope *e, enum part part)
+static tn_cursor read_word(struct tn_decoder *d, tn_cursor at, struct tn_envelope *e)
+{
+    uint64_t beyond_ascii = 0;
+    if (*at != '"') {
+        return tn_decode_fail(d, at, "'%s' is no string", d->parts[TN_PART_WORD].name);
+    }
+    at = tn_json_read_string(d, at + 1, &e->word, &beyond_ascii);
+    e->change = at ? change_of(d->spec.input, e->word) : TN_CHANGE_UNKNOWN;
+    return at;
+}
+
+static tn_cursor read_ddl(struct tn_decoder *d, tn_cursor at, struct tn_envelope *e)
+{
+    e->ddl = tn_json_is_word(at, "true", 4);
+    return tn_json_skip_value(d, at);
+}
+
+/* Where the word comes behind the rows, one that can't be read may be none: the word decides. */
+static tn_cursor read_row(struct tn_decoder *d, tn_cursor at, struct tn_envelope *e,
+                          enum tn_part part)
+{
+    if (*at != '{') {
+        return tn_decode_fail(d, at, "'%s' is no object", d->parts[part].name);
+    }
+    tn_cursor end = tn_json_read_row(d, at + 1, &d->rows[part == TN_PART_AFTER]);
+    if (!end && d->spec.input == TN_INPUT_CANAL && !e->seen[TN_PART_WORD]) {
+        e->failed = true;
+        return tn_json_skip_value(d, at);
+    }
+    return end;
+}
+
+/* Of canal's arrays the first element is read at once, for most have no other; those behind it only
+ * have to be JSON now. */
+static tn_cursor read_rows(struct tn_decoder *d, tn_cursor at, struct tn_envelope *e,
+                           enum tn_part part)
+{
+    if (*at != '[') {
+        return tn_decode_fail(d, at, "'%s' is no array", d->parts[part].name);
+    }
+    at = tn_scan_space(at + 1);
+    e->first[part] = at;
+    if (*at == ']') {
+        return at + 1;
+    }
+    for (;;) {
+        if (*at != '{') {
+            return tn_decode_fail(d, at, "an object of '%s' belongs here", d->parts[part].name);
+        }
+        at = e->row_count[part] == 0 ? read_row(d, at, e, part) : tn_json_skip_value(d, at);
+        if (!at) {
+            return NULL;
+        }
+        e->row_count[part]++;
+        at = tn_scan_space(at);
+        if (*at != ',') {
+            return *at == ']' ? at + 1 : tn_decode_fail(d, at, "',' or ']' belongs here");
+        }
+        at = tn_scan_space(at + 1);
+    }
+}
+
+static tn_cursor read_part(struct tn_decoder *d, tn_cursor at, struct tn_envelope *e,
+                           enum tn_part part)
 {
     if (e->seen[part]) {
         return tn_decode_fail(d, at, "'%s' stands there twice", d->parts[part].name);
@@ -53,35 +148,41 @@ static tn_cursor read_part(struct tn_decoder *d, tn_cursor at, struct envelope *
         return at + 4;
     }
     e->has[part] = true;
-    if (part == PART_WORD) {
-        uint64_t beyond_ascii = 0;
-        return *at == '"' ? tn_json_read_string(d, at + 1, &e->word, &beyond_ascii)
-                          : tn_decode_fail(d, at, "'%s' is no string", d->parts[part].name);
+    switch (part) {
+    case TN_PART_WORD:
+        return read_word(d, at, e);
+    case TN_PART_DDL:
+        return read_ddl(d, at, e);
+    case TN_PART_BEFORE:
+    case TN_PART_AFTER:
+    case TN_PART_PAYLOAD:
+    case TN_PART_COUNT:
+        break;
     }
-    if (*at != '{') {
-        return tn_decode_fail(d, at, "'%s' is no object", d->parts[part].name);
+    if (e->change == TN_CHANGE_NONE) {
+        return tn_json_skip_value(d, at);
     }
-    return tn_json_read_row(d, at + 1, &d->rows[part == PART_AFTER]);
+    return d->spec.input == TN_INPUT_CANAL ? read_rows(d, at, e, part) : read_row(d, at, e, part);
 }
 
 /* `payload` is entered, up to behind its brace with *opened, instead of read by a call of its own:
  * its members then are those of the record. */
-static tn_cursor read_envelope_member(struct tn_decoder *d, tn_cursor at, struct envelope *e,
+static tn_cursor read_envelope_member(struct tn_decoder *d, tn_cursor at, struct tn_envelope *e,
                                       bool *opened)
 {
     tn_cursor value = NULL;
-    enum part part = find_part(d, at, &value);
+    enum tn_part part = find_part(d, at, &value);
     if (!value) {
         return NULL;
     }
-    if (part == PART_PAYLOAD && !e->inside && !e->seen[part] && *value == '{') {
+    if (part == TN_PART_PAYLOAD && !e->inside && !e->seen[part] && *value == '{') {
         e->inside = true;
         e->seen[part] = true;
         e->has[part] = true;
         *opened = true;
         return value + 1;
     }
-    if (part == PART_COUNT) {
+    if (part == TN_PART_COUNT) {
         bool strict = d->spec.input == TN_INPUT_CHANGES && d->spec.unknown == TN_UNKNOWN_FAIL;
         return strict ? tn_decode_fail(d, at, "only 'kind' and 'row' belong here")
                       : tn_json_skip_value(d, value);
@@ -91,7 +192,8 @@ static tn_cursor read_envelope_member(struct tn_decoder *d, tn_cursor at, struct
 
 /* Behind a member: behind the braces that close here, with *done when the record's own was among
  * them. */
-static tn_cursor close_envelope(struct tn_decoder *d, tn_cursor at, struct envelope *e, bool *done)
+static tn_cursor close_envelope(struct tn_decoder *d, tn_cursor at, struct tn_envelope *e,
+                                bool *done)
 {
     at = tn_scan_space(at);
     if (*at == '}' && e->inside) {
@@ -102,9 +204,13 @@ static tn_cursor close_envelope(struct tn_decoder *d, tn_cursor at, struct envel
     return *at == '}' || *at == ',' ? at + 1 : tn_decode_fail(d, at, "',' or '}' belongs here");
 }
 
-/* `at` is behind the record's brace. */
-static bool read_envelope(struct tn_decoder *d, tn_cursor at, struct envelope *e)
+bool tn_json_read_envelope(struct tn_decoder *d, tn_cursor at, struct tn_envelope *e)
 {
+    if (*at != '{') {
+        (void)tn_decode_fail(d, at, "an object belongs here");
+        return false;
+    }
+    at++;
     bool done = false;
     bool opened = true; /* just behind a brace: an empty object may end here */
     while (at && !done) {
@@ -122,87 +228,34 @@ static bool read_envelope(struct tn_decoder *d, tn_cursor at, struct envelope *e
     return at && tn_json_at_end(d, at);
 }
 
-void tn_decode_changes(struct tn_decoder *d)
+void tn_envelope_finish_without_rows(struct tn_decoder *d, const struct tn_envelope *e)
 {
-    struct envelope e = {0};
-    enum tn_row_kind kind;
-    tn_cursor at = tn_scan_space(d->start);
-    if (*at != '{') {
-        (void)tn_decode_fail(d, at, "an object belongs here");
+    static const char *const wanted[] = {
+        [TN_INPUT_DEBEZIUM] = "c, r, u, d",
+        [TN_INPUT_CANAL] = "INSERT, UPDATE, DELETE",
+    };
+    const char *name = d->parts[TN_PART_WORD].name;
+    int size = (int)(e->word.size < 20 ? e->word.size : 20);
+    const char *word = size > 0 ? (const char *)e->word.data : "";
+    switch (e->change) {
+    case TN_CHANGE_NONE:
+        d->decoded->skipped = true;
+        d->decoded->dead = false; /* what is no row was none */
+        d->decoded->reason[0] = 0;
         return;
+    case TN_CHANGE_TRUNCATE:
+        (void)tn_decode_fail(d, NULL, "%s '%.*s': a truncate is no row, and is not applied", name,
+                             size, word);
+        return;
+    case TN_CHANGE_MESSAGE:
+        (void)tn_decode_fail(d, NULL, "%s '%.*s': a message is no row", name, size, word);
+        return;
+    case TN_CHANGE_UNKNOWN:
+    case TN_CHANGE_INSERT:
+    case TN_CHANGE_UPDATE:
+    case TN_CHANGE_DELETE:
+        break;
     }
-    if (!read_envelope(d, at + 1, &e)) {
-        return;
-    }
-    if (!e.has[PART_WORD] || !tn_row_kind_parse(e.word, &kind)) {
-        (void)tn_decode_fail(d, NULL, "'kind' has to be +I, -U, +U or -D");
-    } else if (!e.has[PART_AFTER]) {
-        (void)tn_decode_fail(d, NULL, "there is no 'row'");
-    } else {
-        (void)tn_decode_row_finish(d, &d->rows[1], kind);
-    }
-}
-
-static void finish_part(struct tn_decoder *d, const struct envelope *e, enum part part,
-                        enum tn_row_kind kind)
-{
-    if (!e->has[part]) {
-        (void)tn_decode_fail(d, NULL, "op '%.*s' needs '%s'", (int)e->word.size,
-                             (const char *)e->word.data, d->parts[part].name);
-        return;
-    }
-    (void)tn_decode_row_finish(d, &d->rows[part == PART_AFTER], kind);
-}
-
-static void finish_debezium(struct tn_decoder *d, const struct envelope *e)
-{
-    unsigned char op = e->word.size == 1 ? e->word.data[0] : 0;
-    switch (op) {
-    case 'c':
-    case 'r':
-        finish_part(d, e, PART_AFTER, TN_ROW_INSERT);
-        return;
-    case 'u':
-        if (e->has[PART_BEFORE]) {
-            finish_part(d, e, PART_BEFORE, TN_ROW_UPDATE_BEFORE);
-        }
-        if (!d->decoded->dead) {
-            finish_part(d, e, PART_AFTER, TN_ROW_UPDATE_AFTER);
-        }
-        return;
-    case 'd':
-        finish_part(d, e, PART_BEFORE, TN_ROW_DELETE);
-        return;
-    case 't':
-        (void)tn_decode_fail(d, NULL, "op 't': a truncate is no row, and is not applied");
-        return;
-    case 'm':
-        (void)tn_decode_fail(d, NULL, "op 'm': a message is no row");
-        return;
-    default:
-        (void)tn_decode_fail(d, NULL, "op '%.*s' is none of c, r, u, d",
-                             (int)(e->word.size < 20 ? e->word.size : 20),
-                             e->word.size ? (const char *)e->word.data : "");
-    }
-}
-
-void tn_decode_debezium(struct tn_decoder *d)
-{
-    struct envelope e = {0};
-    tn_cursor at = tn_scan_space(d->start);
-    if (tn_json_is_word(at, "null", 4)) {
-        (void)tn_json_at_end(d, at + 4);
-        return;
-    }
-    if (*at != '{') {
-        (void)tn_decode_fail(d, at, "an object belongs here");
-        return;
-    }
-    if (!read_envelope(d, at + 1, &e)) {
-        return;
-    }
-    bool tombstone = e.seen[PART_PAYLOAD] && !e.has[PART_PAYLOAD];
-    if (!tombstone) {
-        finish_debezium(d, &e);
-    }
+    (void)tn_decode_fail(d, NULL, "%s '%.*s' is none of %s", name, size, word,
+                         wanted[d->spec.input]);
 }

@@ -43,7 +43,7 @@ static tn_cursor read_unicode(struct tn_decoder *d, tn_cursor at, uint32_t *code
     return at + 12;
 }
 
-static tn_cursor read_escape(struct tn_decoder *d, tn_cursor at, unsigned char **out)
+tn_cursor tn_json_read_escape(struct tn_decoder *d, tn_cursor at, unsigned char **out)
 {
     static const char names[] = "\"\\/bfnrt";
     static const char bytes[] = "\"\\/\b\f\n\r\t";
@@ -63,12 +63,17 @@ static tn_cursor read_escape(struct tn_decoder *d, tn_cursor at, unsigned char *
     return at + 2;
 }
 
+static bool in_place(const struct tn_decoder *d)
+{
+    return d->start == d->scratch.data && !d->read_again;
+}
+
 /* Where a text without its escapes goes, at most `size` bytes. A record that was copied makes room
  * for itself: no escape is shorter than what it stands for. */
 static unsigned char *room_for(struct tn_decoder *d, tn_cursor at, size_t size)
 {
     struct tn_buf *scratch = &d->scratch;
-    if (d->start == scratch->data) {
+    if (in_place(d)) {
         return scratch->data + (at - d->start);
     }
     return size <= scratch->capacity - scratch->size ? scratch->data + scratch->size : NULL;
@@ -85,7 +90,8 @@ static tn_cursor unescape(struct tn_decoder *d, tn_cursor at, unsigned char *out
         unsigned char bytes[4];
         unsigned char *first = out ? out + done : bytes;
         unsigned char *last = first;
-        tn_cursor end = escape ? read_escape(d, at, &last) : tn_scan_plain(at, &beyond_ascii);
+        tn_cursor end =
+            escape ? tn_json_read_escape(d, at, &last) : tn_scan_plain(at, &beyond_ascii);
         if (!end) {
             return NULL;
         }
@@ -123,7 +129,7 @@ static tn_cursor read_escaped(struct tn_decoder *d, tn_cursor at, struct tn_byte
     }
     at = unescape(d, at, out, &size);
     *text = (struct tn_bytes){out, size};
-    if (d->start != d->scratch.data) {
+    if (!in_place(d)) {
         d->scratch.size += size;
     }
     return at;
@@ -263,8 +269,8 @@ static tn_cursor read_number_slow(struct tn_decoder *d, tn_cursor at, uint32_t c
     if (!end) {
         return tn_decode_fail(d, at, "column '%.60s': no JSON value", d->names[column]);
     }
-    if (tn_type_textual(c->type.kind) || tn_type_binary(c->type.kind) ||
-        c->type.kind == TN_TYPE_BOOLEAN) {
+    bool boolean = c->type.kind == TN_TYPE_BOOLEAN && c->text != TN_TEXT_BIT;
+    if (tn_type_textual(c->type.kind) || tn_type_binary(c->type.kind) || boolean) {
         return fail_type(d, at, column, "a number");
     }
     struct tn_bytes token = {at, (size_t)(end - at)};
@@ -336,6 +342,9 @@ static tn_cursor read_string_value(struct tn_decoder *d, tn_cursor at, uint32_t 
     const struct tn_decode_column *c = &d->columns[column];
     struct tn_bytes text = {0};
     uint64_t beyond_ascii = 0;
+    if (c->text >= TN_TEXT_LATIN1) {
+        return tn_json_read_binary(d, at + 1, column, value);
+    }
     tn_cursor end = read_string(d, at + 1, &text, &beyond_ascii);
     if (!end) {
         return NULL;

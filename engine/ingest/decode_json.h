@@ -1,5 +1,5 @@
 /* What a record of JSON is read with: decode_json.c has the texts, values and rows,
- * decode_envelope.c the objects with a row or two inside.
+ * decode_binary.c the texts of binary columns, decode_envelope.c the objects with rows inside.
  *
  * A function takes the place it begins at and gives the one behind what it read; NULL says that the
  * record is dead, and the reason is written.
@@ -19,6 +19,13 @@ static inline bool tn_json_is_word(tn_cursor at, const char *word, size_t size)
  * escapes. */
 tn_cursor tn_json_read_string(struct tn_decoder *d, tn_cursor at, struct tn_bytes *text,
                               uint64_t *beyond_ascii);
+
+/* What the backslash at `at` begins, as UTF-8: at most 4 bytes, and *out moves behind them. */
+tn_cursor tn_json_read_escape(struct tn_decoder *d, tn_cursor at, unsigned char **out);
+
+/* A string of a binary column; `at` is behind its opening quote. decode_binary.c */
+tn_cursor tn_json_read_binary(struct tn_decoder *d, tn_cursor at, uint32_t column,
+                              struct tn_value *value);
 
 /* Values that nobody needs: passed over, but they have to be JSON. */
 tn_cursor tn_json_skip_key(struct tn_decoder *d, tn_cursor at);

@@ -28,9 +28,17 @@ struct tn_decode_key {
     uint32_t next; /* which column came after this one the last time */
 };
 
+/* How a string stands for a column's value. */
+enum tn_decode_text {
+    TN_TEXT_PLAIN,  /* as tn_value_parse reads it */
+    TN_TEXT_BIT,    /* 0 and 1 are booleans, too: MySQL has no others */
+    TN_TEXT_LATIN1, /* a character is a byte: canal's binary columns */
+};
+
 struct tn_decode_column {
     struct tn_type type;
     enum tn_decode_quick quick;
+    enum tn_decode_text text;
     enum tn_epoch epoch;
     bool required; /* NOT NULL, or of the primary key */
     int64_t low;   /* the bounds of quick integers */
@@ -47,17 +55,30 @@ struct tn_decode_row {
 
 /* Texts for which scratch is too small: their value counts the bytes that they will have, and
  * points to them as they stand in the record; they are rewritten where the row is packed. */
-enum tn_decode_late_kind { TN_LATE_ESCAPED, TN_LATE_DOUBLED, TN_LATE_HEX };
+enum tn_decode_late_kind { TN_LATE_ESCAPED, TN_LATE_DOUBLED, TN_LATE_HEX, TN_LATE_LATIN1 };
 
 struct tn_decode_late {
-    const struct tn_value *value;
-    struct tn_bytes raw;
+    struct tn_bytes raw; /* values whose bytes begin there are meant */
     enum tn_decode_late_kind kind;
 };
 
 enum { TN_DECODE_LATE_MAX = 32 }; /* they are long, so a record has few: a guess */
 
-enum { TN_DECODE_PARTS = 4 }; /* members of an envelope that count */
+enum {
+    TN_DECODE_PARTS = 5,     /* members of an envelope that count */
+    TN_DECODE_ROWS = 2,      /* that are read at once */
+    TN_DECODE_KEPT_MAX = 64, /* rows of a record that stay packed, if there is room: a guess */
+};
+
+/* A record with an array of rows, whose elements are read one by one. */
+struct tn_decode_batch {
+    const unsigned char *data; /* the first element; NULL: the record has no array of rows */
+    const unsigned char *old;  /* that of the older rows, or NULL */
+    uint32_t element;          /* which one the decoder's rows hold */
+    const unsigned char *next_data;
+    const unsigned char *next_old;
+    size_t scratch_size; /* before an element is read */
+};
 
 struct tn_decoder {
     struct tn_decode_spec spec;
@@ -69,13 +90,16 @@ struct tn_decoder {
     struct tn_value *defaults; /* of columns without one: NULL */
     uint16_t *table;           /* hash of a name -> column + 1 */
     uint32_t table_mask;
-    struct tn_decode_row rows[TN_DECODE_ROWS_MAX];
+    struct tn_decode_row rows[TN_DECODE_ROWS];
 
     unsigned char *row_data; /* the packed rows */
     uint32_t row_data_size;
     uint32_t row_data_used;
     uint32_t row_size_max;
-    const struct tn_decode_row *finished[TN_DECODE_ROWS_MAX]; /* what `decoded` counts */
+    struct tn_row kept[TN_DECODE_KEPT_MAX]; /* the first rows of the record */
+    uint32_t kept_count;
+    const struct tn_decode_row *finished[TN_DECODE_ROWS]; /* what `decoded` counts */
+    struct tn_decode_batch batch;
     struct tn_decode_late late[TN_DECODE_LATE_MAX];
     uint32_t late_count;
     struct tn_buf scratch; /* texts without their escapes, bytes of hex, the copy of a record that
@@ -83,6 +107,7 @@ struct tn_decoder {
 
     const unsigned char *start; /* of the record that is read, which may be the copy */
     const unsigned char *end;   /* its '\n' */
+    bool read_again;            /* so it must stay as it is, also where it is a copy */
     struct tn_decoded *decoded;
 
     uint64_t line;       /* of the next record */
@@ -123,16 +148,23 @@ bool tn_decode_text_value(struct tn_decoder *decoder, const unsigned char *at, u
 bool tn_decode_text_late(struct tn_decoder *decoder, uint32_t column, struct tn_bytes raw,
                          size_t size, enum tn_decode_late_kind kind, struct tn_value *value);
 
-/* Writes what a JSON string, without its quotes, stands for; it was measured before. decode_json.c
- */
+/* Write what a JSON string, without its quotes, stands for; it was measured before. decode_json.c,
+ * decode_binary.c */
 void tn_json_unescape(struct tn_decoder *decoder, struct tn_bytes raw, unsigned char *out);
+void tn_json_latin1(struct tn_decoder *decoder, struct tn_bytes raw, unsigned char *out);
 
-/* Defaults, NOT NULL, and the packed row. False: the record is dead. */
+/* Defaults and NOT NULL. False: the record is dead. */
+bool tn_decode_row_settle(struct tn_decoder *decoder, struct tn_decode_row *row);
+
+/* The same, and the row counts among the record's. */
 bool tn_decode_row_finish(struct tn_decoder *decoder, struct tn_decode_row *row,
                           enum tn_row_kind kind);
 
 void tn_decode_key_init(struct tn_decode_key *key, const char *name);
 void tn_decode_parts_init(struct tn_decoder *decoder); /* decode_envelope.c */
+
+/* Reads row i of a record with an array again. decode_canal.c */
+const struct tn_decode_row *tn_decode_batch_row(struct tn_decoder *decoder, uint32_t i);
 
 static inline bool tn_decode_key_is(const struct tn_decode_key *key, const unsigned char *at,
                                     const unsigned char *end)
@@ -148,6 +180,7 @@ static inline bool tn_decode_key_is(const struct tn_decode_key *key, const unsig
 void tn_decode_json(struct tn_decoder *decoder);
 void tn_decode_changes(struct tn_decoder *decoder);
 void tn_decode_debezium(struct tn_decoder *decoder);
+void tn_decode_canal(struct tn_decoder *decoder);
 void tn_decode_csv(struct tn_decoder *decoder);
 
 /* Behind the line end of the csv record at `at`, or NULL when it goes on; *quoted says whether a

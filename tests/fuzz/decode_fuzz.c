@@ -13,6 +13,11 @@ static const char *const type_texts[] = {
     "TIMESTAMP(3)",    "VARBINARY(4)", "DECIMAL(9, 2)", "VARCHAR(3)", "SMALLINT"};
 enum { COLUMNS = sizeof names / sizeof names[0], RECORD_MAX = 256 };
 
+static const enum tn_input forms[8] = {
+    TN_INPUT_JSON,  TN_INPUT_CHANGES,  TN_INPUT_DEBEZIUM, TN_INPUT_CSV,
+    TN_INPUT_CANAL, TN_INPUT_DEBEZIUM, TN_INPUT_CANAL,    TN_INPUT_CSV,
+};
+
 static unsigned char memory[1 << 16];
 
 static struct tn_decoder *open_decoder(uint8_t choice, struct tn_row_layout *layout,
@@ -38,7 +43,7 @@ static struct tn_decoder *open_decoder(uint8_t choice, struct tn_row_layout *lay
     *schema =
         (struct tn_schema){.fields = fields, .field_count = COLUMNS, .primary_keys = {keys, 1}};
     struct tn_decode_spec spec = {
-        .input = (enum tn_input)(choice % 4),
+        .input = forms[choice % 8],
         .unknown = choice & 8 ? TN_UNKNOWN_DROP : TN_UNKNOWN_FAIL,
         .schema = schema,
         .layout = layout,
@@ -50,13 +55,14 @@ static struct tn_decoder *open_decoder(uint8_t choice, struct tn_row_layout *lay
     return decoder;
 }
 
-static void check_rows(const struct tn_row_layout *layout, const struct tn_decoded *decoded)
+static void check_rows(const struct tn_row_layout *layout, struct tn_decoder *decoder,
+                       struct tn_decoded *decoded)
 {
-    TN_CHECK(decoded->count <= TN_DECODE_ROWS_MAX);
     TN_CHECK(!decoded->dead || (decoded->count == 0 && decoded->reason[0] != 0));
     TN_CHECK(decoded->record.size <= RECORD_MAX);
     for (uint32_t i = 0; i < decoded->count; i++) {
-        TN_CHECK(tn_row_valid(layout, decoded->rows[i]));
+        TN_CHECK(tn_row_valid(layout, tn_decoder_row(decoder, decoded, i)));
+        TN_CHECK(tn_decoded_kind(decoded, i) <= TN_ROW_DELETE);
     }
 }
 
@@ -82,7 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                    &decoded, &eaten, &err);
         if (rc == TN_OK) {
             TN_CHECK(eaten > 0 && eaten <= piece);
-            check_rows(&layout, &decoded);
+            check_rows(&layout, decoder, &decoded);
         }
         free(copy);
         if (rc != TN_OK && (rc != TN_AGAIN || end == size)) {

@@ -75,16 +75,17 @@ static void open_fixture(struct fixture *f, enum tn_input input, enum tn_unknown
 }
 
 /* What a record gave, as text: "+I {...}\n" a row, or "dead: reason\n". */
-static void describe(const struct fixture *f, const struct tn_decoded *decoded, struct tn_buf *buf)
+static void describe(const struct fixture *f, struct tn_decoded *decoded, struct tn_buf *buf)
 {
     if (decoded->dead) {
         CHECK(decoded->count == 0 && decoded->reason[0] != 0);
         tn_buf_format(buf, "dead %u: %s\n", (unsigned)decoded->line, decoded->reason);
     }
     for (uint32_t i = 0; i < decoded->count; i++) {
-        CHECK(tn_row_valid(&f->layout, decoded->rows[i]));
-        tn_buf_format(buf, "%s ", tn_row_kind_text(decoded->kinds[i]));
-        tn_row_format_json(&f->layout, NULL, decoded->rows[i], buf);
+        struct tn_row row = tn_decoder_row(f->decoder, decoded, i);
+        CHECK(tn_row_valid(&f->layout, row));
+        tn_buf_format(buf, "%s ", tn_row_kind_text(tn_decoded_kind(decoded, i)));
+        tn_row_format_json(&f->layout, NULL, row, buf);
         tn_buf_text(buf, "\n");
     }
 }
@@ -447,12 +448,13 @@ static void members_in_any_order_with_any_escapes_give_the_same_row(void)
         CHECK_OK(rc, f.err);
         CHECK(decoded.count == 1);
         struct tn_value value;
-        CHECK(tn_bytes_equal(tn_row_bytes(&f.layout, decoded.rows[0], 0), tn_buf_bytes(&plain)));
-        tn_row_get(&f.layout, decoded.rows[0], 3, &value);
+        CHECK(tn_bytes_equal(tn_row_bytes(&f.layout, tn_decoder_row(f.decoder, &decoded, 0), 0),
+                             tn_buf_bytes(&plain)));
+        tn_row_get(&f.layout, tn_decoder_row(f.decoder, &decoded, 0), 3, &value);
         CHECK(!(value.as.f64 < 2.5) && !(value.as.f64 > 2.5));
-        tn_row_get(&f.layout, decoded.rows[0], 1, &value);
+        tn_row_get(&f.layout, tn_decoder_row(f.decoder, &decoded, 0), 1, &value);
         CHECK(value.null == !has_n && (value.null || value.as.i64 == -7));
-        tn_row_get(&f.layout, decoded.rows[0], 12, &value);
+        tn_row_get(&f.layout, tn_decoder_row(f.decoder, &decoded, 0), 12, &value);
         CHECK(value.as.i64 == 3);
     }
 }
@@ -511,9 +513,9 @@ static void numbers_are_read_as_strtod_and_strtof_read_them(void)
         CHECK(decoded.count == 1);
         double wide = strtod(digits, NULL);
         double narrow = (double)strtof(digits, NULL);
-        tn_row_get(&f.layout, decoded.rows[0], 3, &value);
+        tn_row_get(&f.layout, tn_decoder_row(f.decoder, &decoded, 0), 3, &value);
         CHECK(memcmp(&value.as.f64, &wide, sizeof wide) == 0);
-        tn_row_get(&f.layout, decoded.rows[0], 4, &value);
+        tn_row_get(&f.layout, tn_decoder_row(f.decoder, &decoded, 0), 4, &value);
         CHECK(memcmp(&value.as.f64, &narrow, sizeof narrow) == 0);
     }
 }

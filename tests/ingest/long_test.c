@@ -1,5 +1,6 @@
-/* long: texts that find no room beside their record: with escapes, with doubled quotes, as hex; two
- * long rows of one record; rows over the limit. What a row holds then is what was written. */
+/* long: texts that find no room beside their record: with escapes, with doubled quotes, as hex, as
+ * ISO-8859-1; two long rows of one record; rows over the limit. What a row holds then is what was
+ * written. */
 #include "check.h"
 #include "given.h"
 #include "ingest/decode.h"
@@ -7,7 +8,7 @@
 
 enum {
     TEXT_MAX = 300 * 1024,
-    RECORD_MAX = 8 * TEXT_MAX,
+    RECORD_MAX = 16 * TEXT_MAX,
     ROW_MAX = 2 * TEXT_MAX + 1024,
     MEMORY_SIZE = RECORD_MAX + ROW_MAX + (1 << 20),
 };
@@ -87,6 +88,41 @@ static void put_json(struct tn_buf *buf, int which)
     tn_buf_text(buf, "\"}");
 }
 
+static void put_latin1(struct tn_buf *buf, int which)
+{
+    for (uint32_t i = 0; i < bytes_size[which]; i++) {
+        unsigned char byte = bytes[which][i];
+        if (byte < 0x20 || byte == '"' || byte == '\\') {
+            tn_buf_format(buf, "\\u%04x", byte);
+        } else if (byte < 0x80) {
+            tn_buf_byte(buf, byte);
+        } else {
+            tn_buf_byte(buf, (unsigned char)(0xC0 | byte >> 6));
+            tn_buf_byte(buf, (unsigned char)(0x80 | (byte & 0x3F)));
+        }
+    }
+}
+
+static void put_canal(struct tn_buf *buf, int which)
+{
+    tn_buf_format(buf, "{\"k\":\"%d\",\"s\":", which);
+    tn_json_string(buf, (struct tn_bytes){texts[which], text_size[which]});
+    tn_buf_text(buf, ",\"b\":\"");
+    put_latin1(buf, which);
+    tn_buf_text(buf, "\"}");
+}
+
+static void put_canal_record(struct tn_buf *buf, int count)
+{
+    tn_buf_text(buf, "{\"data\":[");
+    put_canal(buf, 0);
+    if (count > 1) {
+        tn_buf_byte(buf, ',');
+        put_canal(buf, 1);
+    }
+    tn_buf_text(buf, "],\"type\":\"INSERT\"}");
+}
+
 static void put_csv(struct tn_buf *buf, int which)
 {
     tn_buf_text(buf, "k,s,b\n");
@@ -132,7 +168,7 @@ static void check_row(struct tn_decoded *decoded, uint32_t i, int which)
 
 static void long_texts_are_written_into_their_rows(void)
 {
-    static const enum tn_input forms[] = {TN_INPUT_JSON, TN_INPUT_CSV};
+    static const enum tn_input forms[] = {TN_INPUT_JSON, TN_INPUT_CSV, TN_INPUT_CANAL};
     for (uint64_t seed = 1; seed <= 60; seed++) {
         uint64_t state = seed + 1000 * given_number("SEED", 1);
         enum tn_input form = forms[seed % COUNT(forms)];
@@ -140,7 +176,11 @@ static void long_texts_are_written_into_their_rows(void)
         tn_buf_init(&buf, input, RECORD_MAX);
         draw(&state, 0);
         open_decoder(form, ROW_MAX);
-        form == TN_INPUT_JSON ? put_json(&buf, 0) : put_csv(&buf, 0);
+        if (form == TN_INPUT_CANAL) {
+            put_canal_record(&buf, 1);
+        } else {
+            form == TN_INPUT_JSON ? put_json(&buf, 0) : put_csv(&buf, 0);
+        }
         CHECK(!buf.overflow);
         struct tn_bytes rest = at_the_end(&buf);
         struct tn_decoded decoded;
@@ -161,12 +201,17 @@ static void two_long_rows_come_one_by_one(void)
         tn_buf_init(&buf, input, RECORD_MAX);
         draw(&state, 0);
         draw(&state, 1);
-        open_decoder(TN_INPUT_DEBEZIUM, ROW_MAX);
-        tn_buf_text(&buf, "{\"before\":");
-        put_json(&buf, 0);
-        tn_buf_text(&buf, ",\"after\":");
-        put_json(&buf, 1);
-        tn_buf_text(&buf, ",\"op\":\"u\"}");
+        bool canal = seed % 2;
+        open_decoder(canal ? TN_INPUT_CANAL : TN_INPUT_DEBEZIUM, ROW_MAX);
+        if (canal) {
+            put_canal_record(&buf, 2);
+        } else {
+            tn_buf_text(&buf, "{\"before\":");
+            put_json(&buf, 0);
+            tn_buf_text(&buf, ",\"after\":");
+            put_json(&buf, 1);
+            tn_buf_text(&buf, ",\"op\":\"u\"}");
+        }
         CHECK(!buf.overflow);
         struct tn_bytes rest = at_the_end(&buf);
         struct tn_decoded decoded;

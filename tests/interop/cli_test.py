@@ -173,6 +173,32 @@ def test_the_least_memory_that_is_taken_is_enough(tarn):
         tarn.run(verb, TABLE, *least).ok(verb)
 
 
+# ---- the forms of databases ----
+
+def changed(tarn, form, records, *args):
+    """What these records make of a table that tells each row as it came: what tail prints, and the table."""
+    create(tarn, ["id INT", "v STRING"], "--primary-key", "id", "--option", "bucket=1", "--option", "changelog-producer=input")
+    text = "".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in records)
+    tarn.run("write", TABLE, "--input", form, *args, stdin=text).ok(form)
+    told = [(x["kind"], x["row"]["id"], x["row"]["v"]) for x in rows_of(tarn.run("tail", TABLE, "--format", "json"), "tail")]
+    rows = [(x["id"], x["v"]) for x in rows_of(tarn.run("cat", TABLE), "cat")]
+    clean(tarn)
+    return told, rows
+
+
+def test_canal_records_of_many_rows_are_written(tarn):
+    told, rows = changed(tarn, "canal-json", [
+        {"data": [{"id": "1", "v": "a"}, {"id": "2", "v": "b"}], "old": None, "isDdl": False, "type": "INSERT"},
+        {"data": None, "isDdl": True, "sql": "ALTER TABLE t ADD w INT", "type": "ALTER"},
+        {"data": [{"id": "1", "v": "c"}, {"id": "3", "v": "b"}], "old": [{"v": "a"}, {"id": "2"}], "type": "UPDATE"},
+        {"data": [{"id": "3", "v": "b"}], "old": None, "type": "DELETE"}])
+    same(told, [("+I", 1, "a"), ("-U", 1, "a"), ("+U", 1, "c"), ("+I", 2, "b"), ("-U", 2, "b"), ("+U", 3, "b"), ("-D", 3, "b")], "told")
+    same(rows, [(1, "c")], "rows")
+    dead = tarn.run("write", TABLE, "--input", "canal-json", stdin='{"data":null,"old":null,"type":"DELETE"}\n')
+    same(dead.rc, 1, "a delete of nothing")
+    need("needs rows" in dead.err, dead.err)
+
+
 # ---- tail ----
 
 def changes(tarn, *args, rc=0):

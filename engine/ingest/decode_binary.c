@@ -1,0 +1,79 @@
+/* Strings that are bytes. */
+#include "ingest/decode_json.h"
+
+/* Canal writes binary columns as if their bytes were ISO-8859-1: a character each, up to U+00FF.
+ * From behind the opening quote on; returns behind the closing one. NULL for `out`: it is only
+ * measured. Source: canal, LogEventConvert. */
+static tn_cursor read_latin1(struct tn_decoder *d, tn_cursor at, unsigned char *out, size_t *size)
+{
+    size_t done = 0;
+    while (*at != '"') {
+        unsigned char utf8[4] = {at[0], at[1]};
+        unsigned char *behind = utf8;
+        tn_cursor end = at + (*at < 0x80 ? 1 : 2);
+        if (*at < 0x20) {
+            return tn_decode_fail(d, at, "a control byte, or the end, in a string");
+        }
+        if (*at == '\\') {
+            end = tn_json_read_escape(d, at, &behind);
+        }
+        if (!end) {
+            return NULL;
+        }
+        bool two = (utf8[0] == 0xC2 || utf8[0] == 0xC3) && (utf8[1] & 0xC0) == 0x80;
+        if (utf8[0] >= 0x80 && !two) {
+            return tn_decode_fail(d, at, "a character beyond U+00FF is no byte");
+        }
+        if (out) {
+            unsigned code = two ? ((utf8[0] & 3U) << 6) | (utf8[1] & 0x3FU) : utf8[0];
+            out[done] = (unsigned char)code;
+        }
+        done++;
+        at = end;
+    }
+    *size = done;
+    return at + 1;
+}
+
+void tn_json_latin1(struct tn_decoder *d, struct tn_bytes raw, unsigned char *out)
+{
+    size_t size;
+    (void)read_latin1(d, raw.data, out, &size);
+}
+
+static bool fits(struct tn_decoder *d, tn_cursor at, uint32_t column, size_t size)
+{
+    const struct tn_type *type = &d->columns[column].type;
+    if (size <= (size_t)type->length) {
+        return true;
+    }
+    char name[TN_TYPE_TEXT_SIZE];
+    (void)tn_decode_fail(d, at, "column '%.60s': %zu bytes do not fit %s", d->names[column], size,
+                         tn_type_format(type, name));
+    return false;
+}
+
+/* No text has more bytes than it is written with. */
+tn_cursor tn_json_read_binary(struct tn_decoder *d, tn_cursor at, uint32_t column,
+                              struct tn_value *value)
+{
+    struct tn_buf *scratch = &d->scratch;
+    tn_cursor behind = tn_scan_string(at);
+    size_t raw_size = behind ? (size_t)(behind - at - 1) : 0;
+    bool late = raw_size > scratch->capacity - scratch->size;
+    unsigned char *out = late ? NULL : scratch->data + scratch->size;
+    size_t size = 0;
+    tn_cursor end = behind
+                        ? read_latin1(d, at, out, &size)
+                        : tn_decode_fail(d, at, "a control byte, or a wrong escape, in a string");
+    if (!end || !fits(d, at, column, size)) {
+        return NULL;
+    }
+    if (late) {
+        struct tn_bytes raw = {at, raw_size};
+        return tn_decode_text_late(d, column, raw, size, TN_LATE_LATIN1, value) ? end : NULL;
+    }
+    *value = (struct tn_value){.as.bytes = {out, size}};
+    scratch->size += size;
+    return end;
+}
