@@ -163,6 +163,10 @@ static tn_rc init_layout(struct tn_table *t, struct tn_arena *arena, struct tn_e
     t->order.sequence_descending = t->options.sequence_descending;
     t->order.prefix_decides = t->keyed && tn_row_prefix_decides(&t->layout, t->order.keys);
     init_buffer_order(t, field_of);
+    for (uint32_t i = 0; i < t->order.keys.count; i++) {
+        uint8_t slot = t->layout.columns[t->order.keys.index[i]].slot;
+        t->float_keys = t->float_keys || slot == TN_SLOT_F32 || slot == TN_SLOT_F64;
+    }
     t->route.layout = &t->layout;
     t->route.function = t->options.bucket_function;
     t->route.bucket_count = t->options.bucket;

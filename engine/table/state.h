@@ -105,6 +105,7 @@ struct tn_table {
     struct tn_buf route_scratch;
     unsigned char *row_scratch; /* with a resolver: a row and its origin */
     bool keyed;
+    bool float_keys; /* some column of order.keys is a FLOAT or DOUBLE */
 
     struct tn_pool pages;
     struct tn_pool frozen_slots;

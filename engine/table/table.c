@@ -59,6 +59,28 @@ static tn_rc kind_of_row(const struct tn_table *t, struct tn_row row, enum tn_ro
     return TN_OK;
 }
 
+/* Paimon before 2.0 compares keys by < and >: NaN equals each of them, -0.0 equals 0.0, and rows
+ * are lost where it merges. */
+static tn_rc check_float_keys(const struct tn_table *t, struct tn_row row, struct tn_err *err)
+{
+    for (uint32_t i = 0; i < t->order.keys.count; i++) {
+        struct tn_value value;
+        const struct tn_column *c = &t->layout.columns[t->order.keys.index[i]];
+        if (c->slot != TN_SLOT_F32 && c->slot != TN_SLOT_F64) {
+            continue;
+        }
+        tn_row_get(&t->layout, row, t->order.keys.index[i], &value);
+        bool sure = value.as.f64 > 0 || value.as.f64 < 0;
+        if (!sure && !value.null && tn_row_double_bits(value.as.f64) != 0) {
+            return tn_err_set(err, TN_INVALID, 0,
+                              "column '%s': %s is no key: Paimon before 2.0 takes %s", c->name,
+                              value.as.f64 == 0 ? "-0.0" : "NaN",
+                              value.as.f64 == 0 ? "it for 0.0" : "it for every key");
+        }
+    }
+    return TN_OK;
+}
+
 static bool filtered(const struct tn_table *t, enum tn_row_kind kind)
 {
     return (t->options.ignore_delete && tn_row_kind_retracts(kind)) ||
@@ -268,6 +290,7 @@ tn_rc tn_table_put_from(struct tn_table *table, struct tn_row row, enum tn_row_k
     }
     if (table->keyed) {
         rc = tn_engine_check_kind(table->engine, kind, err);
+        rc = rc == TN_OK && table->float_keys ? check_float_keys(table, row, err) : rc;
     }
     struct tn_route route;
     rc = rc != TN_OK ? rc : tn_route(&table->route, row, &table->route_scratch, &route, err);

@@ -36,7 +36,7 @@ def random_table(rng):
     for i in range(part_count):
         columns.append(("p%d" % i, partition_type(rng), keyed or rng.random() < 0.3, None))
     if keyed:
-        columns += [("k%d" % i, values.random_type(rng, key=True), True, None) for i in range(key_count)]
+        columns += [("k%d" % i, values.random_type(rng), True, None) for i in range(key_count)]
     for i in range(rng.randint(1, 7)):
         t = values.random_type(rng)
         default = random_default(rng, t) if rng.random() < 0.1 else None
@@ -59,7 +59,7 @@ def random_table(rng):
 def partition_type(rng):
     return rng.choice([values.Type("STRING"), values.Type("VARCHAR", 20), values.Type("INT"), values.Type("BIGINT"), values.Type("SMALLINT"),
                        values.Type("DATE"), values.Type("BOOLEAN"), values.Type("DECIMAL", 10, 2), values.Type("TIMESTAMP", 3),
-                       values.Type("TIMESTAMP", 0), values.Type("TIME", 0), values.Type("TIMESTAMP_LTZ", 6)])
+                       values.Type("TIMESTAMP", 0), values.Type("TIME", 0), values.Type("TIMESTAMP_LTZ", 6), values.Type("FLOAT"), values.Type("DOUBLE")])
 
 
 def random_default(rng, t):
@@ -70,7 +70,7 @@ def random_default(rng, t):
 
 
 def bucket_options(rng, table, keyed):
-    plain = [n for i, n in enumerate(table.names) if n not in table.partition and not table.types[i].floating]
+    plain = [n for n in table.names if n not in table.partition]
     trimmed = [n for n in table.primary if n not in table.partition]
     if keyed:
         table.options["bucket"] = str(rng.choice([1, 1, 2, 4]))
@@ -169,6 +169,8 @@ class Rows:
             value = values.random_value(rng, t, few, table.wide and name not in table.partition)
             if name in table.partition and t.textual:
                 value = value.replace("\\u0001\\u001f", "c")
+            if value in values.NO_KEYS and table.types[i].floating and name in table.primary and name not in table.partition:
+                value = "0.0"
             nullable = not table.not_null[i] and name not in table.primary
             row.append(values.NULL if nullable and rng.random() < 0.15 else value)
         for i in table.sequence:
@@ -258,6 +260,13 @@ class Input:
     def bad(self):
         """A record that can't become a row."""
         rng, table = self.rng, self.table
+        keys = [i for i, n in enumerate(table.names) if table.types[i].floating and n in table.primary and n not in table.partition]
+        if keys and "rowkind.field" not in table.options and rng.random() < 0.5:
+            row = [values.random_value(rng, t) for t in table.types]
+            row[rng.choice(keys)] = rng.choice(values.NO_KEYS)
+            self.add("+I", row)
+            self.records[-1] = None
+            return
         if self.name == "csv":
             text = ",".join(["1"] * (len(table.names) + 3))
         else:

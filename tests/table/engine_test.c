@@ -3,6 +3,8 @@
  * compacted, so that their files are reduced by scratch files. */
 #include "read/lookup.h"
 
+#include <math.h>
+
 #include "table/bed.h"
 
 enum { KEYS = 25, ROUNDS_MAX = 60, FIELDS = 5, K = 0, N, A, G, B };
@@ -307,29 +309,48 @@ static void put_number(struct tn_table *table, int64_t number)
     put_packed(table, (struct tn_row){packed, tn_row_pack(layout, values, packed)});
 }
 
-static void write_descending(const struct descending *d)
+static void open_new(struct tn_table **table, const char *fields, const char *options)
 {
     static struct bed_scenario scenario;
     scenario = (struct bed_scenario){.seed = 1};
     (void)snprintf(scenario.schema, sizeof scenario.schema,
-                   "{\"fields\":[{\"name\":\"k\",\"type\":\"STRING\"},{\"name\":\"n\",\"type\":"
-                   "\"BIGINT\"},{\"name\":\"t\",\"type\":\"%s\"}],\"primaryKeys\":[\"k\"],"
-                   "\"options\":{%s\"file.format\":\"avro\",\"bucket\":\"1\",\"sequence.field\":"
-                   "\"n\",\"sequence.field.sort-order\":\"descending\"}}",
-                   d->type, d->options);
+                   "{\"fields\":[%s],\"primaryKeys\":[\"k\"],"
+                   "\"options\":{%s\"file.format\":\"avro\",\"bucket\":\"1\"}}",
+                   fields, options);
+    sim_disk_init(&disk, BED_DISK_SIZE);
     bed_create(&engine, &disk.io, &scenario);
     tn_rc rc = disk.io.vtable->make_dir(&disk.io, ".tarn/", &err);
     CHECK_OK(rc, err);
     bed_engine_start(&engine, &disk.io, 1);
-    struct tn_table *table;
     struct tn_table_spec spec = {.name = BED_TABLE, .identifier = -1, .compact = true};
-    rc = tn_table_open(&engine.env, &spec, &table, &err);
+    rc = tn_table_open(&engine.env, &spec, table, &err);
     CHECK_OK(rc, err);
+}
+
+static void end_new(void)
+{
+    bed_engine_stop(&engine);
+    sim_disk_deinit(&disk);
+}
+
+static void write_descending(const struct descending *d)
+{
+    struct tn_table *table;
+    char fields[200];
+    char options[300];
+    (void)snprintf(fields, sizeof fields,
+                   "{\"name\":\"k\",\"type\":\"STRING\"},{\"name\":\"n\",\"type\":"
+                   "\"BIGINT\"},{\"name\":\"t\",\"type\":\"%s\"}",
+                   d->type);
+    (void)snprintf(options, sizeof options,
+                   "%s\"sequence.field\":\"n\",\"sequence.field.sort-order\":\"descending\",",
+                   d->options);
+    open_new(&table, fields, options);
     for (uint32_t c = 0; c < COUNT(d->commits); c++) {
         for (uint32_t i = 0; i < COUNT(d->commits[c]); i++) {
             put_number(table, d->commits[c][i]);
         }
-        rc = tn_table_finish(table, c + 1, &err);
+        tn_rc rc = tn_table_finish(table, c + 1, &err);
         CHECK_OK(rc, err);
     }
     tn_table_close(table);
@@ -355,21 +376,53 @@ static int64_t read_number(void)
 static void a_descending_order_counts_where_files_meet(void)
 {
     for (size_t i = 0; i < COUNT(descending); i++) {
-        sim_disk_init(&disk, BED_DISK_SIZE);
         write_descending(&descending[i]);
         int64_t number = read_number();
         if (number != descending[i].wins) {
             (void)fprintf(stderr, "case %zu: %" PRId64 "\n", i, number);
         }
         CHECK(number == descending[i].wins);
-        bed_engine_stop(&engine);
-        sim_disk_deinit(&disk);
+        end_new();
+    }
+}
+
+/* ---- keys of floating point ---- */
+
+static void what_paimon_takes_for_another_key_is_refused(void)
+{
+    static const struct {
+        double key;
+        tn_rc rc;
+    } keys[] = {{1.5, TN_OK},       {(double)NAN, TN_INVALID}, {0.0, TN_OK},
+                {-0.0, TN_INVALID}, {(double)INFINITY, TN_OK}, {-(double)INFINITY, TN_OK}};
+    static const char *const types[] = {"DOUBLE", "FLOAT"};
+    for (size_t t = 0; t < COUNT(types); t++) {
+        struct tn_table *table;
+        char fields[100];
+        (void)snprintf(fields, sizeof fields,
+                       "{\"name\":\"k\",\"type\":\"%s\"},{\"name\":\"v\",\"type\":\"DOUBLE\"}",
+                       types[t]);
+        open_new(&table, fields, "");
+        for (size_t i = 0; i < COUNT(keys); i++) {
+            unsigned char packed[40];
+            struct tn_value values[] = {{.as.f64 = keys[i].key}, {.as.f64 = (double)NAN}};
+            struct tn_row row = {packed, tn_row_pack(tn_table_layout(table), values, packed)};
+            tn_rc rc;
+            while ((rc = tn_table_put(table, row, TN_ROW_INSERT, &err)) == TN_AGAIN) {
+                rc = tn_table_turn(table, true, &err);
+                CHECK_OK(rc, err);
+            }
+            CHECK(rc == keys[i].rc);
+        }
+        tn_table_close(table);
+        end_new();
     }
 }
 
 static const struct test tests[] = {
     TEST(random_rows_are_merged_as_the_model_does),
     TEST(a_descending_order_counts_where_files_meet),
+    TEST(what_paimon_takes_for_another_key_is_refused),
 };
 
 int main(int argc, char **argv)
