@@ -158,6 +158,10 @@ tarn_rc tarn_open_on(const tarn_engine_options *options, struct tn_io *io, struc
     if (rc == TN_OK) {
         rc = open_env(opened, io, clock, &err);
     }
+    if (rc == TN_OK && opened->posix_open) {
+        opened->warehouse = tn_arena_text(&opened->arena, tn_bytes_of(options->warehouse));
+        rc = opened->warehouse ? TN_OK : tn_err_set(&err, TN_AGAIN, 0, "no memory for a name");
+    }
     if (rc != TN_OK) {
         shut(opened);
         return tn_api_tell(rc, &err, error);
@@ -185,6 +189,9 @@ static tn_rc create(tarn_engine *engine, const char *table, const char *text, st
     struct tn_schema schema;
     struct tn_options options;
     tn_rc rc = tn_schema_from_user(tn_bytes_of(text), &engine->arena, &schema, err);
+    if (rc == TN_OK) {
+        rc = tn_api_script_try(engine, table, &schema, err);
+    }
     return rc == TN_OK ? tn_make_table(&engine->env, table, &schema, &options, err) : rc;
 }
 

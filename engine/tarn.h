@@ -84,21 +84,48 @@ void tarn_close(tarn_engine *engine);
  * schema   JSON: {"fields":[{"name":"k","type":"BIGINT"},...],"primaryKeys":["k"],
  *          "partitionKeys":[],"options":{"bucket":"1"},"comment":""}; see `tarn help create`
  * returns  TARN_EXISTS       there is such a table; it is left alone
- *          TARN_INVALID      a name, a type, a key or an option's value; the text has the line
- *          TARN_UNSUPPORTED  a type or option that can't be written yet, by name
+ *          TARN_AGAIN        the schema has a script, and a table is open: close it first
+ *          TARN_INVALID      the script can't be used; a name, a type, a key or an option's value;
+ * the text has the line TARN_UNSUPPORTED  a type or option that can't be written yet, by name
  *          TARN_IO, TARN_FULL
  * costs    three folders, one file, two barriers
  * thread   the engine's
  * source   Paimon: SchemaManager.createTable */
 tarn_rc tarn_create(tarn_engine *engine, const char *table, const char *schema, tarn_error *error);
 
+typedef enum {
+    TARN_INSERT = 0,        /* +I */
+    TARN_UPDATE_BEFORE = 1, /* -U */
+    TARN_UPDATE_AFTER = 2,  /* +U */
+    TARN_DELETE = 3,        /* -D */
+} tarn_row_kind;
+
+/* A row that a table's script (option `tarn.script`) failed on when it was merged; it changes
+ * nothing. */
+typedef struct {
+    const char *reason; /* "fold.lua:12: why" */
+    const char *json;   /* the row, as an object; NULL: it is longer than the memory for it */
+    size_t json_size;
+    tarn_row_kind kind;
+    int64_t put;   /* by which put since the table was opened it came in, from 0 */
+    uint32_t part; /* of the rows that the script's `map` made of that put, from 0 */
+} tarn_dead_letter;
+
 typedef struct {
     uint32_t size;    /* sizeof(tarn_table_options) */
     const char *name; /* "database.table" */
     const char *who;  /* what others are told who find the table taken; NULL: "a program" */
+    /* Told of each dead letter, inside the put or commit that merges its row: before the row's
+     * commit, and again when that work is done again. What it gets lives until it returns; it calls
+     * no function of tarn. NULL: such a put or commit fails with TARN_UNSUPPORTED, and nothing
+     * since the last commit can be committed. */
+    void (*dead_letter)(void *user, const tarn_dead_letter *letter);
+    void *user;
 } tarn_table_options;
 
-/* Opens a table for writing, and takes its lock.
+/* Opens a table for writing, and takes its lock. A table's script is loaded, and from then on rows
+ * go through it: `map` gets each tarn_put_json's object as a table, and each tarn_put's row (-U
+ * aside); what it makes of one put are the put's parts, maybe none.
  *
  * options  kept only during the call
  * table    set when TARN_OK; owned by the engine until tarn_table_close
@@ -106,6 +133,7 @@ typedef struct {
  *          TARN_EXISTS       somebody else writes it (the text says who), or this engine has a
  *                            table open already
  *          TARN_AGAIN        a scan is open: close it first
+ *          TARN_INVALID      its script can't be used; the text has its path, and why
  *          TARN_UNSUPPORTED  an option that a writer must obey and this version can't
  *          TARN_CORRUPT, TARN_IO
  * costs    reads schemas and the newest snapshot; one barrier where there is a snapshot
@@ -128,21 +156,18 @@ int32_t tarn_table_column(const tarn_table *table, const char *name);
 
 /* ---- rows in ---- */
 
-typedef enum {
-    TARN_INSERT = 0,        /* +I */
-    TARN_UPDATE_BEFORE = 1, /* -U */
-    TARN_UPDATE_AFTER = 2,  /* +U */
-    TARN_DELETE = 3,        /* -D */
-} tarn_row_kind;
-
 /* Adds one row from a JSON object.
  *
  * kind     of the row; an append table takes only TARN_INSERT
  * json     one object on one line, {"k":1,"v":"a"}; missing columns get their default, else NULL;
  *          copied before the call returns
  * size     bytes
- * returns  TARN_INVALID  not such an object, or a value that its column can't take
- *          TARN_AGAIN    no more rows before tarn_commit; or a scan is open
+ * returns  TARN_INVALID  not such an object, a value that its column can't take, or what the script
+ *                        says: the rows that `map` made are not in, or (the text says so) some are
+ *          TARN_AGAIN    no more rows before tarn_commit; or a scan is open. After the commit the
+ *                        same put goes on with the part that it stopped at
+ *          TARN_CANCELED the script failed a hundred times in a row; close the table, correct it,
+ *                        and put what was not committed again
  *          TARN_IO, TARN_FULL, TARN_CORRUPT  of a flush or compaction that made room; see
  * tarn_commit costs    no I/O while the memtable has room; else flushes and compacts until it has
  * thread   the engine's */
@@ -206,6 +231,7 @@ const char *tarn_position(const tarn_table *table, const char *source);
  *          TARN_CONFLICT  call again
  *          TARN_AGAIN     a scan is open
  *          TARN_CORRUPT   a file of the table is damaged, by name
+ *          TARN_CANCELED  see tarn_put_json
  * costs    flushes, merges where triggers say so; two barriers a snapshot; expiry
  * thread   the engine's
  * source   Paimon: TableCommit.commit */

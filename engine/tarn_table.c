@@ -17,7 +17,9 @@ struct tarn_table {
     enum tn_row_kind kind;
     struct tn_buf parsed; /* what texts became */
     uint64_t row_count;
+    int64_t put_count;
     int64_t latest;
+    struct tn_api_script script;
 };
 
 static void note_commit(void *user, const struct tn_committed *committed)
@@ -76,12 +78,24 @@ static tn_rc open_table(tarn_engine *engine, const tarn_table_options *options, 
                                  .compact = true,
                                  .committed = note_commit,
                                  .user_data = table};
-    tn_rc rc = tn_table_open(&engine->env, &spec, &table->table, err);
+    tn_rc rc = tn_api_script_find(engine, table->name, err);
+    if (rc == TN_OK) {
+        rc = tn_api_script_open(&table->script, engine, options, arena, err);
+    }
+    if (rc != TN_OK) {
+        return rc;
+    }
+    tn_scripted_fill(&engine->scripted, &spec);
+    spec.letters = table->script.dead_letter ? &table->script.sink : NULL;
+    rc = tn_table_open(&engine->env, &spec, &table->table, err);
     if (rc != TN_OK) {
         return rc;
     }
     table->latest = tn_table_recovered(table->table)->latest_id;
-    rc = open_rows(table, arena, err);
+    rc = tn_scripted_check(&engine->scripted, table->table, err);
+    if (rc == TN_OK) {
+        rc = open_rows(table, arena, err);
+    }
     if (rc != TN_OK) {
         tn_table_close(table->table);
         return rc;
@@ -95,12 +109,19 @@ static tn_rc no_scan(const tarn_engine *engine, struct tn_err *err)
     return engine->scan ? tn_err_set(err, TN_AGAIN, 0, "a scan is open: close it first") : TN_OK;
 }
 
+/* That of this version, or of one before dead letters. */
+static bool size_known(const tarn_table_options *options)
+{
+    return options->size == sizeof *options ||
+           options->size == offsetof(tarn_table_options, dead_letter);
+}
+
 tarn_rc tarn_table_open(tarn_engine *engine, const tarn_table_options *options, tarn_table **table,
                         tarn_error *error)
 {
     struct tn_err err = {0};
     tn_rc rc = no_scan(engine, &err);
-    if (!options || options->size != sizeof *options || !options->name) {
+    if (!options || !size_known(options) || !options->name) {
         rc = tn_err_set(&err, TN_INVALID, 0, "tarn_table_open: size or name of the options");
     } else if (engine->table) {
         rc = tn_err_set(&err, TN_EXISTS, 0, "%s is open: an engine writes one table at a time",
@@ -112,6 +133,7 @@ tarn_rc tarn_table_open(tarn_engine *engine, const tarn_table_options *options, 
             *table = engine->table;
             tarn_row_begin(*table, TARN_INSERT);
         } else {
+            tn_scripted_close(&engine->scripted);
             tn_arena_reset(&engine->for_table, 0);
         }
     }
@@ -123,6 +145,7 @@ void tarn_table_close(tarn_table *table)
     if (table) {
         tarn_engine *engine = table->engine;
         tn_table_close(table->table);
+        tn_scripted_close(&engine->scripted);
         engine->table = NULL;
         tn_arena_reset(&engine->for_table, 0);
     }
@@ -136,13 +159,16 @@ int32_t tarn_table_column(const tarn_table *table, const char *name)
 /* ---- rows in ---- */
 
 /* Puts, and works until there is room. */
-static tn_rc put(tarn_table *table, struct tn_row row, enum tn_row_kind kind, struct tn_err *err)
+static tn_rc put(tarn_table *table, struct tn_row row, enum tn_row_kind kind, uint32_t part,
+                 struct tn_err *err)
 {
     tn_rc rc = TN_OK;
+    struct tn_origin origin = {
+        .position = table->put_count, .part = part, .source = TN_ORIGIN_NONE};
     if (tn_table_wants_cut(table->table)) {
         return tn_err_set(err, TN_AGAIN, 0, "no more rows fit into this commit");
     }
-    while ((rc = tn_table_put(table->table, row, kind, err)) == TN_AGAIN) {
+    while ((rc = tn_table_put_from(table->table, row, kind, &origin, err)) == TN_AGAIN) {
         rc = no_scan(table->engine, err);
         if (rc == TN_OK && tn_table_wants_cut(table->table)) {
             rc = tn_err_set(err, TN_AGAIN, 0, "no more rows fit into this commit");
@@ -158,11 +184,41 @@ static tn_rc put(tarn_table *table, struct tn_row row, enum tn_row_kind kind, st
     return rc;
 }
 
+/* What `map` made of a put. One that stopped for want of room goes on when it is called again. */
+static tn_rc put_mapped(tarn_table *table, struct tn_bytes rows, enum tn_row_kind kind,
+                        struct tn_err *err)
+{
+    struct tn_row row;
+    uint32_t from = table->script.part;
+    for (uint32_t i = 0; tn_script_next_row(&rows, &row); i++) {
+        tn_rc rc = i >= from ? put(table, row, kind, i, err) : TN_OK;
+        if (rc != TN_OK) {
+            table->script.part = rc == TN_AGAIN ? i : 0;
+            return i == 0 ? rc : tn_err_in(err, "row %u of those that map made, after others", i);
+        }
+    }
+    table->script.part = 0;
+    return TN_OK;
+}
+
+/* One put of JSON, or of a row. */
+static tn_rc map_and_put(tarn_table *table, const struct tn_bytes *json, const struct tn_row *row,
+                         enum tn_row_kind kind, struct tn_err *err)
+{
+    struct tn_bytes rows;
+    tn_rc rc = tn_api_script_map(&table->script, table->engine->env.clock, table->put_count, json,
+                                 row, &rows, err);
+    return rc == TN_OK ? put_mapped(table, rows, kind, err) : rc;
+}
+
 static tn_rc put_json(tarn_table *table, enum tn_row_kind kind, struct tn_bytes json,
                       struct tn_err *err)
 {
     struct tn_decoded decoded;
     size_t eaten;
+    if (table->script.map) {
+        return map_and_put(table, &json, NULL, kind, err);
+    }
     tn_rc rc = tn_decoder_next(table->decoder, json, true, &decoded, &eaten, err);
     if (rc == TN_OK && decoded.dead) {
         return tn_err_set(err, TN_INVALID, 0, "%s", decoded.reason);
@@ -170,7 +226,7 @@ static tn_rc put_json(tarn_table *table, enum tn_row_kind kind, struct tn_bytes 
     if (rc == TN_AGAIN || (rc == TN_OK && (decoded.count != 1 || eaten != json.size))) {
         return tn_err_set(err, TN_INVALID, 0, "one JSON object on one line is one row");
     }
-    return rc == TN_OK ? put(table, tn_decoder_row(table->decoder, &decoded, 0), kind, err) : rc;
+    return rc == TN_OK ? put(table, tn_decoder_row(table->decoder, &decoded, 0), kind, 0, err) : rc;
 }
 
 tarn_rc tarn_put_json(tarn_table *table, tarn_row_kind kind, const char *json, size_t size,
@@ -178,7 +234,9 @@ tarn_rc tarn_put_json(tarn_table *table, tarn_row_kind kind, const char *json, s
 {
     struct tn_err err = {0};
     struct tn_bytes text = {(const unsigned char *)json, size};
-    return tn_api_tell(put_json(table, (enum tn_row_kind)kind, text, &err), &err, error);
+    tn_rc rc = put_json(table, (enum tn_row_kind)kind, text, &err);
+    table->put_count += rc != TN_AGAIN;
+    return tn_api_tell(rc, &err, error);
 }
 
 void tarn_row_begin(tarn_table *table, tarn_row_kind kind)
@@ -312,13 +370,17 @@ static tn_rc put_values(tarn_table *table, struct tn_err *err)
         return too_long(size, size_max, err);
     }
     struct tn_row row = {packed, tn_row_pack(layout, table->values, packed)};
-    return put(table, row, table->kind, err);
+    bool maps = table->script.map && table->kind != TN_ROW_UPDATE_BEFORE;
+    return maps ? map_and_put(table, NULL, &row, table->kind, err)
+                : put(table, row, table->kind, 0, err);
 }
 
 tarn_rc tarn_put(tarn_table *table, tarn_error *error)
 {
     struct tn_err err = {0};
-    return tn_api_tell(put_values(table, &err), &err, error);
+    tn_rc rc = put_values(table, &err);
+    table->put_count += rc != TN_AGAIN;
+    return tn_api_tell(rc, &err, error);
 }
 
 tarn_rc tarn_set_position(tarn_table *table, const char *source, const char *position,

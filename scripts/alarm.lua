@@ -11,7 +11,7 @@
 --     tarn create plant.alarms --field 'alarm STRING' --field 'state STRING' \
 --         --field 'ts TIMESTAMP(3)' --field 'who STRING' --field 'raised BIGINT' \
 --         --field 'acked_by STRING' --primary-key alarm --option bucket=1 \
---         --option changelog-producer=input --option tarn.script=alarm.lua
+--         --option changelog-producer=input --option tarn.script=scripts/alarm.lua
 
 local STEPS = {
     off = { on = true },

@@ -7,7 +7,7 @@
 --
 --     tarn create plant.meters --field 'meter STRING' --field 'ts TIMESTAMP(3)' \
 --         --field 'raw BIGINT' --field 'total BIGINT' --field 'restarts BIGINT' \
---         --primary-key meter --option bucket=1 --option tarn.script=counter.lua
+--         --primary-key meter --option bucket=1 --option tarn.script=scripts/counter.lua
 
 local m = {}
 

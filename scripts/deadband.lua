@@ -8,7 +8,7 @@
 --     tarn create plant.boilers --field 'dev STRING' --field 'ts TIMESTAMP(3)' \
 --         --field 'temp DOUBLE' --field 'temp_told DOUBLE' --field 'hot BOOLEAN' \
 --         --primary-key dev --option bucket=1 --option changelog-producer=input \
---         --option tarn.script=deadband.lua
+--         --option tarn.script=scripts/deadband.lua
 
 local deadband = require("tarn.deadband")
 

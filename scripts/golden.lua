@@ -8,7 +8,7 @@
 --     tarn create plant.machines --field 'id BIGINT' --field 'source STRING' \
 --         --field 'name STRING' --field 'name_by STRING' --field 'place STRING' \
 --         --field 'place_by STRING' --field 'firmware STRING' --field 'firmware_by STRING' \
---         --primary-key id --option bucket=1 --option tarn.script=golden.lua
+--         --primary-key id --option bucket=1 --option tarn.script=scripts/golden.lua
 
 -- Per column: the sources, the most believed first. Who isn't listed is not believed at all.
 local BELIEF = {

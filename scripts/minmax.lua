@@ -8,7 +8,7 @@
 --         --field 'ts TIMESTAMP(3)' --field 'temp DOUBLE' --field 'temp_min DOUBLE' \
 --         --field 'temp_max DOUBLE' --field 'temp_mean DOUBLE' --field 'temp_last DOUBLE' \
 --         --field 'samples BIGINT' --primary-key dev,minute --option bucket=1 \
---         --option tarn.script=minmax.lua
+--         --option tarn.script=scripts/minmax.lua
 
 local fold = require("tarn.fold")
 

@@ -8,7 +8,7 @@
 --     tarn create plant.vibration --field 'dev STRING' --field 'ts TIMESTAMP(3)' \
 --         --field 'g DOUBLE' --field 'g_peak DOUBLE' --field 'told_ts TIMESTAMP(3)' \
 --         --field 'told_peak DOUBLE' --primary-key dev --option bucket=1 \
---         --option changelog-producer=input --option tarn.script=minute.lua
+--         --option changelog-producer=input --option tarn.script=scripts/minute.lua
 
 local MINUTE = 60000 -- ms
 

@@ -10,7 +10,7 @@
 --
 --     tarn create plant.weather --field 'mast STRING' --field 'sensor STRING' \
 --         --field 'ts TIMESTAMP(3)' --field 'value DOUBLE' --field 'unit STRING' \
---         --primary-key mast,sensor --option bucket=1 --option tarn.script=split.lua
+--         --primary-key mast,sensor --option bucket=1 --option tarn.script=scripts/split.lua
 
 local BROKEN = -999
 

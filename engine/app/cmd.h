@@ -38,6 +38,9 @@ extern const struct tn_command tn_cmd_test;
 /* One line on stderr, "tarn: what, where, why"; returns the exit code. */
 int tn_say_error(tn_rc rc, const struct tn_err *err);
 
+/* What a script logs, a line on stderr: a tn_vm_log_fn. */
+void tn_say_log(void *user, const char *level, struct tn_bytes text);
+
 /* Boots, lets `verb` work on its words, says what failed, shuts; returns the exit code. For verbs
  * whose only outcomes are success and an error, in a warehouse that is there. */
 typedef tn_rc tn_verb_fn(struct tn_app *app, const struct tn_text_list *words, struct tn_err *err);

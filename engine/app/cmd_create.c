@@ -4,6 +4,7 @@
 #include "app/cmd.h"
 #include "app/schema_file.h"
 #include "schema/options.h"
+#include "script/scripted.h"
 #include "table/make.h"
 #include "table/recover.h"
 
@@ -153,6 +154,12 @@ static void say_hazards(const struct tn_schema *schema, const struct tn_options 
 static tn_rc create(struct tn_app *app, const char *table, struct tn_err *err)
 {
     struct tn_arena *arena = &app->table;
+    static struct tn_scripted scripted;
+    struct tn_scripted_spec script = {.env = &app->env,
+                                      .budget = &app->budget,
+                                      .table = table,
+                                      .warehouse = app->warehouse,
+                                      .log = tn_say_log};
     struct tn_schema schema;
     struct tn_options options;
     tn_rc rc = o.schema_file ? schema_from_file(arena, &schema, err)
@@ -160,12 +167,16 @@ static tn_rc create(struct tn_app *app, const char *table, struct tn_err *err)
     if (rc == TN_OK) {
         rc = add_options(arena, &schema, err);
     }
+    if (rc == TN_OK) { /* a script that can't be used is no part of a table */
+        rc = tn_scripted_open(&scripted, &script, &schema, err);
+    }
     if (rc == TN_OK) {
         rc = tn_make_table(&app->env, table, &schema, &options, err);
     }
     if (rc == TN_OK && !tn_common.quiet) {
         say_hazards(&schema, &options);
     }
+    tn_scripted_close(&scripted);
     return rc == TN_EXISTS ? tn_err_set(err, TN_INVALID, 0, "table %s exists", table) : rc;
 }
 

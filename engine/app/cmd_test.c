@@ -45,12 +45,6 @@ struct test {
     uint32_t failed;
 };
 
-static void say_log(void *user, const char *level, struct tn_bytes text)
-{
-    (void)user;
-    (void)fprintf(stderr, "%s: %.*s\n", level, (int)text.size, (const char *)text.data);
-}
-
 /* ---- the columns ---- */
 
 static tn_rc read_schema(struct test *t, struct tn_err *err)
@@ -115,7 +109,7 @@ static tn_rc open_script(struct test *t, struct tn_err *err)
     const struct tn_part *rest = tn_budget_part(budget, "memtable");
     tn_arena_init(&t->arena, rest->base, rest->size);
     struct tn_vm_spec vm = {
-        .memory = part->base, .size = part->size, .io = &t->files.io, .log = say_log};
+        .memory = part->base, .size = part->size, .io = &t->files.io, .log = tn_say_log};
     rc = tn_vm_open(&t->vm, &vm, err);
     struct tn_script_spec spec = {.path = name,
                                   .layout = t->typed ? &t->layout : NULL,

@@ -12,6 +12,7 @@
 #include "app/copy.h"
 #include "app/round.h"
 #include "app/suggest.h"
+#include "script/scripted.h"
 
 static struct {
     const char *input;
@@ -50,6 +51,8 @@ struct write {
     struct tn_app *app;
     const char *table_name;
     struct tn_table *table;
+    struct tn_scripted scripted;
+    struct tn_mapper mapper; /* of its `map` */
     struct tn_copy copy;
     struct tn_feed feed;
     uint64_t rows_said; /* by the last `committed` line */
@@ -153,6 +156,45 @@ static tn_rc parse_decode(struct write *w, struct tn_decode_spec *decode, struct
     return rc;
 }
 
+/* ---- the script ---- */
+
+static tn_rc open_script(struct write *w, struct tn_err *err)
+{
+    struct tn_scripted_spec spec = {.env = &w->app->env,
+                                    .budget = &w->app->budget,
+                                    .table = w->table_name,
+                                    .warehouse = w->app->warehouse,
+                                    .log = tn_say_log};
+    return tn_scripted_find(&w->scripted, &spec, err);
+}
+
+/* Where the script has a `map`, it gets the records before they are rows. */
+static tn_rc open_mapper(struct write *w, struct tn_copy_spec *copy, struct tn_feed_spec *feed,
+                         struct tn_err *err)
+{
+    struct tn_script *script = tn_scripted_map(&w->scripted);
+    if (!script) {
+        return TN_OK;
+    }
+    tn_rc rc = tn_mapper_init(&w->mapper, script, w->app->env.clock, &w->app->input, err);
+    w->mapper.records = copy->decode.input == TN_INPUT_JSON;
+    copy->mapper = &w->mapper;
+    feed->mapper = &w->mapper;
+    return rc;
+}
+
+static void say_script(const struct write *w)
+{
+    const struct tn_script *map = &w->scripted.pair.scripts[TN_SCRIPT_LOOP];
+    uint64_t failed = map->failures + tn_table_counts(w->table)->letters;
+    if (failed > 0) {
+        (void)fprintf(stderr, "tarn: %s failed on %" PRIu64 " rows\n", w->scripted.path, failed);
+    }
+    if (w->mapper.dropped > 0 && !tn_common.quiet) {
+        (void)fprintf(stderr, "tarn: its map dropped %" PRIu64 " records\n", w->mapper.dropped);
+    }
+}
+
 /* ---- dead letters ---- */
 
 /* A record may be as long as the input's memory: it is written piece by piece. */
@@ -242,6 +284,9 @@ static tn_rc open_feed(struct write *w, struct tn_err *err)
                                 .user = w};
     tn_rc rc = parse_decode(w, &copy.decode, err);
     if (rc == TN_OK) {
+        rc = open_mapper(w, &copy, &feed, err);
+    }
+    if (rc == TN_OK) {
         rc = parse_every(&feed, err);
     }
     if (rc == TN_OK) {
@@ -269,9 +314,17 @@ static tn_rc open_table(struct write *w, struct tn_err *err)
                                  .committed = say_committed,
                                  .compaction_failed = say_compaction_failed,
                                  .user_data = w};
-    tn_rc rc = tn_table_open(&w->app->env, &spec, &w->table, err);
+    tn_rc rc = open_script(w, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    tn_scripted_fill(&w->scripted, &spec);
+    rc = tn_table_open(&w->app->env, &spec, &w->table, err);
     if (rc == TN_ABSENT) {
         return tn_suggest_table(w->app, w->table_name, err);
+    }
+    if (rc == TN_OK) {
+        rc = tn_scripted_check(&w->scripted, w->table, err);
     }
     if (rc == TN_OK && !o.user) { /* else there is one commit, which the rows are */
         rc = tn_compact_untold(w->app, w->table, err);
@@ -283,6 +336,13 @@ static tn_rc open_table(struct write *w, struct tn_err *err)
 static int code_of_error(const struct write *w, tn_rc rc, const struct tn_err *err)
 {
     int code = tn_say_error(rc, err);
+    if (rc == TN_CANCELED &&
+        w->scripted.open) { /* it is parked: wrong, as one that can't be loaded */
+        (void)fprintf(stderr,
+                      "tarn: rows since the last commit are not in; correct %s, then write again\n",
+                      w->scripted.path);
+        code = 2;
+    }
     bool changed = w->table && tn_table_counts(w->table)->commits > 0;
     return code == 2 && changed ? tn_exit_code(TN_IO) : code;
 }
@@ -318,9 +378,13 @@ static int finish(struct write *w, tn_rc rc, struct tn_err *err)
         code = code == 0 ? 1 : code;
     }
     if (w->table) {
+        if (w->scripted.open) {
+            say_script(w);
+        }
         code = code_of_behind(w, code);
         tn_table_close(w->table);
     }
+    tn_scripted_close(&w->scripted);
     if (w->letters && fclose(w->letters) != 0 && code <= 1) {
         (void)fprintf(stderr, "tarn: %s can't be written\n", o.dead_letters);
         code = 4;

@@ -11,7 +11,7 @@ enum {
 
 /* ---- where a file goes on ---- */
 
-/* "<identity>:<offset>:<line>" */
+/* "<identity>:<offset>:<line>:<part>"; the part is left out when it is 0 */
 static bool parse_position(const char *text, char identity[TN_SOURCE_IDENTITY_SIZE],
                            struct tn_feed_place *place)
 {
@@ -24,6 +24,7 @@ static bool parse_position(const char *text, char identity[TN_SOURCE_IDENTITY_SI
     char *end;
     place->offset = strtoull(text + size + 1, &end, 10);
     place->line = *end == ':' ? strtoull(end + 1, &end, 10) : 0;
+    place->part = *end == ':' ? (uint32_t)strtoul(end + 1, &end, 10) : 0;
     return *end == 0;
 }
 
@@ -160,6 +161,7 @@ tn_rc tn_copy_init(struct tn_copy *copy, const struct tn_copy_spec *spec, struct
     size_t left = tn_arena_free(&spec->app->input);
     size_t ahead = READ_AHEAD + TN_DECODE_PAD;
     decode->padded = true;
+    decode->framed = spec->mapper && spec->mapper->records;
     decode->row_size_max = spec->app->env.row_size_max;
     decode->record_size_max = tn_decode_record_max(decode->layout, decode->row_size_max, true,
                                                    left > ahead ? left - ahead : 0);
@@ -185,6 +187,9 @@ tn_rc tn_copy_source(struct tn_copy *copy, struct tn_feed *feed, const char *pat
     copy->at_end = false;
     memset(copy->buffer, '\n', TN_DECODE_PAD);
     feed->next = (struct tn_feed_place){0};
+    if (copy->spec.mapper) {
+        copy->spec.mapper->source = copy->source.name;
+    }
     rc = tn_decoder_open(&feed->decoder, &copy->spec.decode, arena, err);
     if (rc == TN_OK && copy->spec.placed && copy->source.seekable) {
         struct tn_feed_place place = {0};
@@ -205,8 +210,12 @@ tn_rc tn_copy_note(struct tn_copy *copy, struct tn_table *table, struct tn_feed_
     if (!copy->spec.placed || !copy->source.seekable) {
         return TN_OK;
     }
-    char text[TN_SOURCE_IDENTITY_SIZE + 48];
-    (void)snprintf(text, sizeof text, "%s:%" PRIu64 ":%" PRIu64, copy->source.identity,
-                   place.offset, place.line);
+    char text[TN_SOURCE_IDENTITY_SIZE + 64];
+    char part[16] = "";
+    if (place.part > 0) {
+        (void)snprintf(part, sizeof part, ":%" PRIu32, place.part);
+    }
+    (void)snprintf(text, sizeof text, "%s:%" PRIu64 ":%" PRIu64 "%s", copy->source.identity,
+                   place.offset, place.line, part);
     return tn_table_position(table, copy->key, text, err);
 }

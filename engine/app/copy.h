@@ -13,8 +13,9 @@ struct tn_copy_spec {
     struct tn_app *app;
     const char *table_name;
     struct tn_decode_spec decode; /* record_size_max is the copy's */
-    const char *from; /* --from: the byte to begin at, whatever was committed; or NULL */
-    bool placed;      /* places are looked up and noted */
+    const char *from;         /* --from: the byte to begin at, whatever was committed; or NULL */
+    bool placed;              /* places are looked up and noted */
+    struct tn_mapper *mapper; /* the feed's, which is told where records come from; or NULL */
 };
 
 struct tn_copy {

@@ -86,25 +86,59 @@ static void bury(struct tn_feed *feed, const struct tn_decoded *decoded, const c
     feed->spec.bury(feed->spec.user, decoded, reason);
 }
 
-static tn_rc take_record(struct tn_feed *feed, struct tn_decoded *decoded, struct tn_err *err)
+/* Row i of the record; they are asked for in their order. ABSENT: that were all. */
+static tn_rc next_row(struct tn_feed *feed, struct tn_decoded *decoded, uint32_t i,
+                      struct tn_row *row, enum tn_row_kind *kind, struct tn_err *err)
 {
-    if (decoded->dead) {
-        bury(feed, decoded, decoded->reason);
+    if (feed->spec.mapper) {
+        return tn_mapper_next(feed->spec.mapper, feed->decoder, decoded, feed->at.offset, row, kind,
+                              err);
     }
-    for (uint32_t i = 0; i < decoded->count; i++) {
-        bool dead;
-        struct tn_row row = tn_decoder_row(feed->decoder, decoded, i);
-        tn_rc rc = put(feed, row, tn_decoded_kind(decoded, i), &dead, err);
-        if (rc != TN_OK) {
-            return rc;
+    if (i == decoded->count) {
+        return TN_ABSENT;
+    }
+    *row = tn_decoder_row(feed->decoder, decoded, i);
+    *kind = tn_decoded_kind(decoded, i);
+    return TN_OK;
+}
+
+/* Those before `at.part` went in before a cut, in an earlier run. */
+static tn_rc take_rows(struct tn_feed *feed, struct tn_decoded *decoded, struct tn_err *err)
+{
+    uint32_t part = feed->at.part;
+    for (uint32_t i = 0;; i++) {
+        struct tn_row row;
+        enum tn_row_kind kind;
+        tn_rc rc = next_row(feed, decoded, i, &row, &kind, err);
+        bool dead = rc == TN_INVALID;
+        feed->at.part = i > part ? i : part;
+        if (rc == TN_OK && i >= part) {
+            rc = put(feed, row, kind, &dead, err);
         }
         if (dead) {
             bury(feed, decoded, err->text);
-            break;
+            return TN_OK;
+        }
+        if (rc != TN_OK) {
+            return rc == TN_ABSENT ? TN_OK : rc;
         }
     }
-    feed->rows += decoded->count > 0 || decoded->dead;
-    return TN_OK;
+}
+
+static tn_rc take_record(struct tn_feed *feed, struct tn_decoded *decoded, struct tn_err *err)
+{
+    tn_rc rc = TN_OK;
+    if (decoded->dead) {
+        bury(feed, decoded, decoded->reason);
+    } else {
+        if (feed->spec.mapper) {
+            tn_mapper_begin(feed->spec.mapper);
+        }
+        rc = take_rows(feed, decoded, err);
+    }
+    bool framed = feed->spec.mapper && feed->spec.mapper->records && decoded->record.size > 0;
+    feed->rows += rc == TN_OK && (decoded->count > 0 || decoded->dead || framed);
+    return rc;
 }
 
 static bool cut_is_due(struct tn_feed *feed)
@@ -148,6 +182,7 @@ tn_rc tn_feed_eat(struct tn_feed *feed, struct tn_bytes *input, bool last, struc
         feed->next.offset += eaten;
         if (rc == TN_OK) {
             feed->next.line = decoded.line;
+            feed->next.part = 0;
             rc = take_record(feed, &decoded, err);
         }
         if (rc == TN_OK && cut_is_due(feed)) {

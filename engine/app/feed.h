@@ -1,12 +1,13 @@
 /* feed: text records into a table, committed when it is time.
  *
- *     bytes -> decoder -> record -> rows -> put (turn while there is no room) -> cut
+ *     bytes -> decoder -> record -> [map] -> rows -> put (turn while there is no room) -> cut
  *
  * Where the source stands is committed with its rows: before each cut the feed has its owner note
  * the place. `write` and `demo` are its users.
  */
 #pragma once
 
+#include "app/mapper.h"
 #include "ingest/decode.h"
 #include "io/clock.h"
 #include "table/table.h"
@@ -15,14 +16,16 @@
 struct tn_feed_place {
     uint64_t offset; /* bytes */
     uint64_t line;   /* lines before it */
+    uint32_t part;   /* rows of it that are in already: a cut came between them */
 };
 
 struct tn_feed_spec {
     struct tn_table *table;
     struct tn_clock *clock;
-    uint64_t every_rows; /* a cut each so many records; 0: not by records */
-    int64_t every_ms;    /* a cut as often; 0: not by time */
-    bool single;         /* all of it is to be one commit: no cut makes room */
+    uint64_t every_rows;      /* a cut each so many records; 0: not by records */
+    int64_t every_ms;         /* a cut as often; 0: not by time */
+    struct tn_mapper *mapper; /* NULL: rows go in as they are decoded */
+    bool single;              /* all of it is to be one commit: no cut makes room */
     /* Rows of all records before `place` are in, and will be committed next. */
     tn_rc (*note)(void *user, struct tn_feed_place place, struct tn_err *err);
     /* A record can't become rows. */

@@ -286,7 +286,24 @@ static const char lua_text[] =
     "what a\n"
     "                                                       call costs; nothing is written\n"
     "\n"
-    "No command loads a table's script yet: one that is made with tarn.script takes no rows.\n";
+    "A table runs one: create it with --option tarn.script=fold.lua. The script is loaded, its\n"
+    "cases run, its columns are looked for; `write` does that again, so an edited script counts\n"
+    "from the next `write` on (rows that were merged before stay as they were). A path that\n"
+    "begins with / is taken as it is; another one begins in the folder that holds the warehouse,\n"
+    "wherever tarn is called. Only `write` needs the file: the table holds finished rows, so cat,\n"
+    "tail, compact, sync and readers elsewhere do without it.\n"
+    "\n"
+    "`map` gets each record of --input json as it stands; of other inputs each row. `merge`,\n"
+    "`retract` and `announce` run when rows are flushed; a script without `merge` keeps the\n"
+    "newest row. tarn.sequence.field names the column that ctx.late goes by. Since rows are\n"
+    "merged before they are written, the table says merge-engine = deduplicate, and its\n"
+    "changelog-producer is none or input.\n"
+    "\n"
+    "A row that the script fails on changes nothing and goes to the dead letters. After 100\n"
+    "failures in a row the script is parked: `write` ends with exit code 2, and what was not\n"
+    "committed waits in its source until the script is corrected. Each snapshot's properties name\n"
+    "the script by its SHA-256 (tarn.script.merge, ...). Lua's memory is taken from the\n"
+    "memtable's part while a table has a script: `tarn pools D.T` shows it.\n";
 
 static const char troubles_text[] =
     "Troubles\n"

@@ -78,6 +78,12 @@ int tn_say_error(tn_rc rc, const struct tn_err *err)
     return tn_exit_code(rc);
 }
 
+void tn_say_log(void *user, const char *level, struct tn_bytes text)
+{
+    (void)user;
+    (void)fprintf(stderr, "%s: %.*s\n", level, (int)text.size, (const char *)text.data);
+}
+
 int tn_say_usage(const struct tn_command *command)
 {
     (void)fprintf(stderr, "tarn: usage: tarn %s\n", command->usage);

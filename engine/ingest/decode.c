@@ -649,6 +649,11 @@ static void fail_too_long(struct tn_decoder *decoder, struct tn_bytes eaten)
 static tn_rc use_record(struct tn_decoder *decoder, struct tn_bytes record, struct tn_bytes input,
                         struct tn_err *err)
 {
+    if (decoder->spec.framed) {
+        record.size = is_blank(decoder, record) ? 0 : record.size;
+        decoder->decoded->record = record;
+        return TN_OK;
+    }
     if (decoder->spec.input == TN_INPUT_CSV && !decoder->csv_header_known) {
         set_cursor(decoder, record, input);
         return tn_csv_header(decoder, err);

@@ -52,6 +52,8 @@ struct tn_decode_spec {
     const enum tn_epoch *epochs; /* per field: what bare numbers in time columns are; or NULL */
     uint32_t record_size_max;    /* bytes with the line end; a longer record is a dead letter */
     uint32_t row_size_max;       /* bytes packed, likewise; 0: what a record can hold */
+    bool framed; /* records are only found, for somebody else to read: no rows come of them, and the
+                    record of a blank line is empty */
     bool padded; /* TN_DECODE_PAD bytes behind the input can be read, and are line ends */
 };
 

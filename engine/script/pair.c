@@ -1,6 +1,5 @@
 #include "script/pair.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static tn_rc load(struct tn_script_pair *pair, enum tn_script_place place,
@@ -25,14 +24,16 @@ static tn_rc load(struct tn_script_pair *pair, enum tn_script_place place,
 
 static void list_properties(struct tn_script_pair *pair)
 {
+    static const char *const NAMES[TN_SCRIPT_HANDLER_COUNT] = {
+        [TN_SCRIPT_MAP] = "tarn.script.map",         [TN_SCRIPT_MERGE] = "tarn.script.merge",
+        [TN_SCRIPT_RETRACT] = "tarn.script.retract", [TN_SCRIPT_ANNOUNCE] = "tarn.script.announce",
+        [TN_SCRIPT_UPLOAD] = "tarn.script.upload",
+    };
     const struct tn_script *script = &pair->scripts[TN_SCRIPT_WORKER];
     for (int i = 0; i < TN_SCRIPT_HANDLER_COUNT; i++) {
-        enum tn_script_handler handler = (enum tn_script_handler)i;
-        if (tn_script_has(script, handler)) {
-            struct tn_script_property *property = &pair->properties[pair->property_count++];
-            (void)snprintf(property->name, sizeof property->name, "tarn.script.%s",
-                           tn_script_handler_name(handler));
-            property->digest = script->digest;
+        if (tn_script_has(script, (enum tn_script_handler)i)) {
+            pair->properties[pair->property_count++] =
+                (struct tn_property){NAMES[i], script->digest};
         }
     }
 }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "script/resolver.h"
+#include "table/table.h"
 
 enum tn_script_place { TN_SCRIPT_LOOP, TN_SCRIPT_WORKER, TN_SCRIPT_PLACES };
 
@@ -23,17 +24,12 @@ struct tn_script_pair_spec {
     void *user;
 };
 
-/* Who made a snapshot: "tarn.script.merge" is the SHA-256 of the file that has this handler. */
-struct tn_script_property {
-    char name[24];
-    const char *digest;
-};
-
 struct tn_script_pair {
     struct tn_vm vms[TN_SCRIPT_PLACES];
     struct tn_script scripts[TN_SCRIPT_PLACES];
     struct tn_script_resolver resolver;
-    struct tn_script_property properties[TN_SCRIPT_HANDLER_COUNT];
+    /* "tarn.script.merge": the SHA-256 of the file that has this handler, for each that is there */
+    struct tn_property properties[TN_SCRIPT_HANDLER_COUNT];
     uint32_t property_count;
 };
 

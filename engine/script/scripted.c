@@ -65,30 +65,26 @@ static tn_rc open_folder(const struct tn_scripted *s, struct tn_io_posix *files,
 
 /* ---- what it is loaded with ---- */
 
-/* "a,b": options.c has checked them, or will. */
-static tn_rc late_columns(const struct tn_schema *schema, struct tn_arena *arena,
-                          struct tn_columns *columns, struct tn_err *err)
+/* The column of tarn.sequence.field, if there is one. */
+static tn_rc late_column(const struct tn_schema *schema, struct tn_arena *arena,
+                         struct tn_columns *columns, struct tn_err *err)
 {
-    const char *text = tn_schema_option(schema, TN_SEQUENCE_OPTION);
+    const char *name = tn_schema_option(schema, TN_SEQUENCE_OPTION);
+    int32_t field = name ? tn_schema_find(schema, tn_bytes_of(name)) : -1;
     void *memory;
     *columns = (struct tn_columns){0};
-    if (!text) {
+    if (name && field < 0) {
+        return tn_err_set(err, TN_INVALID, 0, "option '%s': there is no column '%s'",
+                          TN_SEQUENCE_OPTION, name);
+    }
+    if (!name) {
         return TN_OK;
     }
-    tn_rc rc =
-        tn_arena_need(arena, schema->field_count * sizeof(uint32_t), "columns", &memory, err);
-    uint32_t *index = memory;
-    for (uint32_t count = 0; rc == TN_OK && *text && count < schema->field_count;) {
-        size_t size = strcspn(text, ",");
-        struct tn_bytes name = {(const unsigned char *)text, size};
-        int32_t field = tn_schema_find(schema, name);
-        if (field < 0) {
-            return tn_err_set(err, TN_INVALID, 0, "option '%s': there is no column '%.*s'",
-                              TN_SEQUENCE_OPTION, (int)size, text);
-        }
-        index[count++] = (uint32_t)field;
-        *columns = (struct tn_columns){index, count};
-        text += size + (text[size] == ',');
+    tn_rc rc = tn_arena_need(arena, sizeof(uint32_t), "columns", &memory, err);
+    if (rc == TN_OK) {
+        uint32_t *index = memory;
+        *index = (uint32_t)field;
+        *columns = (struct tn_columns){index, 1};
     }
     return rc;
 }
@@ -143,7 +139,7 @@ tn_rc tn_scripted_open(struct tn_scripted *s, const struct tn_scripted_spec *spe
         rc = init_layout(s, schema, err);
     }
     if (rc == TN_OK) {
-        rc = late_columns(schema, spec->env->arena, &pair.late_by, err);
+        rc = late_column(schema, spec->env->arena, &pair.late_by, err);
     }
     pair.script = (struct tn_script_spec){.layout = &s->layout,
                                           .keys = schema->primary_keys,
@@ -192,6 +188,23 @@ tn_rc tn_scripted_find(struct tn_scripted *s, const struct tn_scripted_spec *spe
         tn_arena_reset(arena, mark);
     }
     return rc == TN_ABSENT && !schema ? TN_OK : rc;
+}
+
+void tn_scripted_fill(struct tn_scripted *s, struct tn_table_spec *spec)
+{
+    if (s->open) {
+        spec->resolver = &s->pair.resolver.resolver;
+        spec->properties = s->pair.properties;
+        spec->property_count = s->pair.property_count;
+    }
+}
+
+tn_rc tn_scripted_check(const struct tn_scripted *s, const struct tn_table *table,
+                        struct tn_err *err)
+{
+    return s->open && tn_table_schema(table)->id != s->schema
+               ? tn_err_set(err, TN_AGAIN, 0, "%s was altered while it was opened", s->spec.table)
+               : TN_OK;
 }
 
 void tn_scripted_close(struct tn_scripted *s)

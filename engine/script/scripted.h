@@ -2,7 +2,8 @@
  * decides, in memory of its own.
  *
  *     rc = tn_scripted_find(&scripted, &spec, err);    OK: there may be none
- *     rc = tn_table_open(..., {.resolver = tn_scripted_resolver(&scripted), ...});
+ *     tn_scripted_fill(&scripted, &table_spec);
+ *     rc = tn_table_open(env, &table_spec, &table, err);
  *     ...
  *     tn_table_close(table); tn_scripted_close(&scripted);
  *
@@ -55,10 +56,12 @@ TN_MUST_USE tn_rc tn_scripted_open(struct tn_scripted *scripted,
                                    const struct tn_schema *schema, struct tn_err *err);
 void tn_scripted_close(struct tn_scripted *scripted); /* also one that failed to open, or of {0} */
 
-static inline struct tn_resolver *tn_scripted_resolver(struct tn_scripted *scripted)
-{
-    return scripted->open ? &scripted->pair.resolver.resolver : NULL;
-}
+/* What the table is to be opened with; nothing where there is no script. */
+void tn_scripted_fill(struct tn_scripted *scripted, struct tn_table_spec *spec);
+
+/* The table has the columns that the script was loaded for: AGAIN when it was altered meanwhile. */
+TN_MUST_USE tn_rc tn_scripted_check(const struct tn_scripted *scripted,
+                                    const struct tn_table *table, struct tn_err *err);
 
 /* The one whose `map` rows go through, or NULL. */
 static inline struct tn_script *tn_scripted_map(struct tn_scripted *scripted)

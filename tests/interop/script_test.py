@@ -21,7 +21,7 @@ def story(path):
     head = path.read_text().split("\n\n", 1)[0]
     text = re.sub(r"\\\n--\s+", " ", head)
     words = shlex.split(re.search(r"tarn create .*", text).group(0))[2:]
-    at = words.index("tarn.script=" + path.name)
+    at = words.index("tarn.script=scripts/" + path.name)
     return words[:at - 1] + words[at + 1:]
 
 
@@ -154,16 +154,183 @@ def test_the_columns_type_decides_the_number_s(tarn):
         same([t["n"] for t in tables(lines)], [] if want is None else [want], text)
 
 
-def test_a_table_with_a_script_takes_no_row_unresolved(tarn):
-    result = tarn.run("create", "plant.x", "--field", "k INT", "--primary-key", "k", "--option", "bucket=1", "--option",
-                      "tarn.script=fold.lua")
-    same(result.rc, 0, "exit code of create: %s" % result.err)
-    result = tarn.run("write", "plant.x", stdin=b'{"k":1}\n')
-    need(result.rc != 0 and "resolved by its script ('tarn.script' = 'fold.lua')" in result.err, result.err)
-    result = tarn.run("create", "plant.y", "--field", "k INT", "--primary-key", "k", "--option", "bucket=1", "--option",
-                      "tarn.script=fold.lua", "--option", "sequence.field=k")
+# ---- tables ----
+
+KV = ("--field", "k STRING", "--field", "n BIGINT", "--field", "s STRING", "--primary-key", "k", "--option", "bucket=1")
+TABLE = "plant.t"
+
+
+def table(tarn, text, *more, columns=KV):
+    """A table with a script, which lies in the warehouse."""
+    path = script(tarn, text)
+    tarn.run("create", TABLE, *columns, "--option", "tarn.script=%s" % path, *more).ok("create")
+    return path
+
+
+def lines_of(records):
+    return "".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in records)
+
+
+def write(tarn, records, *args):
+    return tarn.run("write", TABLE, *args, stdin=lines_of(records))
+
+
+def cat(tarn, name=TABLE):
+    return [json.loads(line) for line in tarn.run("cat", name).ok("cat")]
+
+
+def properties(tarn, number):
+    text = (Path(tarn.warehouse) / "plant.db/t/snapshot" / ("snapshot-%d" % number)).read_text()
+    return json.loads(text)["properties"]
+
+
+SUM = """local m = {}
+function m.merge(now, row)
+    row.n = row.n + (now and now.n or 0)
+    return row
+end
+return m
+"""
+
+
+def test_the_first_example_makes_a_row_a_minute(tarn):
+    path = ROOT / "scripts/minmax.lua"
+    words = story(path)
+    tarn.run("create", *words, "--option", "tarn.script=%s" % path).ok("create")
+    readings = [{"dev": "boiler", "ts": 1767225600000 + 1000 * i, "temp": 20 + i % 7} for i in range(120)]
+    tarn.run("write", words[0], stdin=lines_of(readings[:50])).ok("write")
+    tarn.run("write", words[0], stdin=lines_of(readings[50:])).ok("write")
+    got = cat(tarn, words[0])
+    same([(r["minute"][11:19], r["samples"], r["temp_min"], r["temp_max"]) for r in got],
+         [("00:00:00", 60, 20.0, 26.0), ("00:01:00", 60, 20.0, 26.0)], "rows")
+    same(got[1]["temp_last"], 20.0 + 119 % 7, "last")
+
+
+def test_every_example_writes(tarn):
+    for path in EXAMPLES:
+        words = story(path)
+        tarn.run("create", *words, "--option", "tarn.script=%s" % path).ok("create of " + path.name)
+        tarn.run("write", words[0], stdin="").ok("write of " + path.name)
+        same(cat(tarn, words[0]), [], path.name)
+
+
+def test_rows_are_folded_over_commits_and_digests_are_kept(tarn):
+    path = table(tarn, SUM)
+    write(tarn, [{"k": "a", "n": i} for i in range(10)], "--commit-every", "3").ok("write")
+    same([(r["k"], r["n"]) for r in cat(tarn)], [("a", 45)], "rows")
+    old = properties(tarn, 1)["tarn.script.merge"]
+    need(re.fullmatch("[0-9a-f]{64}", old), old)
+    path.write_text(SUM.replace("+ (now", "* 2 + (now"))
+    write(tarn, [{"k": "a", "n": 1}]).ok("write with another script")
+    same([r["n"] for r in cat(tarn)], [47], "rows that were merged stay as they were")
+    newest = max(int(p.name.split("-")[1]) for p in (Path(tarn.warehouse) / "plant.db/t/snapshot").glob("snapshot-*"))
+    need(properties(tarn, newest)["tarn.script.merge"] != old, "another digest")
+    same(sorted(k for k in properties(tarn, newest) if "script" in k), ["tarn.script.merge"], "handlers")
+
+
+def test_only_write_needs_the_script(tarn):
+    path = table(tarn, SUM)
+    write(tarn, [{"k": "a", "n": 1}], "--commit-every", "1").ok("write")
+    path.unlink()
+    result = write(tarn, [{"k": "a", "n": 1}])
+    same(result.rc, 2, "exit code of write")
+    need("script %s: " % path in result.err and "No such file" in result.err, result.err)
+    for verb, *args in (("cat",), ("get", "a"), ("tail", "--to", "1"), ("fsck",), ("compact", "--full"), ("expire",),
+                        ("clean", "--dry-run"), ("sync", Path(tarn.warehouse) / "lake"), ("ls",), ("explain", "a")):
+        words = (TABLE,) if verb != "ls" else (TABLE,)
+        tarn.run(verb, *words, *args).ok(verb)
+
+
+def test_create_refuses_a_script_that_can_t_be_used(tarn):
+    path = script(tarn, SUM + "")
+    cases = [("return {", (), "t.lua:1: unexpected symbol"), ("return {merge = {nn = function() end}}", (), "there is no column 'nn'"),
+             ("return {merge = {k = function() end}}", (), "is of the key"),
+             ("return {merge = function(now, row) return row end, test = {{merge = {nil, {n = 1}}, gives = {n = 2}}}}", (),
+              "its case 1 fails"),
+             (SUM, ("--option", "sequence.field=n"), "does not go with 'tarn.script'"),
+             (SUM, ("--option", "merge-engine=aggregation"), "does not go with 'tarn.script'"),
+             (SUM, ("--option", "changelog-producer=lookup"), "'tarn.script'"),
+             (SUM, ("--option", "tarn.sequence.field=nn"), "nn")]
+    for text, more, want in cases:
+        path.write_text(text)
+        result = tarn.run("create", TABLE, *KV, "--option", "tarn.script=%s" % path, *more)
+        same(result.rc, 2, text)
+        need(want in result.err and len(result.err.splitlines()) == 1, "%s: %s" % (want, result.err))
+        need(not (Path(tarn.warehouse) / "plant.db/t").exists(), "no table is made")
+
+
+def test_a_relative_path_begins_where_the_warehouse_lies(tarn):
+    folder = Path(tarn.warehouse)
+    inner = peer.Tarn(folder / "lake")
+    result = inner.run("create", TABLE, *KV, "--option", "tarn.script=lua/t.lua")
     same(result.rc, 2, "exit code")
-    need("option 'sequence.field': 'k' does not go with 'tarn.script'" in result.err, result.err)
+    need("script %s/lua/t.lua: there is no such file" % folder.resolve() in result.err, result.err)
+    (folder / "lua").mkdir()
+    (folder / "lua/t.lua").write_text("local units = require('units')\n" + SUM.replace("row.n +", "units.twice(row.n) +"))
+    (folder / "lua/units.lua").write_text("return {twice = function(n) return 2 * n end}")
+    inner.run("create", TABLE, *KV, "--option", "tarn.script=lua/t.lua").ok("create")
+    inner.run("write", TABLE, stdin='{"k":"a","n":4}\n').ok("write")
+    same([r["n"] for r in cat(inner)], [8], "rows")
+    options = inner.run("show", TABLE, "options").ok("show")
+    need(any("tarn.script" in line and '"lua/t.lua"' in line for line in options), "the path is kept as it was given: %s" % options)
+
+
+def test_map_makes_any_number_of_rows_of_a_record(tarn):
+    table(tarn, "local m = {}\nfunction m.map(r, meta)\nassert(meta.source and meta.position >= 0 and meta.clock)\n"
+                "local rows = {}\nfor i = 1, r.times do rows[i] = {k = r.name .. i, n = i, s = tostring(meta.position)} end\n"
+                "return rows\nend\nreturn m")
+    result = write(tarn, [{"name": "x", "times": 3}, {"name": "y", "times": 0}, "", {"name": "z", "times": 1, "more": [{}]}])
+    result.ok("write")
+    need("dropped 1 records" in result.err and "rows=3" in result.err, result.err)
+    same([(r["k"], r["n"], r["s"]) for r in cat(tarn)], [("x1", 1, "0"), ("x2", 2, "0"), ("x3", 3, "0"), ("z1", 1, "53")], "rows")
+
+
+def test_map_sees_rows_of_other_inputs_and_keeps_their_kind(tarn):
+    table(tarn, "return {map = function(r) if r.n == 7 then return nil end r.k = r.k:upper() return r end}",
+          "--option", "changelog-producer=input")
+    write(tarn, [{"kind": k, "row": {"k": "a", "n": n}} for k, n in (("+I", 1), ("-U", 1), ("+U", 2), ("+I", 7))] +
+          [{"kind": "+I", "row": {"k": "b", "n": 3}}], "--input", "changes").ok("write")
+    same([(r["k"], r["n"]) for r in cat(tarn)], [("A", 2), ("B", 3)], "rows")
+    write(tarn, [{"kind": "-D", "row": {"k": "a", "n": 2}}], "--input", "changes").ok("write")
+    same([(r["k"], r["n"]) for r in cat(tarn)], [("B", 3)], "rows")
+    tarn.run("write", TABLE, "--input", "csv", stdin="k,n\nc,5\n").ok("write csv")
+    same([(r["k"], r["n"]) for r in cat(tarn)], [("B", 3), ("C", 5)], "rows")
+
+
+def test_a_file_goes_on_where_it_was(tarn):
+    """What map drops moves the place, too."""
+    table(tarn, "return {map = function(r) if r.n > 5 then return nil end return {{k = 'a', n = r.n}, {k = 'b', n = r.n}} end,\n"
+                "merge = function(now, row) row.n = row.n + (now and now.n or 0) return row end}")
+    path = Path(tarn.warehouse) / "in.json"
+    path.write_text(lines_of([{"n": i} for i in range(4)]))
+    tarn.run("write", TABLE, path).ok("write")
+    with path.open("a") as f:
+        f.write(lines_of([{"n": i} for i in range(4, 9)]))
+    tarn.run("write", TABLE, path).ok("write of more")
+    same([(r["k"], r["n"]) for r in cat(tarn)], [("a", 15), ("b", 15)], "rows")
+    result = tarn.run("write", TABLE, path)
+    need("goes on at byte %d" % path.stat().st_size in result.ok("write of nothing") or "goes on at byte" in result.err, result.err)
+    same([(r["k"], r["n"]) for r in cat(tarn)], [("a", 15), ("b", 15)], "rows")
+
+
+def test_rows_that_come_late_are_told_by_the_ordering_column(tarn):
+    table(tarn, "return {merge = function(now, row, ctx) if ctx.late then return tarn.KEEP end return row end}",
+          "--option", "tarn.sequence.field=n")
+    write(tarn, [{"k": "a", "n": n, "s": s} for n, s in ((3, "x"), (2, "y"), (None, "z"))], "--commit-every", "1").ok("write")
+    same([r["s"] for r in cat(tarn)], ["x"], "rows")
+
+
+def test_pools_show_lua_s_parts(tarn):
+    table(tarn, SUM)
+    def part(*args):
+        return {r["part"]: r for r in map(json.loads, tarn.run("pools", *args).ok("pools"))}
+    without, having = part(), part(TABLE)
+    for name in ("lua_map", "lua_merge"):
+        same(without[name]["used"], 0, name)
+        need(0 < having[name]["used"] <= having[name]["peak"] <= having[name]["size"], name)
+    same(having["memtable"]["size"] + having["lua_map"]["size"] + having["lua_merge"]["size"], without["memtable"]["size"],
+         "they are of the memtable's part")
+    same(having["block"]["size"], without["block"]["size"], "and the block stays as it is")
 
 
 def main():

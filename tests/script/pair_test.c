@@ -124,8 +124,8 @@ static void properties_name_the_file_that_has_the_handler(void)
     CHECK(pair.property_count == 2);
     CHECK(strcmp(pair.properties[0].name, "tarn.script.merge") == 0);
     CHECK(strcmp(pair.properties[1].name, "tarn.script.upload") == 0);
-    CHECK(strlen(pair.properties[0].digest) == 64);
-    CHECK(strcmp(pair.properties[0].digest, pair.properties[1].digest) == 0);
+    CHECK(strlen(pair.properties[0].value) == 64);
+    CHECK(strcmp(pair.properties[0].value, pair.properties[1].value) == 0);
 }
 
 static void a_script_that_gave_up_cancels_with_its_last_reason(void)

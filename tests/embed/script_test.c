@@ -1,0 +1,282 @@
+/* The C API and a table's script: rows go through it, and what it fails on is told. */
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "check.h"
+#include "tarn.h"
+#include "temp.h"
+
+static char folder[TEMP_SIZE];
+static tarn_error error;
+
+static const char columns[] =
+    "\"fields\":[{\"name\":\"k\",\"type\":\"STRING\"},{\"name\":\"n\",\"type\":\"BIGINT\"},"
+    "{\"name\":\"samples\",\"type\":\"BIGINT\"}],\"primaryKeys\":[\"k\"]";
+
+/* Splits what comes by the letters of its key, and sums; it fails on 13 and is beside itself on
+ * 666. */
+static const char sums[] = "local m = {}\n"
+                           "function m.map(r)\n"
+                           "    if r.n == 0 then return nil end\n"
+                           "    local rows = {}\n"
+                           "    for letter in r.k:gmatch('.') do\n"
+                           "        rows[#rows + 1] = {k = letter, n = r.n}\n"
+                           "    end\n"
+                           "    return rows\n"
+                           "end\n"
+                           "function m.merge(now, row)\n"
+                           "    if row.n == 13 then error('no thirteen') end\n"
+                           "    while row.n == 666 do end\n"
+                           "    row.n = row.n + (now and now.n or 0)\n"
+                           "    row.samples = 1 + (now and now.samples or 0)\n"
+                           "    return row\n"
+                           "end\n"
+                           "return m\n";
+
+static void write_file(const char *name, const char *text)
+{
+    char path[TEMP_SIZE + 32];
+    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+/* The script lies beside the warehouse, where relative paths begin. */
+static tarn_engine *begin(const char *script)
+{
+    static char warehouse[TEMP_SIZE + 32];
+    tarn_engine *engine;
+    temp_make(folder);
+    write_file("sums.lua", script);
+    (void)snprintf(warehouse, sizeof warehouse, "%s/lake", folder);
+    tarn_engine_options options = {.size = sizeof options, .warehouse = warehouse};
+    tarn_rc rc = tarn_open(&options, &engine, &error);
+    CHECK_OK((int)rc, error);
+    return engine;
+}
+
+static tarn_rc create(tarn_engine *engine, const char *script)
+{
+    char schema[1024];
+    (void)snprintf(schema, sizeof schema,
+                   "{%s,\"options\":{\"bucket\":\"1\",\"tarn.script\":\"%s\"}}", columns, script);
+    return tarn_create(engine, "d.t", schema, &error);
+}
+
+static void end(tarn_engine *engine)
+{
+    tarn_close(engine);
+    temp_remove(folder);
+}
+
+static struct {
+    int count;
+    char json[256];
+    char reason[256];
+    int64_t put;
+    uint32_t part;
+} told;
+
+static void note_letter(void *user, const tarn_dead_letter *letter)
+{
+    CHECK(user == &told && letter->json && letter->json_size == strlen(letter->json));
+    told.count++;
+    (void)snprintf(told.json, sizeof told.json, "%s", letter->json);
+    (void)snprintf(told.reason, sizeof told.reason, "%s", letter->reason);
+    told.put = letter->put;
+    told.part = letter->part;
+}
+
+static tarn_table *open_table(tarn_engine *engine, bool listens)
+{
+    tarn_table *table;
+    memset(&told, 0, sizeof told);
+    tarn_table_options options = {.size = sizeof options,
+                                  .name = "d.t",
+                                  .dead_letter = listens ? note_letter : NULL,
+                                  .user = &told};
+    tarn_rc rc = tarn_table_open(engine, &options, &table, &error);
+    CHECK_OK((int)rc, error);
+    return table;
+}
+
+static tarn_rc put(tarn_table *table, const char *json)
+{
+    return tarn_put_json(table, TARN_INSERT, json, strlen(json), &error);
+}
+
+static void commit(tarn_table *table)
+{
+    tarn_rc rc = tarn_commit(table, NULL, &error);
+    CHECK_OK((int)rc, error);
+}
+
+static void check_rows(tarn_engine *engine, const char *want)
+{
+    char got[1024] = "";
+    tarn_scan *scan;
+    tarn_scan_options options = {.size = sizeof options, .table = "d.t"};
+    tarn_rc rc = tarn_scan_open(engine, &options, &scan, &error);
+    CHECK_OK((int)rc, error);
+    while ((rc = tarn_scan_next(scan, &error)) == TARN_OK) {
+        const char *json;
+        size_t size;
+        rc = tarn_scan_json(scan, &json, &size, &error);
+        CHECK_OK((int)rc, error);
+        size_t at = strlen(got);
+        (void)snprintf(got + at, sizeof got - at, "%s\n", json);
+    }
+    CHECK(rc == TARN_ABSENT);
+    tarn_scan_close(scan);
+    if (strcmp(got, want) != 0) {
+        (void)fprintf(stderr, "got\n%swant\n%s", got, want);
+        abort();
+    }
+}
+
+static void puts_go_through_map_and_merge(void)
+{
+    tarn_engine *engine = begin(sums);
+    tarn_rc rc = create(engine, "sums.lua");
+    CHECK_OK((int)rc, error);
+    tarn_table *table = open_table(engine, true);
+    rc = put(table, "{\"k\":\"ab\",\"n\":1,\"unknown\":[{}]}");
+    CHECK_OK((int)rc, error);
+    rc = put(table, "{\"k\":\"b\",\"n\":0}"); /* dropped */
+    CHECK_OK((int)rc, error);
+    commit(table);
+    tarn_row_begin(table, TARN_INSERT);
+    rc = tarn_row_set_text(table, tarn_table_column(table, "k"), "bb", 2, &error);
+    CHECK_OK((int)rc, error);
+    rc = tarn_row_set_i64(table, tarn_table_column(table, "n"), 20, &error);
+    CHECK_OK((int)rc, error);
+    rc = tarn_put(table, &error);
+    CHECK_OK((int)rc, error);
+    commit(table);
+    check_rows(engine,
+               "{\"k\":\"a\",\"n\":1,\"samples\":1}\n{\"k\":\"b\",\"n\":41,\"samples\":3}\n");
+    rc = put(table, "{\"n\":1}");
+    CHECK(rc == TARN_INVALID && strstr(error.text, "sums.lua:5: attempt to index a nil value"));
+    CHECK(told.count == 0);
+    tarn_table_close(table);
+    end(engine);
+}
+
+static void a_row_that_merge_fails_on_is_told_and_changes_nothing(void)
+{
+    tarn_engine *engine = begin(sums);
+    tarn_rc rc = create(engine, "sums.lua");
+    CHECK_OK((int)rc, error);
+    tarn_table *table = open_table(engine, true);
+    rc = put(table, "{\"k\":\"a\",\"n\":1}");
+    CHECK_OK((int)rc, error);
+    rc = put(table, "{\"k\":\"ca\",\"n\":13}");
+    CHECK_OK((int)rc, error);
+    commit(table);
+    CHECK(told.count == 2 && told.put == 1 && told.part == 0); /* in the order of the keys */
+    CHECK(strcmp(told.json, "{\"k\":\"c\",\"n\":13,\"samples\":null}") == 0);
+    CHECK(strcmp(told.reason, "sums.lua:11: no thirteen") == 0);
+    rc = put(table, "{\"k\":\"c\",\"n\":666}");
+    CHECK_OK((int)rc, error);
+    commit(table);
+    CHECK(told.count == 3 && strstr(told.reason, "sums.lua:12: its budget of instructions"));
+    check_rows(engine, "{\"k\":\"a\",\"n\":1,\"samples\":1}\n");
+    end(engine); /* with the table open */
+}
+
+/* Nobody listens: the commit says it, and what was put is not in. */
+static void a_letter_that_nobody_wants_fails_the_commit(void)
+{
+    tarn_engine *engine = begin(sums);
+    tarn_rc rc = create(engine, "sums.lua");
+    CHECK_OK((int)rc, error);
+    tarn_table *table = open_table(engine, false);
+    rc = put(table, "{\"k\":\"a\",\"n\":13}");
+    CHECK_OK((int)rc, error);
+    rc = tarn_commit(table, NULL, &error);
+    CHECK(rc == TARN_UNSUPPORTED && strstr(error.text, "sums.lua:11: no thirteen"));
+    tarn_table_close(table);
+    table = open_table(engine, false);
+    rc = put(table, "{\"k\":\"a\",\"n\":12}");
+    CHECK_OK((int)rc, error);
+    commit(table);
+    check_rows(engine, "{\"k\":\"a\",\"n\":12,\"samples\":1}\n");
+    end(engine);
+}
+
+static void a_script_that_fails_a_hundred_times_is_parked(void)
+{
+    tarn_engine *engine = begin(sums);
+    tarn_rc rc = create(engine, "sums.lua");
+    CHECK_OK((int)rc, error);
+    tarn_table *table = open_table(engine, true);
+    for (int i = 0; i < 150; i++) {
+        rc = put(table, "{\"k\":\"a\",\"n\":13}");
+        CHECK_OK((int)rc, error);
+    }
+    rc = tarn_commit(table, NULL, &error);
+    CHECK(rc == TARN_CANCELED && strstr(error.text, "sums.lua is parked after 100 failures"));
+    tarn_table_close(table);
+    table = open_table(engine, true);
+    rc = put(table, "{\"k\":\"a\",\"n\":14}");
+    CHECK_OK((int)rc, error);
+    commit(table);
+    check_rows(engine, "{\"k\":\"a\",\"n\":14,\"samples\":1}\n");
+    end(engine);
+}
+
+static void a_script_that_cannot_be_used_is_refused_with_its_path(void)
+{
+    tarn_engine *engine = begin("return {merge = 1}");
+    tarn_rc rc = create(engine, "sums.lua");
+    CHECK(rc == TARN_INVALID && strstr(error.text, folder) && strstr(error.text, "/sums.lua: "));
+    CHECK(strstr(error.text, "merge is a number; want a function"));
+    rc = create(engine, "none.lua");
+    CHECK(rc == TARN_INVALID && strstr(error.text, folder) && strstr(error.text, "/none.lua: "));
+    write_file("sums.lua", sums);
+    rc = create(engine, "sums.lua");
+    CHECK_OK((int)rc, error);
+    tarn_table *table = open_table(engine, false);
+    rc = create(engine, "sums.lua");
+    CHECK(rc == TARN_EXISTS || rc == TARN_AGAIN);
+    tarn_table_close(table);
+    write_file("sums.lua", "return {");
+    tarn_table_options options = {.size = sizeof options, .name = "d.t"};
+    rc = tarn_table_open(engine, &options, &table, &error);
+    CHECK(rc == TARN_INVALID && strstr(error.text, "/sums.lua: sums.lua:1: "));
+    write_file("sums.lua", sums);
+    tarn_table_close(open_table(engine, false));
+    end(engine);
+}
+
+/* Programs that were built before there were dead letters go on working. */
+static void options_of_the_version_before_are_taken(void)
+{
+    tarn_engine *engine = begin(sums);
+    tarn_rc rc = create(engine, "sums.lua");
+    CHECK_OK((int)rc, error);
+    tarn_table *table;
+    tarn_table_options options = {.size = offsetof(tarn_table_options, dead_letter), .name = "d.t"};
+    rc = tarn_table_open(engine, &options, &table, &error);
+    CHECK_OK((int)rc, error);
+    options.size = 7;
+    tarn_table_close(table);
+    rc = tarn_table_open(engine, &options, &table, &error);
+    CHECK(rc == TARN_INVALID);
+    end(engine);
+}
+
+static const struct test tests[] = {
+    TEST(puts_go_through_map_and_merge),
+    TEST(a_row_that_merge_fails_on_is_told_and_changes_nothing),
+    TEST(a_letter_that_nobody_wants_fails_the_commit),
+    TEST(a_script_that_fails_a_hundred_times_is_parked),
+    TEST(a_script_that_cannot_be_used_is_refused_with_its_path),
+    TEST(options_of_the_version_before_are_taken),
+};
+
+int main(int argc, char **argv)
+{
+    return run_tests(argc, argv, tests, COUNT(tests));
+}
