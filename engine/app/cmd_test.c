@@ -23,7 +23,8 @@ static const struct tn_flag flags[] = {
     {"rows", 0, TN_FLAG_TEXT, &o.rows, "FILE|-",
      "show what the script makes of these records; with --quiet only what they cost"},
     {"input", 0, TN_FLAG_TEXT, &o.input, "FORM",
-     "of records that no `map` takes: json (default), changes, csv, debezium-json, canal-json"},
+     "of records that no `map` takes: json (default), changes, csv, debezium-json, canal-json, "
+     "maxwell-json"},
 };
 
 enum { PATH_SIZE = 4096 };

@@ -15,6 +15,7 @@ static const char *const input_names[] = {
     [TN_INPUT_DEBEZIUM] = "debezium-json",
     [TN_INPUT_CSV] = "csv",
     [TN_INPUT_CANAL] = "canal-json",
+    [TN_INPUT_MAXWELL] = "maxwell-json",
 };
 enum {
     INPUT_COUNT = sizeof input_names / sizeof input_names[0],
@@ -27,7 +28,7 @@ _Static_assert((int)TN_DECODE_PAD >= (int)TN_SCAN_PAD, "a padded source needs no
 static void (*const record_decoders[])(struct tn_decoder *) = {
     [TN_INPUT_JSON] = tn_decode_json,         [TN_INPUT_CHANGES] = tn_decode_changes,
     [TN_INPUT_DEBEZIUM] = tn_decode_debezium, [TN_INPUT_CSV] = tn_decode_csv,
-    [TN_INPUT_CANAL] = tn_decode_canal,
+    [TN_INPUT_CANAL] = tn_decode_canal,       [TN_INPUT_MAXWELL] = tn_decode_maxwell,
 };
 
 tn_rc tn_input_parse(const char *name, enum tn_input *input, struct tn_err *err)
@@ -39,10 +40,14 @@ tn_rc tn_input_parse(const char *name, enum tn_input *input, struct tn_err *err)
         }
     }
     const char *near = tn_nearest_name(tn_bytes_of(name), input_names, INPUT_COUNT);
-    return tn_err_set(err, TN_INVALID, 0, "input '%.40s' is unknown; %s%s%s", name,
-                      near ? "did you mean '"
-                           : "there are json, changes, debezium-json, csv and canal-json",
-                      near ? near : "", near ? "'?" : "");
+    if (near) {
+        return tn_err_set(err, TN_INVALID, 0, "input '%.40s' is unknown; did you mean '%s'?", name,
+                          near);
+    }
+    return tn_err_set(err, TN_INVALID, 0,
+                      "input '%.40s' is unknown; there are json, changes, csv, debezium-json, "
+                      "canal-json and maxwell-json",
+                      name);
 }
 
 /* ---- what the record readers share ---- */
@@ -135,7 +140,7 @@ static bool late_fits(struct tn_decoder *decoder, const struct tn_decode_column 
                       struct tn_bytes raw, enum tn_decode_late_kind kind, struct tn_err *err)
 {
     struct tn_value ignored;
-    if (kind == TN_LATE_LATIN1) {
+    if (kind == TN_LATE_LATIN1 || kind == TN_LATE_BASE64) { /* looked at before */
         return true;
     }
     if (kind == TN_LATE_HEX) {
@@ -181,6 +186,9 @@ static void write_late(struct tn_decoder *decoder, const struct tn_decode_late *
         break;
     case TN_LATE_LATIN1:
         tn_json_latin1(decoder, raw, out);
+        break;
+    case TN_LATE_BASE64:
+        tn_base64_decode(raw, out);
         break;
     case TN_LATE_DOUBLED:
         for (size_t i = 0; i < raw.size; i += raw.data[i] == '"' ? 2 : 1) {
@@ -316,13 +324,17 @@ static enum tn_decode_quick quick_of(const struct tn_type *type, enum tn_epoch e
 /* What databases write. */
 static enum tn_decode_text text_of(const struct tn_type *type, enum tn_input input)
 {
-    if (input != TN_INPUT_CANAL && input != TN_INPUT_DEBEZIUM) {
-        return TN_TEXT_PLAIN;
-    }
-    if (type->kind == TN_TYPE_BOOLEAN) {
+    static const enum tn_decode_text of_bytes[] = {
+        [TN_INPUT_DEBEZIUM] = TN_TEXT_PLAIN,
+        [TN_INPUT_CANAL] = TN_TEXT_LATIN1,
+        [TN_INPUT_MAXWELL] = TN_TEXT_BASE64,
+    };
+    bool database =
+        input == TN_INPUT_DEBEZIUM || input == TN_INPUT_CANAL || input == TN_INPUT_MAXWELL;
+    if (database && type->kind == TN_TYPE_BOOLEAN) {
         return TN_TEXT_BIT;
     }
-    return input == TN_INPUT_CANAL && tn_type_binary(type->kind) ? TN_TEXT_LATIN1 : TN_TEXT_PLAIN;
+    return database && tn_type_binary(type->kind) ? of_bytes[input] : TN_TEXT_PLAIN;
 }
 
 static void init_column(struct tn_decode_column *column, const struct tn_field *field,

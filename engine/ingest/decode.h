@@ -13,6 +13,8 @@
  *                     INSERT: +I each; DELETE: -D each, also where only `old` has them; UPDATE:
  *                     -U (the row with what `old` says put back) and +U each, without `old` only
  *                     +U; isDdl gives nothing, but a TRUNCATE is a dead letter
+ *     maxwell-json    {"data":{...},"old":{...},"type":"insert|update|delete"}: the same of one
+ *                     row; bootstrap-insert: +I; what tells of tables and bootstraps gives nothing
  *     csv             RFC 4180 with a header line that names the columns; empty = NULL,
  *                     "" = empty text: +I
  *
@@ -39,6 +41,7 @@ enum tn_input {
     TN_INPUT_DEBEZIUM,
     TN_INPUT_CSV,
     TN_INPUT_CANAL,
+    TN_INPUT_MAXWELL,
 };
 enum tn_unknown { TN_UNKNOWN_FAIL, TN_UNKNOWN_DROP };
 
@@ -106,5 +109,6 @@ TN_MUST_USE tn_rc tn_decoder_next(struct tn_decoder *decoder, struct tn_bytes in
 TN_MUST_USE tn_rc tn_decoder_resume(struct tn_decoder *decoder, uint64_t line,
                                     struct tn_bytes csv_header, struct tn_err *err);
 
-/* "json", "changes", "debezium-json", "csv", "canal-json"; INVALID names the nearest. */
+/* "json", "changes", "debezium-json", "csv", "canal-json", "maxwell-json"; INVALID names the
+ * nearest. */
 TN_MUST_USE tn_rc tn_input_parse(const char *name, enum tn_input *input, struct tn_err *err);

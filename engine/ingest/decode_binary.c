@@ -54,8 +54,8 @@ static bool fits(struct tn_decoder *d, tn_cursor at, uint32_t column, size_t siz
 }
 
 /* No text has more bytes than it is written with. */
-tn_cursor tn_json_read_binary(struct tn_decoder *d, tn_cursor at, uint32_t column,
-                              struct tn_value *value)
+static tn_cursor read_latin1_value(struct tn_decoder *d, tn_cursor at, uint32_t column,
+                                   struct tn_value *value)
 {
     struct tn_buf *scratch = &d->scratch;
     tn_cursor behind = tn_scan_string(at);
@@ -76,4 +76,79 @@ tn_cursor tn_json_read_binary(struct tn_decoder *d, tn_cursor at, uint32_t colum
     *value = (struct tn_value){.as.bytes = {out, size}};
     scratch->size += size;
     return end;
+}
+
+/* ---- base64 ---- */
+
+/* 0..63, or 64 for what is no digit. RFC 4648, both alphabets. */
+static unsigned base64_digit(unsigned char byte)
+{
+    unsigned lower = byte | 0x20U;
+    if (lower - 'a' < 26) {
+        return byte - (byte & 0x20U ? 'a' - 26U : (unsigned)'A');
+    }
+    if (tn_scan_digit(byte)) {
+        return byte - (unsigned)'0' + 52;
+    }
+    return byte == '+' || byte == '-' ? 62 : byte == '/' || byte == '_' ? 63 : 64;
+}
+
+/* Text without its padding, and how many bytes it stands for; false when it is no base64. */
+static bool measure_base64(struct tn_bytes *text, size_t *size)
+{
+    size_t padded = text->size;
+    for (int i = 0; i < 2 && text->size > 0 && text->data[text->size - 1] == '='; i++) {
+        text->size--;
+    }
+    bool fits = padded == text->size || padded % 4 == 0;
+    bool good = fits && text->size % 4 != 1;
+    for (size_t i = 0; good && i < text->size; i++) {
+        good = base64_digit(text->data[i]) < 64;
+    }
+    *size = text->size / 4 * 3 + (text->size % 4 * 3 / 4);
+    return good;
+}
+
+void tn_base64_decode(struct tn_bytes text, unsigned char *out)
+{
+    uint32_t word = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        word = word << 6 | base64_digit(text.data[i]);
+        if (i % 4 > 0) {
+            *out++ = (unsigned char)(word >> (6 - i % 4 * 2));
+        }
+    }
+}
+
+static tn_cursor read_base64_value(struct tn_decoder *d, tn_cursor at, uint32_t column,
+                                   struct tn_value *value)
+{
+    struct tn_bytes text;
+    uint64_t beyond_ascii = 0;
+    size_t size;
+    tn_cursor end = tn_json_read_string(d, at, &text, &beyond_ascii);
+    if (!end) {
+        return NULL;
+    }
+    if (!measure_base64(&text, &size)) {
+        return tn_decode_fail(d, at, "column '%.60s': the text is no base64", d->names[column]);
+    }
+    if (!fits(d, at, column, size)) {
+        return NULL;
+    }
+    if (size > d->scratch.capacity - d->scratch.size) {
+        return tn_decode_text_late(d, column, text, size, TN_LATE_BASE64, value) ? end : NULL;
+    }
+    unsigned char *out = d->scratch.data + d->scratch.size;
+    tn_base64_decode(text, out);
+    d->scratch.size += size;
+    *value = (struct tn_value){.as.bytes = {out, size}};
+    return end;
+}
+
+tn_cursor tn_json_read_binary(struct tn_decoder *d, tn_cursor at, uint32_t column,
+                              struct tn_value *value)
+{
+    return d->columns[column].text == TN_TEXT_LATIN1 ? read_latin1_value(d, at, column, value)
+                                                     : read_base64_value(d, at, column, value);
 }

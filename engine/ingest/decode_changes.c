@@ -72,3 +72,45 @@ void tn_decode_debezium(struct tn_decoder *d)
         finish_debezium(d, &e);
     }
 }
+
+/* `old` has what an update changed. Some producers put a deleted row there, and no `data`. */
+static void finish_maxwell(struct tn_decoder *d, struct tn_envelope *e)
+{
+    bool has_data = e->has[TN_PART_AFTER] && d->rows[1].seen_count > 0;
+    switch (e->change) {
+    case TN_CHANGE_INSERT:
+        finish_part(d, e, TN_PART_AFTER, TN_ROW_INSERT);
+        return;
+    case TN_CHANGE_UPDATE:
+        if (e->has[TN_PART_BEFORE] && e->has[TN_PART_AFTER]) {
+            tn_envelope_fill_before(d);
+            finish_part(d, e, TN_PART_BEFORE, TN_ROW_UPDATE_BEFORE);
+        }
+        if (!d->decoded->dead) {
+            finish_part(d, e, TN_PART_AFTER, TN_ROW_UPDATE_AFTER);
+        }
+        return;
+    case TN_CHANGE_DELETE:
+        finish_part(d, e, !has_data && e->has[TN_PART_BEFORE] ? TN_PART_BEFORE : TN_PART_AFTER,
+                    TN_ROW_DELETE);
+        return;
+    case TN_CHANGE_UNKNOWN:
+    case TN_CHANGE_TRUNCATE:
+    case TN_CHANGE_MESSAGE:
+    case TN_CHANGE_NONE:
+        break;
+    }
+    tn_envelope_finish_without_rows(d, e);
+}
+
+void tn_decode_maxwell(struct tn_decoder *d)
+{
+    struct tn_envelope e = {0};
+    if (!tn_json_read_envelope(d, tn_scan_space(d->start), &e)) {
+        return;
+    }
+    bool rows = e.change != TN_CHANGE_UNKNOWN && e.change != TN_CHANGE_NONE;
+    if (!rows || !e.failed) { /* else it is dead */
+        finish_maxwell(d, &e);
+    }
+}

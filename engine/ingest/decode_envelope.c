@@ -11,20 +11,40 @@ static const char *const part_names[][TN_PART_COUNT] = {
     [TN_INPUT_DEBEZIUM] = {"before", "after", "op", "payload", ""},
     [TN_INPUT_CSV] = {"", "", "", "", ""},
     [TN_INPUT_CANAL] = {"old", "data", "type", "", "isDdl"},
+    [TN_INPUT_MAXWELL] = {"old", "data", "type", "", ""},
 };
 
-/* Paimon: CanalRecordParser, and CREATE of Flink's CanalJsonDeserializationSchema. */
+/* Paimon: CanalRecordParser, MaxwellRecordParser; CREATE: Flink's CanalJsonDeserializationSchema;
+ * Maxwell's words for what is no row: its documentation of the format. */
 static const struct {
     enum tn_input input;
     enum tn_change change;
     const char *word;
 } words[] = {
-    {TN_INPUT_DEBEZIUM, TN_CHANGE_INSERT, "c"},   {TN_INPUT_DEBEZIUM, TN_CHANGE_INSERT, "r"},
-    {TN_INPUT_DEBEZIUM, TN_CHANGE_UPDATE, "u"},   {TN_INPUT_DEBEZIUM, TN_CHANGE_DELETE, "d"},
-    {TN_INPUT_DEBEZIUM, TN_CHANGE_TRUNCATE, "t"}, {TN_INPUT_DEBEZIUM, TN_CHANGE_MESSAGE, "m"},
-    {TN_INPUT_CANAL, TN_CHANGE_INSERT, "INSERT"}, {TN_INPUT_CANAL, TN_CHANGE_INSERT, "ROW"},
-    {TN_INPUT_CANAL, TN_CHANGE_UPDATE, "UPDATE"}, {TN_INPUT_CANAL, TN_CHANGE_DELETE, "DELETE"},
-    {TN_INPUT_CANAL, TN_CHANGE_NONE, "CREATE"},   {TN_INPUT_CANAL, TN_CHANGE_TRUNCATE, "TRUNCATE"},
+    {TN_INPUT_DEBEZIUM, TN_CHANGE_INSERT, "c"},
+    {TN_INPUT_DEBEZIUM, TN_CHANGE_INSERT, "r"},
+    {TN_INPUT_DEBEZIUM, TN_CHANGE_UPDATE, "u"},
+    {TN_INPUT_DEBEZIUM, TN_CHANGE_DELETE, "d"},
+    {TN_INPUT_DEBEZIUM, TN_CHANGE_TRUNCATE, "t"},
+    {TN_INPUT_DEBEZIUM, TN_CHANGE_MESSAGE, "m"},
+    {TN_INPUT_CANAL, TN_CHANGE_INSERT, "INSERT"},
+    {TN_INPUT_CANAL, TN_CHANGE_INSERT, "ROW"},
+    {TN_INPUT_CANAL, TN_CHANGE_UPDATE, "UPDATE"},
+    {TN_INPUT_CANAL, TN_CHANGE_DELETE, "DELETE"},
+    {TN_INPUT_CANAL, TN_CHANGE_NONE, "CREATE"},
+    {TN_INPUT_CANAL, TN_CHANGE_TRUNCATE, "TRUNCATE"},
+    {TN_INPUT_MAXWELL, TN_CHANGE_INSERT, "insert"},
+    {TN_INPUT_MAXWELL, TN_CHANGE_INSERT, "bootstrap-insert"},
+    {TN_INPUT_MAXWELL, TN_CHANGE_UPDATE, "update"},
+    {TN_INPUT_MAXWELL, TN_CHANGE_DELETE, "delete"},
+    {TN_INPUT_MAXWELL, TN_CHANGE_NONE, "bootstrap-start"},
+    {TN_INPUT_MAXWELL, TN_CHANGE_NONE, "bootstrap-complete"},
+    {TN_INPUT_MAXWELL, TN_CHANGE_NONE, "table-create"},
+    {TN_INPUT_MAXWELL, TN_CHANGE_NONE, "table-alter"},
+    {TN_INPUT_MAXWELL, TN_CHANGE_NONE, "table-drop"},
+    {TN_INPUT_MAXWELL, TN_CHANGE_NONE, "database-create"},
+    {TN_INPUT_MAXWELL, TN_CHANGE_NONE, "database-alter"},
+    {TN_INPUT_MAXWELL, TN_CHANGE_NONE, "database-drop"},
 };
 
 void tn_decode_parts_init(struct tn_decoder *d)
@@ -92,6 +112,11 @@ static tn_cursor read_ddl(struct tn_decoder *d, tn_cursor at, struct tn_envelope
     return tn_json_skip_value(d, at);
 }
 
+static bool has_control_records(enum tn_input input)
+{
+    return input == TN_INPUT_CANAL || input == TN_INPUT_MAXWELL;
+}
+
 /* Where the word comes behind the rows, one that can't be read may be none: the word decides. */
 static tn_cursor read_row(struct tn_decoder *d, tn_cursor at, struct tn_envelope *e,
                           enum tn_part part)
@@ -100,7 +125,7 @@ static tn_cursor read_row(struct tn_decoder *d, tn_cursor at, struct tn_envelope
         return tn_decode_fail(d, at, "'%s' is no object", d->parts[part].name);
     }
     tn_cursor end = tn_json_read_row(d, at + 1, &d->rows[part == TN_PART_AFTER]);
-    if (!end && d->spec.input == TN_INPUT_CANAL && !e->seen[TN_PART_WORD]) {
+    if (!end && has_control_records(d->spec.input) && !e->seen[TN_PART_WORD]) {
         e->failed = true;
         return tn_json_skip_value(d, at);
     }
@@ -233,6 +258,7 @@ void tn_envelope_finish_without_rows(struct tn_decoder *d, const struct tn_envel
     static const char *const wanted[] = {
         [TN_INPUT_DEBEZIUM] = "c, r, u, d",
         [TN_INPUT_CANAL] = "INSERT, UPDATE, DELETE",
+        [TN_INPUT_MAXWELL] = "insert, update, delete",
     };
     const char *name = d->parts[TN_PART_WORD].name;
     int size = (int)(e->word.size < 20 ? e->word.size : 20);

@@ -277,6 +277,20 @@ static tn_cursor read_number_slow(struct tn_decoder *d, tn_cursor at, uint32_t c
     return tn_decode_text_value(d, at, column, token, value) ? end : NULL;
 }
 
+/* Maxwell writes JSON columns as what they hold, and sets as arrays: in a column of text that stays
+ * as it stands. */
+static tn_cursor read_nested(struct tn_decoder *d, tn_cursor at, uint32_t column,
+                             struct tn_value *value)
+{
+    bool kept = d->spec.input == TN_INPUT_MAXWELL && tn_type_textual(d->columns[column].type.kind);
+    if (!kept) {
+        return fail_type(d, at, column, *at == '{' ? "an object" : "an array");
+    }
+    tn_cursor end = tn_json_skip_value(d, at);
+    struct tn_bytes text = {at, end ? (size_t)(end - at) : 0};
+    return end && tn_decode_text_value(d, at, column, text, value) ? end : NULL;
+}
+
 /* What is not a string, and not what the column's type is usually written as. */
 static tn_cursor read_value_slow(struct tn_decoder *d, tn_cursor at, uint32_t column,
                                  struct tn_value *value)
@@ -291,7 +305,7 @@ static tn_cursor read_value_slow(struct tn_decoder *d, tn_cursor at, uint32_t co
         return at + (yes ? 4 : 5);
     }
     if (*at == '{' || *at == '[') {
-        return fail_type(d, at, column, *at == '{' ? "an object" : "an array");
+        return read_nested(d, at, column, value);
     }
     return read_number_slow(d, at, column, value);
 }
@@ -344,6 +358,11 @@ static tn_cursor read_string_value(struct tn_decoder *d, tn_cursor at, uint32_t 
     uint64_t beyond_ascii = 0;
     if (c->text >= TN_TEXT_LATIN1) {
         return tn_json_read_binary(d, at + 1, column, value);
+    }
+    tn_cursor number = read_quick(c, at + 1, value);
+    if (number && *number == '"') {
+        value->null = false;
+        return number + 1;
     }
     tn_cursor end = read_string(d, at + 1, &text, &beyond_ascii);
     if (!end) {

@@ -33,6 +33,7 @@ enum tn_decode_text {
     TN_TEXT_PLAIN,  /* as tn_value_parse reads it */
     TN_TEXT_BIT,    /* 0 and 1 are booleans, too: MySQL has no others */
     TN_TEXT_LATIN1, /* a character is a byte: canal's binary columns */
+    TN_TEXT_BASE64, /* also with the characters of URLs, and without padding */
 };
 
 struct tn_decode_column {
@@ -55,7 +56,13 @@ struct tn_decode_row {
 
 /* Texts for which scratch is too small: their value counts the bytes that they will have, and
  * points to them as they stand in the record; they are rewritten where the row is packed. */
-enum tn_decode_late_kind { TN_LATE_ESCAPED, TN_LATE_DOUBLED, TN_LATE_HEX, TN_LATE_LATIN1 };
+enum tn_decode_late_kind {
+    TN_LATE_ESCAPED,
+    TN_LATE_DOUBLED,
+    TN_LATE_HEX,
+    TN_LATE_LATIN1,
+    TN_LATE_BASE64
+};
 
 struct tn_decode_late {
     struct tn_bytes raw; /* values whose bytes begin there are meant */
@@ -152,6 +159,7 @@ bool tn_decode_text_late(struct tn_decoder *decoder, uint32_t column, struct tn_
  * decode_binary.c */
 void tn_json_unescape(struct tn_decoder *decoder, struct tn_bytes raw, unsigned char *out);
 void tn_json_latin1(struct tn_decoder *decoder, struct tn_bytes raw, unsigned char *out);
+void tn_base64_decode(struct tn_bytes text, unsigned char *out);
 
 /* Defaults and NOT NULL. False: the record is dead. */
 bool tn_decode_row_settle(struct tn_decoder *decoder, struct tn_decode_row *row);
@@ -181,6 +189,7 @@ void tn_decode_json(struct tn_decoder *decoder);
 void tn_decode_changes(struct tn_decoder *decoder);
 void tn_decode_debezium(struct tn_decoder *decoder);
 void tn_decode_canal(struct tn_decoder *decoder);
+void tn_decode_maxwell(struct tn_decoder *decoder);
 void tn_decode_csv(struct tn_decoder *decoder);
 
 /* Behind the line end of the csv record at `at`, or NULL when it goes on; *quoted says whether a

@@ -14,8 +14,8 @@ static const char *const type_texts[] = {
 enum { COLUMNS = sizeof names / sizeof names[0], RECORD_MAX = 256 };
 
 static const enum tn_input forms[8] = {
-    TN_INPUT_JSON,  TN_INPUT_CHANGES,  TN_INPUT_DEBEZIUM, TN_INPUT_CSV,
-    TN_INPUT_CANAL, TN_INPUT_DEBEZIUM, TN_INPUT_CANAL,    TN_INPUT_CSV,
+    TN_INPUT_JSON,  TN_INPUT_CHANGES, TN_INPUT_DEBEZIUM, TN_INPUT_CSV,
+    TN_INPUT_CANAL, TN_INPUT_MAXWELL, TN_INPUT_CANAL,    TN_INPUT_DEBEZIUM,
 };
 
 static unsigned char memory[1 << 16];

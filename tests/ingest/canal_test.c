@@ -175,17 +175,6 @@ static void put_record(struct tn_buf *buf, enum tn_row_kind kind, uint32_t count
     tn_buf_text(buf, "}");
 }
 
-/* What was: some columns differ. */
-static void draw_before(uint32_t i, uint32_t size_max)
-{
-    model_draw(&m, &before[i], size_max);
-    for (uint32_t c = 0; c < MODEL_COLUMNS; c++) {
-        if (random_below(&m.state, 2)) {
-            before[i].values[c] = rows[i].values[c];
-        }
-    }
-}
-
 static void draw_record(struct tn_buf *buf, struct model_expect *expect, uint32_t *count)
 {
     static const enum tn_row_kind kinds[] = {TN_ROW_INSERT, TN_ROW_UPDATE_AFTER, TN_ROW_DELETE};
@@ -198,7 +187,7 @@ static void draw_record(struct tn_buf *buf, struct model_expect *expect, uint32_
     for (uint32_t i = 0; i < size; i++) {
         model_draw(&m, &rows[i], size_max);
         if (old) {
-            draw_before(i, size_max);
+            model_draw_before(&m, &before[i], &rows[i], size_max);
             expect[(*count)++] = (struct model_expect){&before[i], TN_ROW_UPDATE_BEFORE};
         }
         expect[(*count)++] = (struct model_expect){&rows[i], kind};

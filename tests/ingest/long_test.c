@@ -1,6 +1,6 @@
 /* long: texts that find no room beside their record: with escapes, with doubled quotes, as hex, as
- * ISO-8859-1; two long rows of one record; rows over the limit. What a row holds then is what was
- * written. */
+ * ISO-8859-1, as base64; two long rows of one record; rows over the limit. What a row holds then is
+ * what was written. */
 #include "check.h"
 #include "given.h"
 #include "ingest/decode.h"
@@ -112,6 +112,20 @@ static void put_canal(struct tn_buf *buf, int which)
     tn_buf_text(buf, "\"}");
 }
 
+static void put_maxwell(struct tn_buf *buf, int which)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    tn_buf_format(buf, "{\"type\":\"insert\",\"data\":{\"k\":%d,\"s\":", which);
+    tn_json_string(buf, (struct tn_bytes){texts[which], text_size[which]});
+    tn_buf_text(buf, ",\"b\":\"");
+    for (uint32_t bit = 0; bit < bytes_size[which] * 8; bit += 6) {
+        const unsigned char *at = bytes[which] + bit / 8;
+        unsigned word = (unsigned)at[0] << 8 | (bit / 8 + 1 < bytes_size[which] ? at[1] : 0U);
+        tn_buf_byte(buf, (unsigned char)digits[word >> (10 - bit % 8) & 63]);
+    }
+    tn_buf_text(buf, "\"}}");
+}
+
 static void put_canal_record(struct tn_buf *buf, int count)
 {
     tn_buf_text(buf, "{\"data\":[");
@@ -168,7 +182,8 @@ static void check_row(struct tn_decoded *decoded, uint32_t i, int which)
 
 static void long_texts_are_written_into_their_rows(void)
 {
-    static const enum tn_input forms[] = {TN_INPUT_JSON, TN_INPUT_CSV, TN_INPUT_CANAL};
+    static const enum tn_input forms[] = {TN_INPUT_JSON, TN_INPUT_CSV, TN_INPUT_CANAL,
+                                          TN_INPUT_MAXWELL};
     for (uint64_t seed = 1; seed <= 60; seed++) {
         uint64_t state = seed + 1000 * given_number("SEED", 1);
         enum tn_input form = forms[seed % COUNT(forms)];
@@ -178,6 +193,8 @@ static void long_texts_are_written_into_their_rows(void)
         open_decoder(form, ROW_MAX);
         if (form == TN_INPUT_CANAL) {
             put_canal_record(&buf, 1);
+        } else if (form == TN_INPUT_MAXWELL) {
+            put_maxwell(&buf, 0);
         } else {
             form == TN_INPUT_JSON ? put_json(&buf, 0) : put_csv(&buf, 0);
         }

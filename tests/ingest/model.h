@@ -201,6 +201,41 @@ static inline void model_put_text(struct model *m, struct tn_buf *buf, uint32_t 
     model_put_string(m, buf, tn_buf_bytes(&plain));
 }
 
+/* With or without padding, in either alphabet. */
+static inline void model_put_base64(struct model *m, struct tn_buf *buf, struct tn_bytes bytes)
+{
+    static const char digits[2][65] = {
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
+    };
+    const char *alphabet = digits[random_below(&m->state, 2)];
+    bool padded = random_below(&m->state, 2);
+    tn_buf_byte(buf, '"');
+    for (size_t i = 0; i < bytes.size; i += 3) {
+        size_t left = bytes.size - i < 3 ? bytes.size - i : 3;
+        uint32_t word = (uint32_t)bytes.data[i] << 16 |
+                        (left > 1 ? (uint32_t)bytes.data[i + 1] << 8 : 0) |
+                        (left > 2 ? bytes.data[i + 2] : 0U);
+        for (size_t k = 0; k < 4 && (k <= left || padded); k++) {
+            tn_buf_byte(buf,
+                        (unsigned char)(k <= left ? alphabet[word >> (18 - 6 * k) & 63] : '='));
+        }
+    }
+    tn_buf_byte(buf, '"');
+}
+
+/* What was, before the row became `after`: some columns differ. */
+static inline void model_draw_before(struct model *m, struct model_row *before,
+                                     const struct model_row *after, uint32_t size_max)
+{
+    model_draw(m, before, size_max);
+    for (uint32_t c = 0; c < MODEL_COLUMNS; c++) {
+        if (random_below(&m->state, 2)) {
+            before->values[c] = after->values[c];
+        }
+    }
+}
+
 struct model_expect {
     const struct model_row *row;
     enum tn_row_kind kind;

@@ -199,6 +199,18 @@ def test_canal_records_of_many_rows_are_written(tarn):
     need("needs rows" in dead.err, dead.err)
 
 
+def test_maxwell_records_are_written_and_what_is_none_is_passed_over(tarn):
+    told, rows = changed(tarn, "maxwell-json", [
+        {"database": "d", "table": "t", "type": "bootstrap-start", "ts": 1, "data": {}},
+        {"database": "d", "table": "t", "type": "bootstrap-insert", "ts": 1, "data": {"id": 1, "v": "a"}},
+        {"database": "d", "table": "t", "type": "insert", "ts": 2, "data": {"id": 2, "v": "b"}},
+        {"type": "table-alter", "database": "d", "table": "t", "old": {"columns": []}, "def": {"columns": []}, "ts": 2},
+        {"database": "d", "table": "t", "type": "update", "ts": 4, "data": {"id": 1, "v": "c"}, "old": {"v": "a"}},
+        {"database": "d", "table": "t", "type": "delete", "ts": 5, "data": {"id": 2, "v": "b"}}])
+    same(told, [("+I", 1, "a"), ("-U", 1, "a"), ("+U", 1, "c"), ("+I", 2, "b"), ("-D", 2, "b")], "told")
+    same(rows, [(1, "c")], "rows")
+
+
 # ---- tail ----
 
 def changes(tarn, *args, rc=0):
