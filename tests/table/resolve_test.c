@@ -5,6 +5,7 @@
  */
 #include "bed.h"
 #include "given.h"
+#include "table/state.h"
 
 enum { OURS, AGAIN, OTHER, ENGINES };
 enum { KEYS = 16, ROWS_MAX = 1000, OTHERS_MAX = 400, TEXT_MAX = 300, ROW_MAX = TEXT_MAX + 64 };
@@ -122,6 +123,7 @@ static struct tn_bytes text_of(uint32_t value, char text[TEXT_MAX])
 
 /* ---- packed rows: k, n, high, told, t ---- */
 
+static struct tn_column columns_of_all[5];
 static struct tn_row_layout layout_of_all;
 
 static uint32_t pack_fact(int32_t key, const struct fact *fact, bool image, unsigned char *at)
@@ -340,6 +342,7 @@ static __attribute__((noinline)) void make_world(uint64_t seed, uint32_t row_cou
     uint64_t random = seed ^ 0x7265736f6c7665;
     memset(&world, 0, sizeof world);
     world.base.seed = seed;
+    world.base.buckets = 1 + (int32_t)random_below(&random, 3);
     world.row_count = row_count;
     world.changelog = random_below(&random, 4) != 0;
     world.announce = (int)random_below(&random, 3);
@@ -349,12 +352,12 @@ static __attribute__((noinline)) void make_world(uint64_t seed, uint32_t row_cou
         "{\"fields\":[{\"name\":\"k\",\"type\":\"BIGINT\"},{\"name\":\"n\",\"type\":\"INT\"},"
         "{\"name\":\"high\",\"type\":\"INT\"},{\"name\":\"told\",\"type\":\"INT\"},"
         "{\"name\":\"t\",\"type\":\"STRING\"}],\"partitionKeys\":[],\"primaryKeys\":[\"k\"],"
-        "\"options\":{\"file.format\":\"avro\",\"bucket\":\"%u\",\"tarn.script\":\"t.lua\","
+        "\"options\":{\"file.format\":\"avro\",\"bucket\":\"%d\",\"tarn.script\":\"t.lua\","
         "\"changelog-producer\":\"%s\",\"target-file-size\":\"%s\","
         "\"num-sorted-run.compaction-trigger\":\"%u\",\"num-sorted-run.stop-trigger\":\"%u\","
         "\"commit.force-compact\":\"%s\",\"snapshot.num-retained.min\":\"1\","
         "\"snapshot.num-retained.max\":\"%u\"}}",
-        1 + random_below(&random, 3), world.changelog ? "input" : "none",
+        world.base.buckets, world.changelog ? "input" : "none",
         random_below(&random, 2) ? "2 kb" : "1 mb", trigger, trigger + random_below(&random, 3),
         random_below(&random, 4) ? "false" : "true",
         expires ? 1 + random_below(&random, 3) : 100000);
@@ -382,7 +385,8 @@ struct look {
     uint32_t others;
     int64_t first;
     int64_t last;
-    uint64_t rows_told;
+    bool placed; /* the position is known: not behind a snapshot of others, ours having expired */
+    bool voided; /* rounds were: a letter of theirs may be a row that came again */
 };
 
 static struct fact image_of(const struct fact *fact)
@@ -501,7 +505,6 @@ static const char *follow_row(struct look *look, const struct tn_kv *kv, int32_t
     } else if (!tn_row_kind_retracts(kv->kind)) {
         *told = image;
     }
-    look->rows_told++;
     return NULL;
 }
 
@@ -548,14 +551,15 @@ static const char *look_at(struct look *look, int64_t id)
     if (rc != TN_OK) {
         return BED_PROBLEM("%s", err.text);
     }
+    bool known = look->placed;
+    look->placed = known || look->first == 1 || bed_has_position(&snapshot);
     const char *problem = advance(look, &snapshot);
-    problem = problem ? problem : read_rows(look, &snapshot);
-    if (!problem && world.changelog && id == look->first && id > 1) {
-        for (int32_t key = 0; key < KEYS; key++) {
-            look->told[key] = image_of(&look->facts[key]);
-        }
-    } else if (!problem && world.changelog) {
+    problem = problem || !look->placed ? problem : read_rows(look, &snapshot);
+    if (!problem && world.changelog && (known || id == 1)) {
         problem = follow(look, id);
+    }
+    for (int32_t key = 0; !problem && look->placed && key < KEYS; key++) {
+        look->told[key] = image_of(&look->facts[key]);
     }
     tn_arena_reset(&engine->own, mark);
     return problem;
@@ -565,7 +569,7 @@ static const char *look_at(struct look *look, int64_t id)
 static const char *look_at_letters(const struct look *look, const bool *published)
 {
     for (uint32_t i = 0; i < look->position; i++) {
-        if (look->letters[i] != published[i]) {
+        if (look->letters[i] ? !published[i] : published[i] && !look->voided) {
             return BED_PROBLEM("row %u of %u is %s", i, look->position,
                                published[i] ? "in the table and a letter"
                                             : "neither in the table nor a letter");
@@ -614,6 +618,7 @@ struct writer {
     uint32_t told; /* rows that were reported durable */
     uint32_t cut_every;
     uint32_t retries;
+    bool finished;
     struct tn_err err;
     struct tn_table_counts counts;
 };
@@ -648,7 +653,9 @@ static tn_rc open_table(struct writer *w)
     if (rc == TN_OK) {
         const char *position = tn_table_position_of(w->table, w->source);
         w->recovered = position ? (uint32_t)strtoul(position, NULL, 10) : 0;
-        layout_of_all = *tn_table_layout(w->table);
+        layout_of_all = *tn_table_layout(w->table); /* which lives longer here: engines are many */
+        memcpy(columns_of_all, layout_of_all.columns, sizeof columns_of_all);
+        layout_of_all.columns = columns_of_all;
     }
     return rc;
 }
@@ -739,6 +746,7 @@ static __attribute__((noinline)) tn_rc write_all(struct writer *w)
         rc = write_rows(w);
         close_table(w);
     }
+    w->finished = rc == TN_OK;
     return rc;
 }
 
@@ -750,7 +758,7 @@ static struct writer our_writer(struct bed_engine *engine, uint64_t random)
                            .rows = world.rows,
                            .row_count = world.row_count,
                            .source = BED_SOURCE,
-                           .cut_every = 1 + (uint32_t)(random % 40)};
+                           .cut_every = 1 + (uint32_t)(random % 5 ? random % 40 : random % 400)};
 }
 
 static void stop(const struct sim_disk *disk, const char *problem)
@@ -764,19 +772,30 @@ static void stop(const struct sim_disk *disk, const char *problem)
 }
 
 static __attribute__((noinline)) void look_again(struct bed_engine *engine, struct sim_disk *disk,
-                                                 const bool *published, uint32_t position)
+                                                 const struct writer *w, bool voided)
 {
     static struct look look;
     memset(&look, 0, sizeof look);
     look.engine = engine;
+    look.voided = voided;
     bed_engine_start(engine, &disk->io, 5);
-    const char *problem = look_at_all(&look, published);
-    if (!problem && look.position < position) {
-        problem = BED_PROBLEM("%u rows are in, %u were reported", look.position, position);
+    const char *problem = look_at_all(&look, w->letters->published);
+    if (!problem && look.placed && look.position < w->told) {
+        problem = BED_PROBLEM("%u rows are in, %u were reported", look.position, w->told);
+    }
+    engine->env.memtable_size = BED_MEMTABLE_SIZE;
+    if (!problem && w->finished) { /* what a cut leaves the next start tidies up */
+        problem = bed_fsck(engine);
     }
     if (problem) {
         stop(disk, problem);
     }
+}
+
+static void begin_disk(struct sim_disk *disk)
+{
+    sim_disk_init(disk, BED_DISK_SIZE);
+    bed_create(&engines[OURS], &disk->io, &world.base);
 }
 
 /* ---- tests ---- */
@@ -792,8 +811,7 @@ static void every_snapshot_is_what_the_rows_make(void)
         struct sim_disk disk;
         uint64_t random = seed;
         make_world(seed, 1 + random_below(&random, ROWS_MAX), random_below(&random, 3) == 0);
-        sim_disk_init(&disk, BED_DISK_SIZE);
-        bed_create(&engines[OURS], &disk.io, &world.base);
+        begin_disk(&disk);
         struct writer w = our_writer(&engines[OURS], random);
         tn_rc rc = write_all(&w);
         if (rc != TN_OK) {
@@ -802,7 +820,7 @@ static void every_snapshot_is_what_the_rows_make(void)
         CHECK(w.told == world.row_count);
         flushes += w.counts.flushes;
         letters += w.counts.letters;
-        look_again(&engines[OURS], &disk, w.letters->published, world.row_count);
+        look_again(&engines[OURS], &disk, &w, false);
         sim_disk_deinit(&disk);
         seed++;
         runs++;
@@ -811,8 +829,457 @@ static void every_snapshot_is_what_the_rows_make(void)
                  letters);
 }
 
+/* ---- the power goes ---- */
+
+struct cuts {
+    struct sim_disk disk;
+    struct writer writer;
+    uint64_t random;
+    uint32_t every;
+    uint64_t states;
+};
+
+/* What is left is opened, looked at, and written on. */
+static void look_behind_cut(struct cuts *cuts, const struct sim_disk *disk)
+{
+    struct sim_disk found;
+    struct writer w = our_writer(&engines[AGAIN], random_next(&cuts->random));
+    sim_disk_clone(&found, disk);
+    sim_disk_reboot(&found, random_below(&cuts->random, 4) ? random_next(&cuts->random) % 100000
+                                                           : SIM_SEED_NOTHING);
+    letters_start(w.letters, cuts->writer.letters->published);
+    w.told = cuts->writer.told;
+    look_again(w.engine, &found, &w, false);
+    bed_engine_start(w.engine, &found.io, cuts->random);
+    tn_rc rc = write_all(&w);
+    if (rc != TN_OK) {
+        stop(&found, w.err.text);
+    }
+    CHECK(w.told == world.row_count);
+    look_again(w.engine, &found, &w, false);
+    sim_disk_deinit(&found);
+    cuts->states++;
+}
+
+static void before_cut(void *user, struct sim_disk *disk)
+{
+    struct cuts *cuts = user;
+    if (random_below(&cuts->random, cuts->every) == 0) {
+        look_behind_cut(cuts, disk);
+    }
+}
+
+static void a_cut_neither_loses_nor_doubles_a_row(void)
+{
+    uint64_t seed = given_number("SEED", 1);
+    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 4;
+    uint64_t states = 0;
+    do {
+        static struct cuts cuts;
+        uint64_t random = seed;
+        make_world(seed, 20 + random_below(&random, 200), random_below(&random, 2) == 0);
+        cuts = (struct cuts){.random = random, .every = 40};
+        begin_disk(&cuts.disk);
+        cuts.disk.model = seed % 3 == 0 ? SIM_ORDERED : SIM_STRICT;
+        cuts.writer = our_writer(&engines[OURS], random);
+        sim_disk_watch(&cuts.disk, before_cut, &cuts);
+        tn_rc rc = write_all(&cuts.writer);
+        if (rc != TN_OK) {
+            stop(&cuts.disk, cuts.writer.err.text);
+        }
+        sim_disk_deinit(&cuts.disk);
+        states += cuts.states;
+        seed++;
+    } while (seconds_now() < until);
+    (void)printf("%" PRIu64 " states\n", states);
+}
+
+/* ---- calls fail, the script is parked, letters can't be published ---- */
+
+/* As a daemon does it: a table that ended is opened again, and goes on behind what is committed. */
+static __attribute__((noinline)) tn_rc write_stubbornly(struct writer *w, uint32_t *reopened)
+{
+    tn_rc rc = write_all(w);
+    for (*reopened = 0; rc != TN_OK && *reopened < 20; (*reopened)++) {
+        letters_start(w->letters, w->letters->published);
+        rc = write_all(w);
+    }
+    return rc;
+}
+
+static void an_error_neither_loses_nor_doubles_a_row(void)
+{
+    static const tn_rc codes[] = {TN_FULL, TN_IO, TN_FULL, TN_FULL};
+    uint64_t seed = given_number("SEED", 1);
+    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 8;
+    uint64_t retried = 0;
+    uint64_t reopened_all = 0;
+    do {
+        struct sim_disk disk;
+        uint64_t random = seed;
+        uint32_t reopened;
+        make_world(seed, 20 + random_below(&random, 400), random_below(&random, 2) == 0);
+        begin_disk(&disk);
+        struct writer w = our_writer(&engines[OURS], random);
+        w.retries = 3;
+        w.letters->refusal = random_below(&random, 2);
+        judge.cancel_at = random_below(&random, 2) * random_below(&random, 400);
+        sim_disk_fail_call(&disk, 20 + random_below(&random, 3000), codes[seed % COUNT(codes)]);
+        tn_rc rc = write_stubbornly(&w, &reopened);
+        if (rc != TN_OK) {
+            stop(&disk, w.err.text);
+        }
+        CHECK(w.told == world.row_count);
+        retried += 3 - w.retries;
+        reopened_all += reopened;
+        sim_disk_fail_call(&disk, 0, TN_OK);
+        look_again(&engines[OURS], &disk, &w, false);
+        sim_disk_deinit(&disk);
+        seed++;
+    } while (seconds_now() < until);
+    (void)printf("%" PRIu64 " errors went by, %" PRIu64 " tables opened again\n", retried,
+                 reopened_all);
+}
+
+static void a_parked_script_keeps_rows_and_its_text(void)
+{
+    struct sim_disk disk;
+    make_world(3, 200, false);
+    begin_disk(&disk);
+    struct writer w = our_writer(&engines[OURS], 3);
+    w.cut_every = UINT32_MAX;
+    judge.cancel_at = 60;
+    tn_rc rc = open_table(&w);
+    CHECK_OK(rc, w.err);
+    rc = write_rows(&w);
+    CHECK(rc == TN_CANCELED && strcmp(w.err.text, "the script is parked") == 0);
+    judge.cancel_at = judge.calls + 1;
+    rc = tn_table_finish(w.table, world.row_count, &w.err);
+    CHECK(rc == TN_CANCELED && strcmp(w.err.text, "the script is parked") == 0);
+    rc = tn_table_finish(w.table, world.row_count, &w.err);
+    CHECK_OK(rc, w.err);
+    close_table(&w);
+    CHECK(w.told == world.row_count);
+    look_again(&engines[OURS], &disk, &w, false);
+    sim_disk_deinit(&disk);
+}
+
+/* Until they are, nothing is committed; an error comes out, and it is tried again. */
+static void letters_are_published_before_their_round(void)
+{
+    struct sim_disk disk;
+    make_world(4, 100, false);
+    begin_disk(&disk);
+    struct writer w = our_writer(&engines[OURS], 4);
+    w.cut_every = UINT32_MAX;
+    world.rows[3].value = 13;
+    tn_rc rc = open_table(&w);
+    CHECK_OK(rc, w.err);
+    w.letters->refusal = 2;
+    w.letters->delays = 5;
+    rc = write_rows(&w);
+    CHECK(rc == TN_FULL && strcmp(w.err.text, "no room for letters") == 0 && w.told == 0);
+    rc = tn_table_finish(w.table, world.row_count, &w.err);
+    CHECK(rc == TN_FULL && w.told == 0);
+    rc = tn_table_finish(w.table, world.row_count, &w.err);
+    CHECK_OK(rc, w.err);
+    CHECK(w.told == world.row_count && w.letters->publishings == 1 && w.letters->published[3]);
+    rc = tn_table_finish(w.table, world.row_count, &w.err); /* a round without letters */
+    CHECK_OK(rc, w.err);
+    CHECK(w.letters->publishings == 1);
+    close_table(&w);
+    look_again(&engines[OURS], &disk, &w, false);
+    sim_disk_deinit(&disk);
+}
+
+static void without_a_resolver_no_row_is_taken(void)
+{
+    struct sim_disk disk;
+    make_world(5, 100, false);
+    begin_disk(&disk);
+    struct writer w = our_writer(&engines[OURS], 5);
+    tn_rc rc = write_all(&w);
+    CHECK_OK(rc, w.err);
+    struct bed_writer plain = {.engine = &engines[OURS], .scenario = &world.base, .who = "a test"};
+    rc = bed_open(&plain);
+    CHECK_OK(rc, plain.err);
+    unsigned char packed[ROW_MAX];
+    rc = tn_table_put(plain.table, pack_input(&world.rows[0], packed), TN_ROW_INSERT, &plain.err);
+    CHECK(rc == TN_UNSUPPORTED && strstr(plain.err.text, "'tarn.script' = 't.lua'"));
+    bed_close(&plain);
+    rc = bed_compact(&plain, BED_COMPACTS_ALL);
+    CHECK_OK(rc, plain.err);
+    look_again(&engines[OURS], &disk, &w, false);
+    sim_disk_deinit(&disk);
+}
+
+/* ---- somebody else is there ---- */
+
+static const char writer_path[] = ".tarn/" BED_TABLE ".writer";
+
+struct beside {
+    struct sim_disk disk;
+    struct writer writer;
+    uint64_t random;
+    uint32_t every;
+    bool appends; /* else he compacts */
+    bool here;
+    char his[TN_UUID_SIZE]; /* his id, once he has one */
+    uint32_t others;        /* of his rows, that are in */
+    uint64_t visits;
+};
+
+static void put_id(struct tn_io *io, const char *id)
+{
+    struct tn_err err;
+    tn_rc rc = io->vtable->unlink(io, writer_path, &err);
+    CHECK(rc == TN_OK || rc == TN_ABSENT);
+    if (id[0]) {
+        rc = tn_io_write_new(io, writer_path, tn_bytes_of(id), &err);
+        CHECK_OK(rc, err);
+    }
+}
+
+static void get_id(struct tn_io *io, char id[TN_UUID_SIZE])
+{
+    struct tn_err err;
+    struct tn_bytes text;
+    tn_rc rc = tn_io_read_all(io, writer_path, 256, &engines[OTHER].own, &text, &err);
+    id[0] = 0;
+    if (rc == TN_OK) {
+        CHECK(text.size == TN_UUID_SIZE - 1);
+        memcpy(id, text.data, text.size);
+        id[text.size] = 0;
+    }
+}
+
+static void compact_as_other(struct beside *b)
+{
+    struct bed_writer w = {.engine = &engines[OTHER], .scenario = &world.base};
+    tn_rc rc = bed_compact(&w, random_below(&b->random, 2) ? BED_COMPACTS_ALL : BED_COMPACTS);
+    if (rc != TN_OK) {
+        stop(&b->disk, w.err.text);
+    }
+}
+
+static void append_as_other(struct beside *b)
+{
+    uint32_t count = 1 + random_below(&b->random, 3);
+    struct writer w = {.engine = &engines[OTHER],
+                       .letters = &sinks[OTHER],
+                       .random = b->random,
+                       .rows = world.others,
+                       .row_count = b->others + count,
+                       .source = "other",
+                       .cut_every = 1000};
+    if (w.row_count > OTHERS_MAX) {
+        return;
+    }
+    tn_rc rc = write_all(&w);
+    if (rc != TN_OK) {
+        stop(&b->disk, w.err.text);
+    }
+    b->others += count;
+}
+
+/* He obeys no consumer, as an old writer may: files of our newest snapshot go, too. */
+static void forget_consumer(struct tn_io *io, const char *ours)
+{
+    struct tn_err err;
+    char path[200];
+    (void)snprintf(path, sizeof path, BED_ROOT "/consumer/consumer-tarn-%s", ours);
+    tn_rc rc = io->vtable->unlink(io, path, &err);
+    CHECK(rc == TN_OK || rc == TN_ABSENT);
+}
+
+static void visit(struct beside *b)
+{
+    struct tn_io *io = &b->disk.io;
+    char ours[TN_UUID_SIZE];
+    b->here = true;
+    bed_engine_start(&engines[OTHER], io, random_next(&b->random));
+    get_id(io, ours);
+    if (ours[0]) { /* else we are not open yet */
+        put_id(io, b->his);
+        if (b->appends) {
+            append_as_other(b);
+        } else {
+            forget_consumer(io, ours);
+            compact_as_other(b);
+        }
+        get_id(io, b->his);
+        put_id(io, ours);
+        b->visits++;
+    }
+    b->here = false;
+}
+
+static void before_change(void *user, struct sim_disk *disk)
+{
+    struct beside *b = user;
+    (void)disk;
+    if (!b->here && random_below(&b->random, b->every) == 0) {
+        visit(b);
+    }
+}
+
+static __attribute__((noinline)) uint32_t write_beside(struct beside *b, uint64_t random)
+{
+    uint32_t reopened = 0;
+    begin_disk(&b->disk);
+    b->writer = our_writer(&engines[OURS], random);
+    b->writer.retries = b->appends ? 0 : 20; /* what he expires may be what a commit reads */
+    sim_disk_watch(&b->disk, before_change, b);
+    tn_rc rc = write_all(&b->writer);
+    while (rc == TN_CONFLICT && b->appends && reopened < 200) {
+        CHECK(strstr(b->writer.err.text, "another writer"));
+        letters_start(b->writer.letters, b->writer.letters->published);
+        reopened++;
+        bed_engine_start(&engines[OURS], &b->disk.io, random_next(&b->random));
+        rc = write_all(&b->writer);
+    }
+    sim_disk_watch(&b->disk, NULL, NULL);
+    if (rc != TN_OK) {
+        stop(&b->disk, b->writer.err.text);
+    }
+    CHECK(b->writer.told == world.row_count);
+    look_again(&engines[OURS], &b->disk, &b->writer, b->appends);
+    sim_disk_deinit(&b->disk);
+    return reopened;
+}
+
+static void another_compactor_does_no_harm(void)
+{
+    uint64_t seed = given_number("SEED", 1);
+    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 8;
+    uint64_t visits = 0;
+    do {
+        static struct beside b;
+        uint64_t random = seed;
+        make_world(seed, 20 + random_below(&random, 300), random_below(&random, 2) == 0);
+        b = (struct beside){.random = random, .every = 30 + random_below(&random, 200)};
+        (void)write_beside(&b, random);
+        visits += b.visits;
+        seed++;
+    } while (seconds_now() < until);
+    (void)printf("%" PRIu64 " visits\n", visits);
+    CHECK(visits > 0);
+}
+
+/* He changes rows: what was resolved beside them before comes again, behind them. */
+static void another_writer_s_rows_void_a_round(void)
+{
+    uint64_t seed = given_number("SEED", 1);
+    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 8;
+    uint64_t visits = 0;
+    uint64_t voided = 0;
+    uint64_t seeds = 0;
+    do {
+        static struct beside b;
+        uint64_t random = seed;
+        make_world(seed, 20 + random_below(&random, ROWS_MAX - 20), false);
+        b = (struct beside){
+            .random = random, .every = 100 + random_below(&random, 400), .appends = true};
+        voided += write_beside(&b, random);
+        visits += b.visits;
+        seed++;
+        seeds++;
+    } while (seconds_now() < until || seeds < 8);
+    (void)printf("%" PRIu64 " visits, %" PRIu64 " rounds were void\n", visits, voided);
+    CHECK(voided > 0 && voided < visits);
+}
+
+static int32_t bucket_of(int32_t key)
+{
+    unsigned char packed[ROW_MAX];
+    unsigned char bytes[64];
+    static const uint32_t keys[] = {0};
+    struct tn_buf scratch;
+    struct tn_err err;
+    int32_t bucket = -1;
+    struct input row = {.key = key};
+    tn_buf_init(&scratch, bytes, sizeof bytes);
+    tn_rc rc = tn_row_bucket(&layout_of_all, (struct tn_columns){keys, 1}, pack_input(&row, packed),
+                             world.base.buckets, &scratch, &bucket, &err);
+    CHECK_OK(rc, err);
+    return bucket;
+}
+
+/* A cut after one row of bucket 0; rows of bucket 1 are flushed for want of memory before that
+ * round is committed, since it waits for a compaction. */
+static void flush_behind_a_cut(struct beside *b)
+{
+    struct writer *w = &b->writer;
+    struct bed_writer touches = {.table = w->table, .scenario = &world.base};
+    tn_rc rc = bed_touch(&touches, 0, 1); /* so that no row waits for its files */
+    CHECK_OK(rc, touches.err);
+    for (uint32_t i = 0; i < 3; i++) { /* the last is compacted with those before */
+        rc = put(w, i);
+        CHECK_OK(rc, w->err);
+        rc = cut(w, i + 1);
+        CHECK_OK(rc, w->err);
+        while (i < 2 && !tn_table_idle(w->table)) {
+            rc = turn(w);
+            CHECK_OK(rc, w->err);
+        }
+    }
+    for (uint32_t i = 3; !w->table->open->resolved; i++) {
+        rc = put(w, i);
+        CHECK_OK(rc, w->err);
+    }
+    CHECK(w->table->closing && w->told == 2);
+}
+
+static void rows_of_the_next_round_are_void_too(void)
+{
+    static struct beside b;
+    do { /* one that waits for compactions, with keys in both buckets */
+        world.base.seed++;
+        make_world(world.base.seed, ROWS_MAX, false);
+        for (uint32_t i = 0; i < 3; i++) {
+            world.rows[i] = (struct input){0, 1 + (int32_t)i, i, TN_ROW_INSERT};
+        }
+    } while (world.base.buckets != 2 || !strstr(world.base.schema, "force-compact\":\"true") ||
+             !strstr(world.base.schema, "compaction-trigger\":\"1\""));
+    b = (struct beside){.appends = true};
+    begin_disk(&b.disk);
+    b.writer = our_writer(&engines[OURS], 1);
+    engines[OURS].env.memtable_size = 64 * 1024;
+    tn_rc rc = open_table(&b.writer);
+    CHECK_OK(rc, b.writer.err);
+    for (uint32_t i = 0; i < ROWS_MAX; i++) {
+        while (bucket_of(world.rows[i].key) != (i > 2)) {
+            world.rows[i].key = (world.rows[i].key + 1) % KEYS;
+        }
+    }
+    for (uint32_t i = 0; i < OTHERS_MAX; i++) {
+        world.others[i].key = world.rows[3].key;
+    }
+    flush_behind_a_cut(&b);
+    visit(&b);
+    rc = turn(&b.writer);
+    while (rc == TN_OK && !tn_table_idle(b.writer.table)) {
+        rc = turn(&b.writer);
+    }
+    CHECK(rc == TN_CONFLICT && b.writer.told == 3); /* what was cut before is committed */
+    rc = turn(&b.writer);
+    CHECK(rc == TN_CONFLICT);
+    close_table(&b.writer);
+    look_again(&engines[OURS], &b.disk, &b.writer, true);
+    letters_start(b.writer.letters, b.writer.letters->published);
+    bed_engine_start(&engines[OURS], &b.disk.io, 99);
+    rc = write_all(&b.writer);
+    CHECK_OK(rc, b.writer.err);
+    look_again(&engines[OURS], &b.disk, &b.writer, true);
+    sim_disk_deinit(&b.disk);
+}
+
 static const struct test tests[] = {
-    TEST(every_snapshot_is_what_the_rows_make),
+    TEST(every_snapshot_is_what_the_rows_make),     TEST(without_a_resolver_no_row_is_taken),
+    TEST(letters_are_published_before_their_round), TEST(a_parked_script_keeps_rows_and_its_text),
+    TEST(an_error_neither_loses_nor_doubles_a_row), TEST(another_compactor_does_no_harm),
+    TEST(another_writer_s_rows_void_a_round),       TEST(rows_of_the_next_round_are_void_too),
+    TEST(a_cut_neither_loses_nor_doubles_a_row),
 };
 
 int main(int argc, char **argv)
