@@ -97,16 +97,36 @@ static tn_rc init_layout(struct tn_scripted *s, const struct tn_schema *schema, 
                : rc;
 }
 
+/* The last that is carved is the first that may be given back: the loop's. */
 static void carve(struct tn_scripted *s, struct tn_script_pair_spec *pair)
 {
-    for (int place = 0; place < TN_SCRIPT_PLACES; place++) {
+    for (int place = TN_SCRIPT_PLACES - 1; place >= 0; place--) {
         struct tn_part *part = tn_budget_carve(s->spec.budget, parts[place]);
         pair->memory[place] = part->base;
         pair->size[place] = part->size;
         part->heap = &s->pair.vms[place].heap;
+        s->carved[place] = true;
     }
-    s->carved = true;
     tn_env_measure(s->spec.env, s->spec.budget);
+}
+
+static void join(struct tn_scripted *s, enum tn_script_place place)
+{
+    if (s->carved[place]) {
+        tn_budget_join(s->spec.budget, parts[place]);
+        s->carved[place] = false;
+        tn_env_measure(s->spec.env, s->spec.budget);
+    }
+}
+
+/* A script that only merges needs no state for rows that come in. */
+static void give_back(struct tn_scripted *s)
+{
+    const struct tn_script *script = &s->pair.scripts[TN_SCRIPT_LOOP];
+    if (!tn_script_has(script, TN_SCRIPT_MAP) && !tn_script_has(script, TN_SCRIPT_UPLOAD)) {
+        tn_vm_close(&s->pair.vms[TN_SCRIPT_LOOP]);
+        join(s, TN_SCRIPT_LOOP);
+    }
 }
 
 static tn_rc load(struct tn_scripted *s, struct tn_script_pair_spec *pair, struct tn_err *err)
@@ -114,11 +134,14 @@ static tn_rc load(struct tn_scripted *s, struct tn_script_pair_spec *pair, struc
     struct tn_io_posix files;
     tn_rc rc = open_folder(s, &files, &pair->script.path, err);
     if (rc == TN_OK) {
+        pair->script.row_size_max = s->spec.env->row_size_max; /* the table's is no larger */
         carve(s, pair);
         pair->io = &files.io;
-        pair->script.row_size_max = s->spec.env->row_size_max;
         rc = tn_script_pair_open(&s->pair, pair, err);
         tn_io_posix_close(&files);
+    }
+    if (rc == TN_OK) {
+        give_back(s);
     }
     return rc == TN_OK ? rc : tn_err_in(err, "script %s", s->path);
 }
@@ -210,13 +233,8 @@ tn_rc tn_scripted_check(const struct tn_scripted *s, const struct tn_table *tabl
 void tn_scripted_close(struct tn_scripted *s)
 {
     tn_script_pair_close(&s->pair);
-    for (int place = TN_SCRIPT_PLACES - 1; s->carved && place >= 0; place--) {
-        tn_budget_join(s->spec.budget, parts[place]);
-    }
-    if (s->carved) {
-        tn_env_measure(s->spec.env, s->spec.budget);
-        s->carved = false;
-    }
+    join(s, TN_SCRIPT_LOOP);
+    join(s, TN_SCRIPT_WORKER);
     if (s->open) {
         tn_arena_reset(s->spec.env->arena, s->mark);
         s->open = false;

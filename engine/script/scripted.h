@@ -8,8 +8,9 @@
  *     tn_table_close(table); tn_scripted_close(&scripted);
  *
  * The states have the parts "lua_map" and "lua_merge", which are carved out of the memtable's while
- * a script is there: so this comes before a table is opened, and ends after it was closed. Only who
- * writes needs a script; readers, compaction and upkeep never look at it.
+ * a script is there (that of `map` and `upload` only where it has them): so this comes before a
+ * table is opened, and ends after it was closed. Only who writes needs a script; readers,
+ * compaction and upkeep never look at it.
  *
  * A path that begins with '/' is taken as it is; another one begins in the folder that holds the
  * warehouse, whatever folder the process is in.
@@ -37,10 +38,10 @@ struct tn_scripted_spec {
 
 struct tn_scripted {
     struct tn_scripted_spec spec;
-    bool open; /* there is a script */
-    bool carved;
-    size_t mark;    /* of the env's arena */
-    int64_t schema; /* id of the table's that it was loaded for */
+    bool open;                     /* there is a script */
+    bool carved[TN_SCRIPT_PLACES]; /* the state's part is there */
+    size_t mark;                   /* of the env's arena */
+    int64_t schema;                /* id of the table's that it was loaded for */
     struct tn_row_layout layout;
     const char *path; /* of the file, from "/" */
     struct tn_script_pair pair;

@@ -321,16 +321,20 @@ def test_rows_that_come_late_are_told_by_the_ordering_column(tarn):
 
 
 def test_pools_show_lua_s_parts(tarn):
-    table(tarn, SUM)
+    path = table(tarn, SUM)
     def part(*args):
         return {r["part"]: r for r in map(json.loads, tarn.run("pools", *args).ok("pools"))}
     without, having = part(), part(TABLE)
     for name in ("lua_map", "lua_merge"):
         same(without[name]["used"], 0, name)
-        need(0 < having[name]["used"] <= having[name]["peak"] <= having[name]["size"], name)
-    same(having["memtable"]["size"] + having["lua_map"]["size"] + having["lua_merge"]["size"], without["memtable"]["size"],
-         "they are of the memtable's part")
+    need(0 < having["lua_merge"]["used"] <= having["lua_merge"]["peak"] <= having["lua_merge"]["size"], "merge's part")
+    same(having["memtable"]["size"] + having["lua_merge"]["size"], without["memtable"]["size"], "it is of the memtable's part")
+    same(having["lua_map"]["used"], 0, "there is no map")
     same(having["block"]["size"], without["block"]["size"], "and the block stays as it is")
+    path.write_text(SUM.replace("return m\n", "function m.map(r) return r end\nreturn m\n"))
+    mapping = part(TABLE)
+    need(0 < mapping["lua_map"]["used"] <= mapping["lua_map"]["peak"] <= mapping["lua_map"]["size"], "map's part")
+    same(mapping["memtable"]["size"] + mapping["lua_map"]["size"], having["memtable"]["size"], "map's is there with a map")
 
 
 def main():
