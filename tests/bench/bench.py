@@ -1,10 +1,14 @@
-"""Runs tarn and its peers over the same rows, one durable commit each 100,000 of them, and prints two tables.
+"""Runs tarn and its peers over the same rows, one durable commit each 100,000 of them, and prints three tables.
 
-    bench.py BUILD_FOLDER        environment: W1, W2, W3, W4 rows of a workload (0: leave out), LOOKUP rows of the second table,
-                                 CLASSPATH of PaimonBench
+    bench.py BUILD_FOLDER        environment: W1, W2, W3, W4 rows of a workload (0: leave out), LOOKUP and SCRIPT rows of the
+                                 second and third table, CLASSPATH of PaimonBench
 
 The second table says what changelog-producer = lookup costs: rows of W2 into an empty table, whose keys come to 100,000, and into
 one of a million.
+
+The third says what a script costs: rows of W2 into a bucket of 100,000 keys, with a merge that reads three columns and writes two
+(with what they had, so that the sums stay), and with a script that has no merge, which costs all but Lua's own time. A flush looks
+at the keys that are there, so keys a bucket / rows a flush is what its cost goes with: the same with other memory.
 
 Called by scripts/bench. CPU is user and system time of the whole process, all threads, JVM start and JIT too; tarn's contains
 parsing JSON or csv, the peers read raw records. A peer whose merged table has other sums than the generator's is an error.
@@ -21,6 +25,23 @@ ROOT = Path(__file__).resolve().parents[2]
 TARN = Path(os.environ.get("TARN", ROOT / "build/host/tarn"))
 ROWS = {w: int(os.environ.get(w, n)) for w, n in (("W1", 1000000), ("W2", 2000000), ("W3", 0), ("W4", 0))}
 LOOKUP = int(os.environ.get("LOOKUP", 1000000))
+SCRIPT = int(os.environ.get("SCRIPT", 1000000))
+KEYS = 100000  # of W2
+SCRIPTS = {
+    "no script": None,
+    "a script without a merge": 'return { retract = function() return tarn.DELETE end }\n',
+    "merge: reads 3, writes 2": """local m = {}
+function m.merge(now, row)
+    local v1, v2, status = row.v1, now and now.v2, row.status
+    row.v1 = v1
+    row.status = v2 and v1 > v2 and status or row.status
+    return row
+end
+return m
+""",
+}
+# Issue: microseconds a row, besides the script's own time.
+GOAL_SCRIPT_US = 1.2
 # Issue: what tarn's CPU a row may be of the Java peer's in the same run.
 GOALS = {"W1": 1 / 3, "W2": 1 / 4}
 
@@ -170,6 +191,51 @@ def main_lookup():
         run_lookup(keys)
 
 
+def run_script(name, memory):
+    """What the table's writer cost, and its counts."""
+    folder = BUILD / "table"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    script = folder / "bench.lua"
+    options = {}
+    if SCRIPTS[name]:
+        script.write_text(SCRIPTS[name])
+        options["tarn.script"] = str(script)
+    create(folder, options)
+    r = measure([TARN, "write", "b.t", BUILD / "W2.csv", "--input", "csv", "--commit-every", "100000", "--time", "ts=ms", "--quiet",
+                 "--stats", "--memory", memory, "--warehouse", folder])
+    counts = dict(pair.split("=") for pair in (BUILD / "stderr").read_text().splitlines()[-1].split())
+    sums = tarn_sums(folder, "W2")
+    shutil.rmtree(folder)
+    r["us"] = r["cpu_s"] / SCRIPT * 1e6
+    r["keys_a_row"] = KEYS * int(counts["flushes"]) / SCRIPT
+    print("%9s  %-26s %7.2f %10.1f %9.0f %13.1f" % (memory, name, r["us"], r["peak_kib"] / 1024, SCRIPT / int(counts["flushes"]),
+                                                   r["keys_a_row"]), flush=True)
+    return r, sums
+
+
+def main_script():
+    ROWS["W2"] = SCRIPT
+    want = generate("W2")
+    print("\n%9s  %-26s %7s %10s %9s %13s" % ("memory", "W2 from csv, 100,000 keys", "CPU us", "peak MiB", "rows", "keys a bucket"))
+    print("%9s  %-26s %7s %10s %9s %13s" % ("", "in a bucket", "a row", "memory", "a flush", "/ rows a flush"))
+    results = {}
+    for memory in ("16M", "48M", "12M"):
+        for name in SCRIPTS:
+            if memory == "16M" or SCRIPTS[name]:
+                results[memory, name], sums = run_script(name, memory)
+                if sums != want:
+                    raise SystemExit("%s: the table holds other rows: %s instead of %s" % (name, sums, want))
+    _, without, merge = SCRIPTS
+    rest, all_us = results["16M", without]["us"], results["16M", merge]["us"]
+    few, many = results["48M", without], results["12M", without]
+    slope = (many["us"] - few["us"]) / (many["keys_a_row"] - few["keys_a_row"])
+    print("    Lua's own time is %.2f us a row; the rest is %.2f, the goal is %.2f: %s" % (
+        all_us - rest, rest, GOAL_SCRIPT_US, "met" if rest <= GOAL_SCRIPT_US else "MISSED"))
+    print("    each key a bucket / row a flush costs %.2f us a row" % slope)
+    return rest > GOAL_SCRIPT_US
+
+
 def main():
     print("%-3s %9s  %-26s %7s %9s %10s %9s %11s" % ("", "rows", "who", "CPU us", "of tarn's", "peak MiB", "krows/s", "written B"))
     print("%-3s %9s  %-26s %7s %9s %10s %9s %11s" % ("", "", "", "a row", "CPU", "memory", "", "a row"))
@@ -186,6 +252,8 @@ def main():
                 ratio, GOALS[workload], "met" if ratio <= GOALS[workload] else "MISSED"))
     if LOOKUP:
         main_lookup()
+    if SCRIPT:
+        missed += main_script()
     return 1 if missed else 0
 
 
