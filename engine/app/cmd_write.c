@@ -10,8 +10,10 @@
 
 #include "app/cmd.h"
 #include "app/copy.h"
+#include "app/dead.h"
 #include "app/round.h"
 #include "app/suggest.h"
+#include "commit/commit.h"
 #include "script/scripted.h"
 
 static struct {
@@ -32,8 +34,8 @@ static const struct tn_flag flags[] = {
      "maxwell-json"},
     {"commit-every", 0, TN_FLAG_TEXT, &o.commit_every, "N|TIME",
      "commit each N rows, or each TIME (10s); default: at the end"},
-    {"dead-letters", 0, TN_FLAG_TEXT, &o.dead_letters, "FILE",
-     "records that can't become rows; else on stderr"},
+    {"dead-letters", 0, TN_FLAG_TEXT, &o.dead_letters, "FILE|D.T",
+     "records and rows that can't be taken; else on stderr"},
     {"unknown-columns", 0, TN_FLAG_TEXT, &o.unknown_columns, "drop|fail",
      "what to do with them; default: fail"},
     {"time", 0, TN_FLAG_LIST, &o.times, "COLUMN=UNIT",
@@ -46,8 +48,6 @@ static const struct tn_flag flags[] = {
     {"stats", 0, TN_FLAG_SET, &o.stats, NULL, "say at the end what was written and read"},
 };
 
-enum { PIECE_SIZE = 256 }; /* of a dead record: its JSON is six times as long at most */
-
 struct write {
     struct tn_app *app;
     const char *table_name;
@@ -59,7 +59,8 @@ struct write {
     uint64_t rows_said; /* by the last `committed` line */
     uint64_t stalls_said;
     bool expiry_said;
-    FILE *letters; /* or NULL */
+    char run[TN_LETTER_SOURCE_SIZE / 2]; /* names this run, or its one commit */
+    struct tn_dead dead;
 };
 
 static void say_committed(void *user_data, const struct tn_committed *committed)
@@ -198,49 +199,21 @@ static void say_script(const struct write *w)
 
 /* ---- dead letters ---- */
 
-/* A record may be as long as the input's memory: it is written piece by piece. */
-static void put_string(FILE *to, struct tn_bytes bytes)
-{
-    unsigned char text[6 * PIECE_SIZE + 2];
-    struct tn_buf buf;
-    tn_buf_init(&buf, text, sizeof text);
-    (void)fputc('"', to);
-    for (size_t at = 0; at < bytes.size; at += PIECE_SIZE) {
-        size_t left = bytes.size - at;
-        buf.size = 0;
-        tn_json_string(&buf,
-                       (struct tn_bytes){bytes.data + at, left < PIECE_SIZE ? left : PIECE_SIZE});
-        (void)fwrite(text + 1, 1, buf.size - 2, to); /* less its quotes */
-    }
-    (void)fputc('"', to);
-}
-
-static void put_letter(FILE *to, const struct tn_decoded *d, const char *reason)
-{
-    (void)fprintf(to, "{\"line\":%" PRIu64 ",\"reason\":", d->line);
-    put_string(to, tn_bytes_of(reason));
-    (void)fputs(",\"record\":", to);
-    put_string(to, d->record);
-    (void)fputs("}\n", to);
-}
-
 static void bury(void *user, const struct tn_decoded *d, const char *reason)
 {
     struct write *w = user;
-    if (w->letters) {
-        put_letter(w->letters, d, reason);
-    } else {
-        (void)fprintf(stderr, "tarn: %s:%" PRIu64 ": %s\n", w->copy.source.name, d->line, reason);
-    }
+    (void)fprintf(stderr, "tarn: %s:%" PRIu64 ": %s\n", w->copy.source.name, d->line, reason);
 }
 
-/* Rows are not committed before the letters among them are written. */
+static tn_rc publish_letters(void *user_data, struct tn_err *err)
+{
+    struct write *w = user_data;
+    return tn_letters_publish(&w->dead.letters, err);
+}
+
 static tn_rc note(void *user, struct tn_feed_place place, struct tn_err *err)
 {
     struct write *w = user;
-    if (w->letters && fflush(w->letters) != 0) {
-        return tn_err_set(err, TN_IO, errno, "%s can't be written", o.dead_letters);
-    }
     return tn_copy_note(&w->copy, w->table, place, err);
 }
 
@@ -263,25 +236,30 @@ static void say_stats(const struct write *w)
 {
     const struct tn_table_counts *c = tn_table_counts(w->table);
     const struct tn_io_counts *io = &w->app->posix.io.counts;
+    uint64_t dead = w->feed.dead + c->letters;
     (void)fprintf(stderr,
                   "rows=%" PRIu64 " filtered=%" PRIu64 " dead=%" PRIu64 " commits=%" PRIu64
                   " flushes=%" PRIu64 " flushed_bytes=%" PRIu64 " compactions=%" PRIu64
                   " compactions_failed=%" PRIu64 " compacted_bytes=%" PRIu64 " stalls=%" PRIu64
                   " written_bytes=%" PRIu64 " read_bytes=%" PRIu64 " syncs=%" PRIu64 "\n",
-                  c->rows, c->rows_filtered, w->feed.dead, c->commits, c->flushes, c->flushed_bytes,
+                  c->rows, c->rows_filtered, dead, c->commits, c->flushes, c->flushed_bytes,
                   c->compactions, c->compactions_failed, c->compacted_bytes, c->stalls,
                   io->bytes_written, io->bytes_read, io->syncs);
 }
 
 static tn_rc open_feed(struct write *w, struct tn_err *err)
 {
-    struct tn_copy_spec copy = {
-        .app = w->app, .table_name = w->table_name, .from = o.from, .placed = !o.user};
+    struct tn_copy_spec copy = {.app = w->app,
+                                .table_name = w->table_name,
+                                .from = o.from,
+                                .placed = !o.user,
+                                .run = w->run};
     struct tn_feed_spec feed = {.table = w->table,
                                 .clock = w->app->env.clock,
                                 .single = o.user != NULL,
+                                .letters = &w->dead.letters,
                                 .note = note,
-                                .bury = bury,
+                                .bury = o.dead_letters ? NULL : bury,
                                 .user = w};
     tn_rc rc = parse_decode(w, &copy.decode, err);
     if (rc == TN_OK) {
@@ -297,9 +275,39 @@ static tn_rc open_feed(struct write *w, struct tn_err *err)
     return rc;
 }
 
+/* Rows of a script die when they are flushed. */
+static tn_rc open_letters(struct write *w, struct tn_err *err)
+{
+    struct tn_commit_found found = {0};
+    tn_rc rc = TN_OK;
+    if (w->scripted.open) {
+        tn_letters_layout(&w->dead.letters, tn_table_layout(w->table));
+    }
+    if (o.user) {
+        rc = tn_commit_find(w->app->env.workers[TN_LANE_SHORT], tn_table_root(w->table), o.user,
+                            o.commit_id, &found, err);
+    }
+    if (found.done) {
+        tn_letters_mute(&w->dead.letters);
+    }
+    return rc;
+}
+
+/* A repeat of the same commit has the same letters; another run's standard input has its own. */
+static void name_run(struct write *w)
+{
+    char uuid[TN_UUID_SIZE];
+    if (o.user) {
+        (void)snprintf(w->run, sizeof w->run, "%.80s:%" PRId64, o.user, o.commit_id);
+    } else {
+        tn_clock_uuid(w->app->env.clock, uuid);
+        (void)snprintf(w->run, sizeof w->run, "%s", uuid);
+    }
+}
+
 static tn_rc open_table(struct write *w, struct tn_err *err)
 {
-    char who[96];
+    static char who[96];
     (void)snprintf(who, sizeof who, "tarn write, process %ld", (long)getpid());
     if ((o.user != NULL) != (o.commit_id >= 0)) {
         return tn_err_set(err, TN_INVALID, 0, "--user and --commit-id belong together");
@@ -312,20 +320,28 @@ static tn_rc open_table(struct write *w, struct tn_err *err)
                                  .user = o.user,
                                  .identifier = o.commit_id,
                                  .compact = true,
+                                 .letters = &w->dead.letters.sink,
+                                 .publish_letters = publish_letters,
                                  .committed = say_committed,
                                  .compaction_failed = say_compaction_failed,
                                  .user_data = w};
+    name_run(w);
     tn_rc rc = open_script(w, err);
-    if (rc != TN_OK) {
-        return rc;
+    if (rc == TN_OK) {
+        tn_scripted_fill(&w->scripted, &spec);
+        rc = tn_dead_open(&w->dead, w->app, o.dead_letters, w->table_name, who, err);
     }
-    tn_scripted_fill(&w->scripted, &spec);
-    rc = tn_table_open(&w->app->env, &spec, &w->table, err);
+    if (rc == TN_OK) {
+        rc = tn_table_open(&w->app->env, &spec, &w->table, err);
+    }
     if (rc == TN_ABSENT) {
         return tn_suggest_table(w->app, w->table_name, err);
     }
     if (rc == TN_OK) {
         rc = tn_scripted_check(&w->scripted, w->table, err);
+    }
+    if (rc == TN_OK) {
+        rc = open_letters(w, err);
     }
     if (rc == TN_OK && !o.user) { /* else there is one commit, which the rows are */
         rc = tn_compact_untold(w->app, w->table, err);
@@ -372,12 +388,6 @@ static int finish(struct write *w, tn_rc rc, struct tn_err *err)
     if (w->table && o.stats) {
         say_stats(w);
     }
-    if (w->feed.dead > 0) {
-        (void)fprintf(stderr, "tarn: %" PRIu64 " records went to the dead letters%s%s\n",
-                      w->feed.dead, o.dead_letters ? ": " : "",
-                      o.dead_letters ? o.dead_letters : "");
-        code = code == 0 ? 1 : code;
-    }
     if (w->table) {
         if (w->scripted.open) {
             say_script(w);
@@ -385,11 +395,8 @@ static int finish(struct write *w, tn_rc rc, struct tn_err *err)
         code = code_of_behind(w, code);
         tn_table_close(w->table);
     }
+    code = tn_dead_close(&w->dead, w->feed.dead, code);
     tn_scripted_close(&w->scripted);
-    if (w->letters && fclose(w->letters) != 0 && code <= 1) {
-        (void)fprintf(stderr, "tarn: %s can't be written\n", o.dead_letters);
-        code = 4;
-    }
     return code;
 }
 
@@ -406,15 +413,7 @@ static int run(const struct tn_text_list *words)
     if (rc != TN_OK) {
         return tn_say_error(rc, &err);
     }
-    if (o.dead_letters) {
-        w.letters = fopen(o.dead_letters, "ae");
-        if (!w.letters) {
-            rc = tn_err_set(&err, TN_IO, errno, "%s can't be written", o.dead_letters);
-        }
-    }
-    if (rc == TN_OK) {
-        rc = open_table(&w, &err);
-    }
+    rc = open_table(&w, &err);
     if (rc == TN_OK) {
         rc = write_all(&w, words, &err);
     }

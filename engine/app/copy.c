@@ -36,7 +36,8 @@ static tn_rc read_header(struct tn_copy *copy, struct tn_bytes *header, struct t
     if (rc == TN_OK) {
         const unsigned char *newline = memchr(copy->buffer, '\n', got);
         size_t size = newline ? (size_t)(newline - copy->buffer) : got;
-        *header = (struct tn_bytes){copy->buffer, size};
+        size_t mark = size >= 3 && memcmp(copy->buffer, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+        *header = (struct tn_bytes){copy->buffer + mark, size - mark};
     }
     return rc;
 }
@@ -55,8 +56,24 @@ static tn_rc go_to(struct tn_copy *copy, struct tn_feed *feed, struct tn_feed_pl
     if (rc == TN_OK && place.offset > 0) {
         rc = tn_decoder_resume(feed->decoder, place.line + 1, header, err);
     }
+    if (rc == TN_OK && feed->spec.letters) {
+        tn_letters_header(feed->spec.letters, header);
+    }
     feed->next = place;
     return rc;
+}
+
+/* Among the sources of letters. Another file under the same name is another source. */
+static tn_rc name_source(struct tn_copy *copy, struct tn_feed *feed, struct tn_err *err)
+{
+    const struct tn_source *source = &copy->source;
+    const char *identity = source->seekable ? source->identity : copy->spec.run;
+    bool again = source->seekable || !copy->spec.placed; /* else each run has its own name */
+    char name[TN_LETTER_SOURCE_SIZE];
+    (void)snprintf(name, sizeof name, "%s:%s", copy->key, identity);
+    return tn_letters_source(feed->spec.letters, name, tn_input_name(copy->spec.decode.input),
+                             (int64_t)feed->next.offset, feed->next.part, again, &feed->source,
+                             err);
 }
 
 static tn_rc find_place(struct tn_copy *copy, const struct tn_table *table,
@@ -186,15 +203,20 @@ tn_rc tn_copy_source(struct tn_copy *copy, struct tn_feed *feed, const char *pat
     copy->rest = (struct tn_bytes){copy->buffer, 0};
     copy->at_end = false;
     memset(copy->buffer, '\n', TN_DECODE_PAD);
-    feed->next = (struct tn_feed_place){0};
     if (copy->spec.mapper) {
         copy->spec.mapper->source = copy->source.name;
     }
+    struct tn_feed_place place = {0};
     rc = tn_decoder_open(&feed->decoder, &copy->spec.decode, arena, err);
     if (rc == TN_OK && copy->spec.placed && copy->source.seekable) {
-        struct tn_feed_place place = {0};
         rc = find_place(copy, table, &place, err);
-        rc = rc == TN_OK ? go_to(copy, feed, place, err) : rc;
+    }
+    feed->next = place;
+    if (rc == TN_OK && feed->spec.letters) {
+        rc = name_source(copy, feed, err);
+    }
+    if (rc == TN_OK && copy->source.seekable) {
+        rc = go_to(copy, feed, place, err);
     }
     if (rc == TN_OK) {
         rc = copy_all(copy, feed, err);

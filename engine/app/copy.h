@@ -16,6 +16,8 @@ struct tn_copy_spec {
     const char *from;         /* --from: the byte to begin at, whatever was committed; or NULL */
     bool placed;              /* places are looked up and noted */
     struct tn_mapper *mapper; /* the feed's, which is told where records come from; or NULL */
+    /* What a pipe is called among the sources of letters, for it has no identity of its own. */
+    const char *run;
 };
 
 struct tn_copy {

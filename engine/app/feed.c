@@ -11,10 +11,17 @@ static int64_t now_ms(const struct tn_feed *feed)
     return clock->vtable->now_ms(clock);
 }
 
+/* Letters of records before the place are there before the rows are committed. */
+static tn_rc note(struct tn_feed *feed, struct tn_feed_place place, struct tn_err *err)
+{
+    tn_rc rc = feed->spec.letters ? tn_letters_publish(feed->spec.letters, err) : TN_OK;
+    return rc == TN_OK ? feed->spec.note(feed->spec.user, place, err) : rc;
+}
+
 static tn_rc cut(struct tn_feed *feed, struct tn_feed_place place, struct tn_err *err)
 {
     struct tn_table *table = feed->spec.table;
-    tn_rc rc = feed->spec.note(feed->spec.user, place, err);
+    tn_rc rc = note(feed, place, err);
     if (rc != TN_OK) {
         return rc;
     }
@@ -64,8 +71,9 @@ static tn_rc put(struct tn_feed *feed, struct tn_row row, enum tn_row_kind kind,
                  struct tn_err *err)
 {
     struct tn_table *table = feed->spec.table;
+    struct tn_origin origin = {(int64_t)feed->at.offset, feed->at.part, feed->source};
     for (uint32_t stuck = 0;;) {
-        tn_rc rc = tn_table_put(table, row, kind, err);
+        tn_rc rc = tn_table_put_from(table, row, kind, &origin, err);
         *dead = rc == TN_INVALID;
         if (rc != TN_OK && rc != TN_AGAIN && !*dead) {
             keep_rows(feed);
@@ -80,10 +88,23 @@ static tn_rc put(struct tn_feed *feed, struct tn_row row, enum tn_row_kind kind,
     }
 }
 
-static void bury(struct tn_feed *feed, const struct tn_decoded *decoded, const char *reason)
+/* From row `at.part` on the record can't be taken. */
+static tn_rc bury(struct tn_feed *feed, const struct tn_decoded *decoded, const char *reason,
+                  struct tn_err *err)
 {
-    feed->dead++;
-    feed->spec.bury(feed->spec.user, decoded, reason);
+    tn_rc rc = TN_OK;
+    if (feed->spec.bury) {
+        feed->spec.bury(feed->spec.user, decoded, reason);
+    } else {
+        struct tn_letter_record letter = {.position = (int64_t)feed->at.offset,
+                                          .part = feed->at.part,
+                                          .line = decoded->line,
+                                          .record = decoded->record,
+                                          .reason = reason};
+        rc = tn_letters_bury(feed->spec.letters, &letter, err);
+    }
+    feed->dead += rc == TN_OK;
+    return rc;
 }
 
 /* Row i of the record; they are asked for in their order. ABSENT: that were all. */
@@ -116,8 +137,8 @@ static tn_rc take_rows(struct tn_feed *feed, struct tn_decoded *decoded, struct 
             rc = put(feed, row, kind, &dead, err);
         }
         if (dead) {
-            bury(feed, decoded, err->text);
-            return TN_OK;
+            struct tn_err why = *err;
+            return bury(feed, decoded, why.text, err);
         }
         if (rc != TN_OK) {
             return rc == TN_ABSENT ? TN_OK : rc;
@@ -129,7 +150,7 @@ static tn_rc take_record(struct tn_feed *feed, struct tn_decoded *decoded, struc
 {
     tn_rc rc = TN_OK;
     if (decoded->dead) {
-        bury(feed, decoded, decoded->reason);
+        rc = bury(feed, decoded, decoded->reason, err);
     } else {
         if (feed->spec.mapper) {
             tn_mapper_begin(feed->spec.mapper);
@@ -170,6 +191,14 @@ void tn_feed_init(struct tn_feed *feed, const struct tn_feed_spec *spec)
     feed->last_cut_ms = now_ms(feed);
 }
 
+/* A csv record can't be read without its header, which gives no row. */
+static void note_header(struct tn_feed *feed, const struct tn_decoded *decoded)
+{
+    if (feed->spec.letters && decoded->count == 0 && !decoded->dead && decoded->record.size > 0) {
+        tn_letters_header(feed->spec.letters, decoded->record);
+    }
+}
+
 tn_rc tn_feed_eat(struct tn_feed *feed, struct tn_bytes *input, bool last, struct tn_err *err)
 {
     for (;;) {
@@ -183,6 +212,7 @@ tn_rc tn_feed_eat(struct tn_feed *feed, struct tn_bytes *input, bool last, struc
         if (rc == TN_OK) {
             feed->next.line = decoded.line;
             feed->next.part = 0;
+            note_header(feed, &decoded);
             rc = take_record(feed, &decoded, err);
         }
         if (rc == TN_OK && cut_is_due(feed)) {
@@ -210,5 +240,5 @@ tn_rc tn_feed_rest(struct tn_feed *feed, int *wait_ms, struct tn_err *err)
 
 tn_rc tn_feed_note(struct tn_feed *feed, struct tn_err *err)
 {
-    return feed->spec.note(feed->spec.user, feed->next, err);
+    return note(feed, feed->next, err);
 }

@@ -10,6 +10,7 @@
 #include "app/mapper.h"
 #include "ingest/decode.h"
 #include "io/clock.h"
+#include "table/letters.h"
 #include "table/table.h"
 
 /* A place in a source: where its next record begins. */
@@ -28,7 +29,9 @@ struct tn_feed_spec {
     bool single;              /* all of it is to be one commit: no cut makes room */
     /* Rows of all records before `place` are in, and will be committed next. */
     tn_rc (*note)(void *user, struct tn_feed_place place, struct tn_err *err);
-    /* A record can't become rows. */
+    struct tn_letters *letters; /* published before each cut; NULL: there are none */
+    /* A record can't become rows, or not all of them: who wants to be told instead of the letters.
+     */
     void (*bury)(void *user, const struct tn_decoded *decoded, const char *reason);
     void *user;
 };
@@ -36,6 +39,7 @@ struct tn_feed_spec {
 struct tn_feed {
     struct tn_feed_spec spec;
     struct tn_decoder *decoder; /* the owner's: one a source */
+    uint16_t source;            /* its number among the letters' sources, likewise */
     struct tn_feed_place next;  /* the owner sets it with a new source */
     struct tn_feed_place at;    /* of the record at hand */
     uint64_t rows;              /* records so far, of all sources: what `committed` counts */

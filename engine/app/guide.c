@@ -25,7 +25,7 @@ static const char start_text[] =
     "file\n"
     "goes on where it was committed when the same command runs again. A record that can't become "
     "a\n"
-    "row goes to --dead-letters FILE, counts as done with, and the exit code is 1.\n"
+    "row is a dead letter, counts as done with, and the exit code is 1 (`tarn help letters`).\n"
     "\n"
     "On a terminal an answer is a table, in a pipe JSON lines; --format table|json|csv.\n"
     "\n"
@@ -109,6 +109,36 @@ static const char inputs_text[] =
     "In json and the forms of databases, bytes are hex unless said otherwise above. A bare number "
     "in\n"
     "a time column needs --time COLUMN=s, ms, us or ns. Booleans of databases are 0 and 1, too.\n";
+
+static const char letters_text[] =
+    "Dead letters\n"
+    "\n"
+    "A record that can't be read, a row that its table refuses, a row that a script fails on: the\n"
+    "rest goes on, and `write --dead-letters` says where these go. Without it they are told on\n"
+    "stderr and gone.\n"
+    "\n"
+    "  --dead-letters FILE  lines of JSON: source, position (byte of the record in its source), "
+    "part,\n"
+    "                       line, table, input, header (csv), reason, record\n"
+    "  --dead-letters D.T   the same in a table, by source, position and part. It is made with "
+    "the\n"
+    "                       first letter; it is meant when database D is there, ./D.T is a file\n"
+    "\n"
+    "`part` counts the rows of a record: those before it were taken, it and those behind it were "
+    "not.\n"
+    "A row that a script's merge fails on has a letter of its own, with `row` as its input and "
+    "the row\n"
+    "as the record. A record that is no UTF-8 stands in `bytes`.\n"
+    "\n"
+    "Letters are on the disk before the rows of the same commit are. A file's record that comes "
+    "again\n"
+    "after a crash has one letter in a table, or none when it is taken now; in a FILE it may have "
+    "two.\n"
+    "Standard input is another source each time, unless --user and --commit-id name it. A letter\n"
+    "that is too long for the memory of a table ends the write, and what is not committed comes "
+    "again\n"
+    "with the same command; a file takes letters of any length. A table of letters needs 11M of\n"
+    "--memory, and is one writer's at a time.\n";
 
 static const char merging_text[] =
     "Merging\n"
@@ -349,6 +379,7 @@ const struct tn_guide_topic tn_guide[] = {
     {"start", "a first table, and where things are", start_text},
     {"tables", "keys, buckets, partitions, types, snapshots", tables_text},
     {"inputs", "the forms that `write` reads", inputs_text},
+    {"letters", "records and rows that can't be taken", letters_text},
     {"merging", "what becomes of a key's versions: merge engines", merging_text},
     {"compaction", "what it is for, and what to do about it", compaction_text},
     {"changelog", "following what changes; consumers", changelog_text},

@@ -298,7 +298,8 @@ static tn_rc take_decoded(struct tn_trial *t, struct tn_bytes line, struct tn_er
         bury(t, decoded.reason);
     }
     for (uint32_t i = 0; rc == TN_OK && i < decoded.count; i++) {
-        rc = take_row(t, tn_decoder_row(t->decoder, &decoded, i), tn_decoded_kind(&decoded, i), err);
+        rc =
+            take_row(t, tn_decoder_row(t->decoder, &decoded, i), tn_decoded_kind(&decoded, i), err);
     }
     return rc;
 }

@@ -457,30 +457,29 @@ static tn_rc commit_kind(struct commit *commit, bool compact, struct tn_err *err
 
 /* ---- the call ---- */
 
-/* Whether the newest snapshot of this user, from the newest of all backwards, has this identifier
- * or a later one: those before it may have expired. Source: Paimon,
- * FileStoreCommitImpl.filterCommitted.
+/* From the newest of all backwards, for those before the user's newest may have expired. Source:
+ * Paimon, FileStoreCommitImpl.filterCommitted.
  */
-static tn_rc find_done(struct commit *commit, bool *done, struct tn_err *err)
+tn_rc tn_commit_find(struct tn_worker *worker, const char *root, const char *user,
+                     int64_t identifier, struct tn_commit_found *found, struct tn_err *err)
 {
-    struct tn_worker *worker = commit->worker;
-    const struct tn_commit_spec *spec = commit->spec;
     int64_t id = 0;
-    tn_rc rc = tn_snapshot_latest(worker->io, spec->root, &worker->arena, &id, err);
+    *found = (struct tn_commit_found){0};
+    tn_rc rc = tn_snapshot_latest(worker->io, root, &worker->arena, &id, err);
     for (bool go_on = true; rc == TN_OK && go_on && id > 0; id--) {
         struct tn_snapshot snapshot;
         size_t mark = tn_arena_mark(&worker->arena);
-        rc = tn_snapshot_read(worker->io, spec->root, id, &worker->arena, &snapshot, err);
-        bool ours = rc == TN_OK && strcmp(snapshot.commit_user, spec->user) == 0;
-        int64_t identifier = ours ? or_zero(snapshot.commit_identifier).value : 0;
-        if (ours && identifier == spec->identifier) {
+        rc = tn_snapshot_read(worker->io, root, id, &worker->arena, &snapshot, err);
+        bool ours = rc == TN_OK && strcmp(snapshot.commit_user, user) == 0;
+        int64_t has = ours ? or_zero(snapshot.commit_identifier).value : 0;
+        if (ours && has == identifier) {
             bool compact = strcmp(snapshot.commit_kind, "COMPACT") == 0;
-            *(compact ? &commit->result->compact_id : &commit->result->append_id) = id;
+            *(compact ? &found->compact_id : &found->append_id) = id;
         }
-        go_on = !*done || (ours && identifier == spec->identifier); /* both kinds are neighbours */
-        if (ours && !*done) {
-            *done = identifier >= spec->identifier;
-            go_on = identifier == spec->identifier;
+        go_on = !found->done || (ours && has == identifier); /* both kinds are neighbours */
+        if (ours && !found->done) {
+            found->done = has >= identifier;
+            go_on = has == identifier;
         }
         tn_arena_reset(&worker->arena, mark);
     }
@@ -498,6 +497,18 @@ static tn_rc make_folders(struct commit *commit, struct tn_err *err)
     }
     tn_rc rc = io->vtable->make_dir(io, manifest, err);
     return rc == TN_OK ? io->vtable->make_dir(io, snapshot, err) : rc;
+}
+
+static tn_rc find_done(struct commit *commit, bool *done, struct tn_err *err)
+{
+    const struct tn_commit_spec *spec = commit->spec;
+    struct tn_commit_found found;
+    tn_rc rc =
+        tn_commit_find(commit->worker, spec->root, spec->user, spec->identifier, &found, err);
+    *done = found.done;
+    commit->result->append_id = found.append_id;
+    commit->result->compact_id = found.compact_id;
+    return rc;
 }
 
 /* Only a table without snapshots can lack the folders. */

@@ -74,3 +74,13 @@ struct tn_commit_result {
  * in `result`. */
 TN_MUST_USE tn_rc tn_commit(const struct tn_commit_spec *spec, struct tn_worker *worker,
                             struct tn_commit_result *result, struct tn_err *err);
+
+struct tn_commit_found {
+    bool done; /* the user's newest snapshot has the identifier or a later one */
+    int64_t append_id;
+    int64_t compact_id; /* 0: none of that identifier */
+};
+/* What `skip_if_done` asks. */
+TN_MUST_USE tn_rc tn_commit_find(struct tn_worker *worker, const char *root, const char *user,
+                                 int64_t identifier, struct tn_commit_found *found,
+                                 struct tn_err *err);

@@ -50,6 +50,11 @@ tn_rc tn_input_parse(const char *name, enum tn_input *input, struct tn_err *err)
                       name);
 }
 
+const char *tn_input_name(enum tn_input input)
+{
+    return input_names[input];
+}
+
 /* ---- what the record readers share ---- */
 
 const unsigned char *tn_decode_fail(struct tn_decoder *decoder, const unsigned char *at,

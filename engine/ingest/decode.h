@@ -112,3 +112,4 @@ TN_MUST_USE tn_rc tn_decoder_resume(struct tn_decoder *decoder, uint64_t line,
 /* "json", "changes", "debezium-json", "csv", "canal-json", "maxwell-json"; INVALID names the
  * nearest. */
 TN_MUST_USE tn_rc tn_input_parse(const char *name, enum tn_input *input, struct tn_err *err);
+const char *tn_input_name(enum tn_input input);

@@ -210,8 +210,9 @@ static uint32_t page_size(const struct tn_table *t)
 
 static tn_rc init_memory(struct tn_table *t, struct tn_arena *arena, struct tn_err *err)
 {
-    size_t shares[] = {arena->size / ROUND_SHARE, arena->size / ROUND_SHARE,
-                       arena->size / COMPACTION_SHARE};
+    bool small = t->spec.small; /* what a compaction needs does not shrink with it */
+    size_t round = arena->size / (small ? 4 * ROUND_SHARE : ROUND_SHARE);
+    size_t shares[] = {round, round, arena->size / (small ? 2 : COMPACTION_SHARE)};
     void *parts[3];
     void *memory;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
@@ -224,7 +225,8 @@ static tn_rc init_memory(struct tn_table *t, struct tn_arena *arena, struct tn_e
     tn_round_init(&t->rounds[1], parts[1], shares[1], &t->pages);
     tn_arena_init(&t->slice.arena, parts[2], shares[2]);
     uint32_t slot = ((uint32_t)sizeof(struct tn_frozen) + 15) & ~15u;
-    size_t frozen_size = TN_TABLE_FROZEN_MAX * ((size_t)slot + 16);
+    size_t frozen_max = t->spec.small ? TN_TABLE_FROZEN_SMALL : TN_TABLE_FROZEN_MAX;
+    size_t frozen_size = frozen_max * ((size_t)slot + 16);
     size_t bucket_size = TN_TABLE_BUCKETS_MAX * sizeof *t->buckets;
     size_t slots_size = (TN_TABLE_SLOTS + TN_PARKING_SLOTS) * sizeof(void *);
     tn_rc rc = tn_arena_need(arena, bucket_size + slots_size + TN_TABLE_ROUTE_SIZE + frozen_size,

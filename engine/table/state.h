@@ -20,6 +20,7 @@ enum {
     TN_TABLE_BUCKETS_MAX = 128,
     TN_TABLE_SLOTS = 2 * TN_TABLE_BUCKETS_MAX, /* of the hash table that finds them */
     TN_TABLE_FROZEN_MAX = 96,                  /* memtables, active ones included */
+    TN_TABLE_FROZEN_SMALL = 12,                /* of a small table */
     TN_LOAD_MAX = 64,                          /* buckets whose files are read in one pass */
     TN_LOAD_SLOTS = 4 * TN_LOAD_MAX,
     TN_TABLE_ROUTE_SIZE = 4096, /* bytes of a partition or bucket key */

@@ -92,7 +92,8 @@ static tn_rc take_active(struct tn_table *t, struct tn_bucket *bucket, struct tn
     struct tn_frozen *active = tn_pool_take(&t->frozen_slots);
     if (!active) {
         t->pages_short = true;
-        return tn_err_set(err, TN_AGAIN, 0, "%d memtables wait to be flushed", TN_TABLE_FROZEN_MAX);
+        return tn_err_set(err, TN_AGAIN, 0, "%u memtables wait to be flushed",
+                          t->frozen_slots.block_count);
     }
     *active = (struct tn_frozen){0};
     tn_memtable_init(&active->memtable, &t->pages, &t->buffer_order, t->keeps);

@@ -61,6 +61,7 @@ struct tn_table_spec {
     const char *user; /* commit user; NULL: "tarn-<writer>" */
     int64_t identifier; /* of the one commit, with `user`; -1: the round's number */
     bool compact;       /* false: rows only, as with write-only */
+    bool small;         /* of few buckets: takes less memory */
     bool full;          /* compactions take everything to the highest level */
     bool dedicated;     /* the one that compacts and expires a write-only table for its writers */
     int64_t dedicated_round; /* of it, from 1, by which full-compaction.delta-commits counts; 0: the

@@ -1,0 +1,82 @@
+#include "app/dead.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "app/cmd.h"
+
+tn_rc tn_dead_is_table(struct tn_app *app, const char *name, bool *is_table, struct tn_err *err)
+{
+    struct tn_io *io = &app->posix.io;
+    const char *dot = strchr(name, '.');
+    *is_table = false;
+    if (!dot || dot == name || !dot[1] || strchr(dot + 1, '.') || strchr(name, '/')) {
+        return TN_OK;
+    }
+    size_t mark = tn_arena_mark(&app->table);
+    const char *dir = tn_arena_format(&app->table, "%.*s.db", (int)(dot - name), name);
+    int64_t ignored;
+    tn_rc rc = dir ? io->vtable->modified(io, dir, &ignored, err)
+                   : tn_err_set(err, TN_AGAIN, 0, "no memory for a folder's name");
+    tn_arena_reset(&app->table, mark);
+    *is_table = rc == TN_OK;
+    return rc == TN_ABSENT ? TN_OK : rc;
+}
+
+tn_rc tn_dead_open(struct tn_dead *dead, struct tn_app *app, const char *where, const char *table,
+                   const char *who, struct tn_err *err)
+{
+    dead->where = where;
+    dead->open = false;
+    dead->is_table = false;
+    tn_rc rc = where ? tn_dead_is_table(app, where, &dead->is_table, err) : TN_OK;
+    if (rc != TN_OK) {
+        return rc;
+    }
+    if (dead->is_table) {
+        struct tn_letter_table_spec spec = {.name = where, .who = who, .table = table};
+        rc = tn_letter_table_open(&dead->table, &app->env, &spec, err);
+    } else {
+        rc = tn_letter_file_open(&dead->file, where, err);
+    }
+    if (rc == TN_OK) {
+        struct tn_letter_box *box = dead->is_table ? &dead->table.box : &dead->file.box;
+        dead->open = true;
+        rc = tn_letters_open(&dead->letters, &app->posix.io, table, box, err);
+    }
+    return rc;
+}
+
+static void say_count(const struct tn_dead *dead, uint64_t records, uint64_t rows)
+{
+    (void)fputs("tarn: ", stderr);
+    if (records > 0) {
+        (void)fprintf(stderr, "%" PRIu64 " records%s", records, rows > 0 ? " and " : "");
+    }
+    if (rows > 0) {
+        (void)fprintf(stderr, "%" PRIu64 " rows", rows);
+    }
+    (void)fprintf(stderr, " went to the dead letters%s%s\n", dead->where ? ": " : "",
+                  dead->where ? dead->where : "");
+}
+
+int tn_dead_close(struct tn_dead *dead, uint64_t told, int code)
+{
+    if (!dead->open) {
+        return code;
+    }
+    struct tn_err err = {0};
+    uint64_t records = dead->where ? dead->letters.record_count : told;
+    if (records + dead->letters.row_count > 0) {
+        say_count(dead, records, dead->letters.row_count);
+        code = code == 0 ? 1 : code;
+    }
+    tn_letters_close(&dead->letters);
+    if (dead->is_table) {
+        tn_letter_table_close(&dead->table);
+    } else if (tn_letter_file_close(&dead->file, &err) != TN_OK && code <= 1) {
+        code = tn_say_error(err.code, &err);
+    }
+    dead->open = false;
+    return code;
+}

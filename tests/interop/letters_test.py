@@ -1,0 +1,193 @@
+"""Dead letters, driven as a person does: in a file, in a table, and what becomes of them when their records come again.
+
+Each test is a function `test_*`, whose name is a sentence and which gets an empty warehouse; the last line is "N passed, M
+failed". usage: letters_test.py [NAME...]
+"""
+import json
+import sys
+from pathlib import Path
+
+import peer
+import runner
+from peer import need, same
+
+TABLE = "plant.r"
+LETTERS = "plant.dead"
+GOOD, BAD = {"dev": "a", "n": 1}, {"dev": "b", "n": "x"}
+COLUMNS = ["source", "position", "part", "table", "line", "input", "header", "reason", "record", "bytes", "retry"]
+
+
+def create(tarn, *fields, table=TABLE, option="bucket=1"):
+    flags = [x for f in fields or ("dev STRING", "n INT") for x in ("--field", f)]
+    tarn.run("create", table, *flags, "--primary-key", "dev", "--option", option).ok("create")
+
+
+def lines(*records):
+    return b"".join((r if isinstance(r, bytes) else json.dumps(r).encode()) + b"\n" for r in records)
+
+
+def file_of(tarn, name, *records):
+    path = Path(tarn.warehouse) / name
+    path.write_bytes(lines(*records))
+    return path
+
+
+def write(tarn, *args, stdin=None, rc=1, letters=LETTERS):
+    result = tarn.run("write", TABLE, *args, "--dead-letters", letters, stdin=stdin)
+    same(result.rc, rc, "exit code of write: %s" % result.err)
+    return result
+
+
+def rows(tarn, table=TABLE):
+    return [json.loads(line) for line in tarn.run("cat", table, "--format", "json").ok("cat")]
+
+
+def keys(letters):
+    return [(letter["position"], letter["part"]) for letter in letters]
+
+
+def test_a_letter_in_a_file_says_where_its_record_came_from(tarn):
+    create(tarn)
+    path = Path(tarn.warehouse) / "dead.jsonl"
+    write(tarn, file_of(tarn, "in.json", GOOD, BAD, b"\xff{"), letters=path)
+    first, second = [json.loads(line) for line in path.read_bytes().decode(errors="replace").splitlines()]
+    same([first[x] for x in ("line", "position", "part", "table", "input")], [2, len(lines(GOOD)), 0, TABLE, "json"], "where")
+    same(json.loads(first["record"]), BAD, "record")
+    need("is no INT" in first["reason"], first["reason"])
+    need(first["source"].startswith("file.in.json:"), first["source"])
+    same(second["position"], len(lines(GOOD, BAD)), "position")
+
+
+def test_a_line_that_was_cut_short_is_not_gone_on_with(tarn):
+    create(tarn)
+    path = Path(tarn.warehouse) / "dead.jsonl"
+    path.write_text('{"line":1,"rea')
+    write(tarn, stdin=lines(BAD), letters=path)
+    same(len([x for x in path.read_text().splitlines() if x.endswith('}')]), 1, "whole lines")
+
+
+def test_letters_in_a_table_are_what_pypaimon_reads(tarn):
+    create(tarn)
+    write(tarn, file_of(tarn, "in.json", GOOD, BAD, b"\xff{"))
+    got = rows(tarn, LETTERS)
+    same(list(got[0]), COLUMNS, "columns")
+    same(keys(got), [(len(lines(GOOD)), 0), (len(lines(GOOD, BAD)), 0)], "keys")
+    same([json.loads(got[0]["record"]), got[0]["bytes"], got[1]["record"], got[1]["bytes"]], [BAD, None, None, "ff7b"], "records")
+    with peer.pypaimon() as python:
+        seen = python.run("read", tarn.warehouse, LETTERS).ok("pypaimon read")
+    same(peer.ordered(tarn.run("cat", LETTERS, "--format", "json").ok("cat")), peer.ordered(seen), "letters")
+    tarn.run("fsck", LETTERS).ok("fsck")
+
+
+def test_the_table_is_made_with_the_first_letter(tarn):
+    create(tarn)
+    write(tarn, stdin=lines(GOOD), rc=0)
+    need(not any(LETTERS.split(".")[1] in line for line in tarn.run("ls", "plant").lines), "the table is there")
+    write(tarn, stdin=lines(BAD))
+    same(len(rows(tarn, LETTERS)), 1, "letters")
+
+
+def test_a_csv_letter_has_its_header(tarn):
+    create(tarn)
+    path = Path(tarn.warehouse) / "in.csv"
+    path.write_bytes(b"\xef\xbb\xbfdev,n\r\na,1\r\nb,zz\r\n")
+    write(tarn, path, "--input", "csv")
+    letter = rows(tarn, LETTERS)[0]
+    same([letter["header"], letter["record"], letter["line"]], ["dev,n", "b,zz", 3], "letter")
+    with path.open("ab") as to:
+        to.write(b"c,yy\n")
+    write(tarn, path, "--input", "csv")
+    same([x["header"] for x in rows(tarn, LETTERS)], ["dev,n"] * 2, "headers")
+
+
+def test_each_run_of_standard_input_has_its_own_letters(tarn):
+    create(tarn)
+    for _ in range(3):
+        write(tarn, stdin=lines(BAD))
+    got = rows(tarn, LETTERS)
+    same(keys(got), [(0, 0)] * 3, "keys")
+    same(len({letter["source"] for letter in got}), 3, "sources")
+
+
+def test_a_record_that_succeeds_when_it_comes_again_has_no_letter(tarn):
+    create(tarn, "dev STRING", "ts TIMESTAMP(3)")
+    late, never, early = {"dev": "a", "ts": 5}, {"dev": "b", "ts": "x"}, {"dev": "c", "ts": 6}
+    path = file_of(tarn, "in.json", early, late, never)
+    other = file_of(tarn, "other.json", late)
+    write(tarn, path, other)
+    same(len(rows(tarn, LETTERS)), 4, "letters")
+    offset = len(lines(early))
+    write(tarn, path, "--from", offset, "--time", "ts=ms")
+    same(sorted(keys(rows(tarn, LETTERS))), [(0, 0), (0, 0), (len(lines(early, late)), 0)], "letters that are left")
+    same([row["dev"] for row in rows(tarn)], ["a"], "rows")
+
+
+def test_a_repeat_of_a_named_commit_leaves_letters_as_they_are(tarn):
+    create(tarn)
+    name = ["--user", "me", "--commit-id", "7"]
+    for data in (None, lines(GOOD, BAD)):
+        args = [file_of(tarn, "in.json", GOOD, BAD)] if data is None else []
+        letters = "plant.l%d" % len(args)
+        write(tarn, *args, *name, stdin=data, letters=letters)
+        before = rows(tarn, letters)
+        same(len(before), 1, "letters")
+        write(tarn, *args, *name, "--unknown-columns", "drop", stdin=data, rc=0, letters=letters)
+        same(rows(tarn, letters), before, "letters")
+        name[3] = "8"
+    need(":me:8" in before[0]["source"], before[0]["source"])
+
+
+def test_a_name_is_a_table_where_there_is_its_database(tarn):
+    create(tarn)
+    here = Path.cwd() / "plant2.dead"
+    try:
+        write(tarn, stdin=lines(BAD), letters="plant2.dead")
+        same(len(here.read_text().splitlines()), 1, "lines")
+    finally:
+        here.unlink(missing_ok=True)
+
+
+def test_what_is_no_table_of_letters_is_refused(tarn):
+    create(tarn)
+    create(tarn, table="plant.other")
+    for name, text in ((TABLE, "can't keep its own dead letters"), ("plant.other", "want a column 'source' of type STRING")):
+        result = write(tarn, stdin=lines(GOOD), rc=2, letters=name)
+        need(text in result.err, result.err)
+    types = "source STRING,position BIGINT,part INT,table STRING,line BIGINT,input STRING,header STRING,reason STRING,record STRING,bytes BYTES,retry BIGINT"
+    for extra, option, rc in (([], "file.format=avro", 1), (["more INT"], "file.format=avro", 1), (["more INT NOT NULL"], "file.format=avro", 2),
+                              (["more INT"], "sequence.field=more", 2), ([], "merge-engine=first-row", 2)):
+        name = "plant.t%d" % len(list((Path(tarn.warehouse) / "plant.db").iterdir()))
+        flags = [x for f in types.split(",") + extra for x in ("--field", f)]
+        tarn.run("create", name, *flags, "--primary-key", "source,position,part", "--option", "bucket=2", "--option", option).ok("create")
+        result = write(tarn, stdin=lines(BAD), rc=rc, letters=name)
+        need(rc == 1 or "no table of dead letters" in result.err, result.err)
+        same(len(rows(tarn, name)), rc == 1, "letters")
+
+
+def test_letters_that_find_no_memory_end_the_write_and_nothing_is_lost(tarn):
+    create(tarn)
+    long = {"dev": "x" * 200000, "n": "bad"}
+    result = write(tarn, stdin=lines(GOOD, long), rc=2)
+    need("is larger than the" in result.err and "no INT" in result.err, result.err)
+    same(rows(tarn), [], "rows")
+    result = write(tarn, "--memory", "8M", stdin=lines(GOOD), rc=2)
+    need("a file needs none" in result.err, result.err)
+    write(tarn, stdin=lines(GOOD, long), letters=Path(tarn.warehouse) / "dead.jsonl")
+
+
+def test_any_number_of_letters_fits_the_memory(tarn):
+    create(tarn)
+    count = 60000
+    data = lines(GOOD) + lines(BAD) * count
+    result = write(tarn, "--memory", "12M", stdin=data)
+    need("%d records went to the dead letters: %s" % (count, LETTERS) in result.err, result.err)
+    same(len(rows(tarn, LETTERS)), count, "letters")
+    same(sorted((Path(tarn.warehouse) / ".tarn/scratch").iterdir()), [], "scratch files")
+
+
+def main():
+    return runner.run_tests(runner.tests_of(globals()), sys.argv[1:], runner.in_a_warehouse)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
