@@ -127,6 +127,10 @@ typedef struct {
  * go through it: `map` gets each tarn_put_json's object as a table, and each tarn_put's row (-U
  * aside); what it makes of one put are the put's parts, maybe none.
  *
+ * Where a commit is to tell what changed (changelog-producer lookup or full-compaction, or
+ * merge-engine first-row) and a writer was killed before it had, this finishes that, in a snapshot
+ * of its own, before any row is put.
+ *
  * options  kept only during the call
  * table    set when TARN_OK; owned by the engine until tarn_table_close
  * returns  TARN_ABSENT       no such table
@@ -135,8 +139,11 @@ typedef struct {
  *          TARN_AGAIN        a scan is open: close it first
  *          TARN_INVALID      its script can't be used; the text has its path, and why
  *          TARN_UNSUPPORTED  an option that a writer must obey and this version can't
+ *          TARN_FULL, TARN_CONFLICT  of what a killed writer left to be done: call again
  *          TARN_CORRUPT, TARN_IO
- * costs    reads schemas and the newest snapshot; one barrier where there is a snapshot
+ * costs    reads schemas and the newest snapshot; one barrier where there is a snapshot. Where
+ *          commits tell changes also the snapshot's manifests, and what tarn_commit costs when
+ *          something was left
  * thread   the engine's */
 tarn_rc tarn_table_open(tarn_engine *engine, const tarn_table_options *options, tarn_table **table,
                         tarn_error *error);

@@ -94,6 +94,9 @@ static tn_rc open_table(tarn_engine *engine, const tarn_table_options *options, 
     table->latest = tn_table_recovered(table->table)->latest_id;
     rc = tn_scripted_check(&engine->scripted, table->table, err);
     if (rc == TN_OK) {
+        rc = tn_table_tell(table->table, err);
+    }
+    if (rc == TN_OK) {
         rc = open_rows(table, arena, err);
     }
     if (rc != TN_OK) {

@@ -207,6 +207,9 @@ static tn_rc open_all(struct demo *demo, struct tn_err *err)
         rc = tn_table_open(&demo->app->env, &spec, &demo->table, err);
     }
     if (rc == TN_OK) {
+        rc = tn_table_tell(demo->table, err);
+    }
+    if (rc == TN_OK) {
         struct tn_feed_spec feed = {.table = demo->table,
                                     .clock = demo->app->env.clock,
                                     .every_rows = TN_SENSORS_A_SECOND,

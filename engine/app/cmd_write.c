@@ -11,7 +11,6 @@
 #include "app/cmd.h"
 #include "app/copy.h"
 #include "app/dead.h"
-#include "app/round.h"
 #include "app/suggest.h"
 #include "commit/commit.h"
 #include "script/scripted.h"
@@ -343,8 +342,8 @@ static tn_rc open_table(struct write *w, struct tn_err *err)
     if (rc == TN_OK) {
         rc = open_letters(w, err);
     }
-    if (rc == TN_OK && !o.user) { /* else there is one commit, which the rows are */
-        rc = tn_compact_untold(w->app, w->table, err);
+    if (rc == TN_OK) {
+        rc = tn_table_tell(w->table, err);
     }
     return rc == TN_OK ? open_feed(w, err) : rc;
 }

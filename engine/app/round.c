@@ -23,7 +23,6 @@ struct compact {
     struct tn_census census;
     struct tn_snapshot snapshot;
     size_t snapshot_mark;
-    bool untold; /* only what a writer that was killed left */
     uint32_t group_buckets;
     int64_t group_files;
 };
@@ -76,9 +75,6 @@ static tn_rc end_group(struct compact *c, struct tn_err *err)
 static bool may_be_due(const struct compact *c, const struct tn_census_bucket *bucket)
 {
     const struct tn_options *options = tn_table_options(c->table);
-    if (c->untold && tn_options_need_lookup(options)) {
-        return bucket->min_level == 0;
-    }
     bool small_matters = options->optimization_interval_ms >= 0 || options->force_up_level0 ||
                          tn_options_need_lookup(options) || options->full_compaction_delta > 0 ||
                          options->changelog_producer == TN_CHANGELOG_FULL_COMPACTION ||
@@ -161,10 +157,7 @@ static tn_rc take_buckets(struct compact *c, struct tn_err *err)
             rc = take_bucket(c, bucket, err);
         }
     }
-    if (rc != TN_ABSENT) {
-        return rc;
-    }
-    return c->untold && c->group_buckets == 0 ? TN_OK : end_group(c, err);
+    return rc == TN_ABSENT ? end_group(c, err) : rc;
 }
 
 static tn_rc work(struct compact *c, struct tn_err *err)
@@ -208,30 +201,5 @@ tn_rc tn_compact_round(const struct tn_compact_round_spec *spec, struct tn_compa
     c = (struct compact){.spec = spec, .round = round, .app = spec->app};
     tn_rc rc = work(&c, err);
     tn_arena_reset(&spec->app->input, mark);
-    return rc;
-}
-
-/* Where a commit compacts what it wrote, whatever the sizes. */
-static bool tells_each_commit(const struct tn_options *options)
-{
-    bool full = options->changelog_producer == TN_CHANGELOG_FULL_COMPACTION ||
-                options->full_compaction_delta == 1;
-    return !options->write_only &&
-           (tn_options_need_lookup(options) || (full && options->full_compaction_delta <= 1));
-}
-
-tn_rc tn_compact_untold(struct tn_app *app, struct tn_table *table, struct tn_err *err)
-{
-    static const struct tn_compact_round_spec spec;
-    static struct compact c;
-    if (!tells_each_commit(tn_table_options(table))) {
-        return TN_OK;
-    }
-    size_t mark = tn_arena_mark(&app->input);
-    struct tn_compact_round round = {0};
-    c = (struct compact){
-        .spec = &spec, .round = &round, .app = app, .table = table, .untold = true};
-    tn_rc rc = take_buckets(&c, err);
-    tn_arena_reset(&app->input, mark);
     return rc;
 }

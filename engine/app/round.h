@@ -36,10 +36,3 @@ struct tn_compact_round {
  * was committed before stays. */
 TN_MUST_USE tn_rc tn_compact_round(const struct tn_compact_round_spec *spec,
                                    struct tn_compact_round *round, struct tn_err *err);
-
-/* A writer that was killed between a commit and its compaction left rows of which no changelog
- * tells, and that first-row doesn't show. No row need come to their buckets again, so the next
- * writer, whose table was opened just now, does what was left, and commits it. Nothing where
- * commits don't wait for their compaction. Source: Paimon, LookupSinkWrite, which compacts the
- * buckets that its state names. */
-TN_MUST_USE tn_rc tn_compact_untold(struct tn_app *app, struct tn_table *table, struct tn_err *err);

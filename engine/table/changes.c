@@ -168,7 +168,13 @@ bool tn_changes_due(const struct tn_changes *changes, int64_t round)
 {
     int64_t of_job = changes->table->spec.dedicated_round;
     return changes->full_every > 0 && tn_table_may_compact(changes->table) &&
-           (of_job > 0 ? of_job : round) % changes->full_every == 0;
+           (round == changes->again_round ||
+            (of_job > 0 ? of_job : round) % changes->full_every == 0);
+}
+
+void tn_changes_again(struct tn_changes *changes, int64_t round)
+{
+    changes->again_round = round;
 }
 
 void tn_changes_cut(struct tn_changes *changes, int64_t round)

@@ -31,9 +31,10 @@ struct tn_changes {
     bool indexed; /* for compactions that look keys up, and for flushes that resolve rows */
     bool asks;    /* compactions look keys up */
     uint64_t keys_asked;
-    uint64_t rows_read; /* to answer */
-    int32_t full_every; /* rounds from one full compaction to the next; 0: none is due ever */
-    int64_t full_round; /* that is closing with a full compaction; 0: none */
+    uint64_t rows_read;  /* to answer */
+    int32_t full_every;  /* rounds from one full compaction to the next; 0: none is due ever */
+    int64_t again_round; /* is due, too: one before it was, and not all was told; 0: none */
+    int64_t full_round;  /* that is closing with a full compaction; 0: none */
 };
 
 enum { TN_STATE_RUN_SIZE = 1024 * 1024 }; /* more is of no use to a run of 64 KB blocks */
@@ -51,6 +52,9 @@ void tn_changes_spec(struct tn_changes *changes, struct tn_compact_spec *spec);
 
 /* A round is to end with full compactions. */
 bool tn_changes_due(const struct tn_changes *changes, int64_t round);
+
+/* This round is due, whatever its number. */
+void tn_changes_again(struct tn_changes *changes, int64_t round);
 
 /* A round is being cut: notes whether it is to end with full compactions. */
 void tn_changes_cut(struct tn_changes *changes, int64_t round);

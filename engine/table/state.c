@@ -12,6 +12,7 @@ enum {
     OPEN_PARTITIONED = 64, /* buckets a partitioned table is expected to have open: a guess */
     ROUND_SHARE = 6,       /* of the table part: 1/6 a round */
     COMPACTION_SHARE = 4,
+    GATHER_SHARE = 32,       /* where changes are told: some 150 bytes a bucket and pass */
     COMMIT_FILE_SIZE = 1280, /* of a commit's memory a file takes, and half of it is for the rest */
 };
 
@@ -249,6 +250,17 @@ static tn_rc init_memory(struct tn_table *t, struct tn_arena *arena, struct tn_e
     return TN_OK;
 }
 
+/* A job that only compacts looks at every bucket itself. */
+static tn_rc init_gather(struct tn_table *t, struct tn_arena *arena, struct tn_err *err)
+{
+    bool tells = t->changes.full_every > 0 || tn_options_need_lookup(&t->options);
+    if (!t->keyed || !tells || !tn_table_may_compact(t) || t->spec.dedicated) {
+        return TN_OK;
+    }
+    t->gather.window_size = arena->size / GATHER_SHARE;
+    return tn_arena_need(arena, t->gather.window_size, "a table's buckets", &t->gather.window, err);
+}
+
 /* The first round goes on from the newest of ours, with the positions of all sources. */
 static tn_rc open_round(struct tn_table *t, struct tn_err *err)
 {
@@ -294,6 +306,9 @@ tn_rc tn_table_make_state(struct tn_table *table, struct tn_err *err)
     }
     if (rc == TN_OK) {
         rc = init_memory(t, arena, err);
+    }
+    if (rc == TN_OK) {
+        rc = init_gather(t, arena, err);
     }
     return rc == TN_OK ? open_round(t, err) : rc;
 }

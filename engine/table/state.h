@@ -9,6 +9,7 @@
 
 #include "commit/expire.h"
 #include "table/bucket.h"
+#include "table/census.h"
 #include "table/changes.h"
 #include "table/parking.h"
 #include "table/rivals.h"
@@ -67,6 +68,23 @@ struct tn_slice_task {
     bool under_way;         /* a slice of it runs */
 };
 
+struct tn_gather_task {
+    struct tn_task task; /* first */
+    struct tn_table *table;
+    void *window; /* of the census; NULL: nothing is ever gathered */
+    size_t window_size;
+    struct tn_census census;
+    const struct tn_census_bucket *found[TN_LOAD_MAX];
+    uint32_t count;
+    uint32_t at;       /* those before it are open */
+    uint32_t opened;   /* buckets, since it began */
+    int32_t level_end; /* what lies in the levels before it is wanted */
+    int64_t round;     /* that was open when it began */
+    bool listed;       /* there are no more */
+    bool active;
+    bool under_way; /* the task runs */
+};
+
 struct tn_commit_task {
     struct tn_task task; /* first */
     struct tn_table *table;
@@ -76,6 +94,7 @@ struct tn_commit_task {
     struct tn_err not_expired; /* no text: it went well */
     struct tn_rivals rivals;
     bool skipped;          /* nothing to commit */
+    bool named;            /* it is the one that --user and --commit-id name */
     int64_t consumer_next; /* what its draft says; 0: there is none */
     bool repeated;         /* user and identifier were there: nothing was committed */
     bool under_way;
@@ -130,6 +149,7 @@ struct tn_table {
     struct tn_load_task load;
     struct tn_flush_task flush;
     struct tn_slice_task slice;
+    struct tn_gather_task gather;
     struct tn_commit_task commit;
     uint32_t flushes_since_slice;
     bool pages_short;
@@ -211,6 +231,16 @@ void tn_work_make_places(struct tn_table *table);
 /* A row into its bucket, which is READY. AGAIN: memory is short. (table.c) */
 TN_MUST_USE tn_rc tn_work_put(struct tn_table *table, struct tn_bucket *bucket, struct tn_row row,
                               enum tn_row_kind kind, struct tn_err *err);
+
+/* ---- work_gather.c ---- */
+
+/* Buckets with files in levels before `level_end` are opened, and compacted. */
+void tn_work_begin_gather(struct tn_table *table, int32_t level_end);
+void tn_work_gather(struct tn_table *table);
+/* Whether the open round's cut waits until buckets are gathered; begins to when it should. */
+bool tn_work_gathers(struct tn_table *table);
+/* A cut couldn't wait for it: what is still to be gathered goes into the round that is open now. */
+void tn_work_gather_on(struct tn_table *table);
 
 /* ---- work_*.c: each starts one task, whose completion changes the table ---- */
 

@@ -344,6 +344,9 @@ tn_rc tn_table_cut(struct tn_table *table, uint64_t row_count, struct tn_err *er
     if (table->closing) {
         return tn_err_set(err, TN_AGAIN, 0, "a round is closing");
     }
+    if (tn_work_gathers(table)) {
+        return tn_err_set(err, TN_AGAIN, 0, "buckets are opened whose changes are to be told");
+    }
     for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
         if (table->buckets[i].active) {
             tn_buckets_freeze(table, &table->buckets[i]);
@@ -365,6 +368,7 @@ tn_rc tn_table_cut(struct tn_table *table, uint64_t row_count, struct tn_err *er
     table->open = next;
     table->cut_rows = row_count;
     table->round_full = false;
+    tn_work_gather_on(table);
     return TN_OK;
 }
 
@@ -426,7 +430,7 @@ bool tn_table_idle(const struct tn_table *table)
 {
     if (must_flush(table) || table->load.under_way || table->flush.under_way ||
         table->slice.active || table->commit.under_way || table->closing || table->reload ||
-        table->draining || tn_buckets_wait(table) ||
+        table->draining || table->gather.active || tn_buckets_wait(table) ||
         (tn_table_may_compact(table) && table->compact_due)) {
         return false;
     }
@@ -485,6 +489,29 @@ tn_rc tn_table_finish(struct tn_table *table, uint64_t row_count, struct tn_err 
         }
     }
     return rc;
+}
+
+/* The levels in which files lie that should have been told of; 0: none do. */
+static int32_t untold_levels(struct tn_table *t)
+{
+    int32_t every = t->changes.full_every;
+    bool full = every == 1 || (every > 1 && t->recovered.found && t->recovered.round % every == 0);
+    if (full) {
+        tn_changes_again(&t->changes, t->open->number);
+        return t->options.num_levels - 1;
+    }
+    return tn_options_need_lookup(&t->options) ? 1 : 0;
+}
+
+tn_rc tn_table_tell(struct tn_table *table, struct tn_err *err)
+{
+    int32_t levels = table->gather.window ? untold_levels(table) : 0;
+    if (levels == 0) {
+        return TN_OK;
+    }
+    tn_work_begin_gather(table, levels);
+    tn_rc rc = turn_until_idle(table, err);
+    return rc == TN_OK && table->gather.opened > 0 ? tn_table_finish(table, 0, err) : rc;
 }
 
 tn_rc tn_table_touch(struct tn_table *table, struct tn_bytes partition, int32_t bucket,

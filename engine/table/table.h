@@ -151,6 +151,14 @@ bool tn_table_idle(const struct tn_table *table);
  * committed. */
 TN_MUST_USE tn_rc tn_table_finish(struct tn_table *table, uint64_t row_count, struct tn_err *err);
 
+/* For a writer, before its first row: tells what one that was killed left untold, and commits it. A
+ * process that ends between a commit and its compaction leaves rows of which no changelog tells,
+ * and that first-row doesn't show; be it this program, or Paimon. No row need come to their buckets
+ * again. With full-compaction.delta-commits above 1 changes wait for the round that is due: then
+ * this only finishes one that was. The commit is of tarn's own user, never of spec->user. Source:
+ * Paimon, LookupSinkWrite, which compacts the buckets that its state names. */
+TN_MUST_USE tn_rc tn_table_tell(struct tn_table *table, struct tn_err *err);
+
 /* How many buckets are behind: their last compaction failed. The code is OK for none, CORRUPT when
  * files of one are damaged, else UNSUPPORTED. */
 tn_rc tn_table_behind(const struct tn_table *table, uint32_t *count);

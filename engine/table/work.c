@@ -81,7 +81,8 @@ bool tn_work_owes(const struct tn_table *t, const struct tn_bucket *bucket)
     if (!tn_table_may_compact(t) || t->result_waits || rests(t, bucket)) {
         return false;
     }
-    return (bucket->owes && waits_for_compaction(t)) || tn_work_full_is_due(t, bucket);
+    return (bucket->owes && (t->gather.active || waits_for_compaction(t))) ||
+           tn_work_full_is_due(t, bucket);
 }
 
 /* Rows of the closing round that are no file yet. */
@@ -251,6 +252,7 @@ void tn_work_start(struct tn_table *t)
         t->pages_short = false;
     }
     tn_work_drain(t);
+    tn_work_gather(t);
     start_load(t);
     if (!t->reload) {
         start_long(t);

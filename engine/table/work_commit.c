@@ -250,12 +250,11 @@ static tn_rc commit_round(struct tn_commit_task *commit, struct tn_worker *worke
     struct tn_table *t = commit->table;
     const struct tn_round *round = commit->round;
     struct tn_arena *arena = &worker->arena;
-    bool named = t->spec.user && !t->named_done; /* compactions that follow are our own */
     struct tn_commit_spec spec = {.root = t->root,
                                   .schema = t->schema,
                                   .options = &t->options,
-                                  .user = named ? t->spec.user : t->user,
-                                  .identifier = named ? t->spec.identifier : round->number,
+                                  .user = commit->named ? t->spec.user : t->user,
+                                  .identifier = commit->named ? t->spec.identifier : round->number,
                                   .added_count = round->added_count,
                                   .removed_count = round->removed_count,
                                   .compacted_count = round->compacted_count,
@@ -263,7 +262,7 @@ static tn_rc commit_round(struct tn_commit_task *commit, struct tn_worker *worke
                                   .compact_changelog_count = round->compact_changelog_count,
                                   .append_even_if_empty =
                                       round->positions_moved && round->added_count == 0,
-                                  .skip_if_done = named,
+                                  .skip_if_done = commit->named,
                                   .last_seen = t->last_seen,
                                   .foreign = t->spec.resolver ? tn_rivals_see : NULL,
                                   .user_data = &commit->rivals};
@@ -325,7 +324,7 @@ static tn_rc commit_execute(struct tn_task *task, void *context, struct tn_err *
     size_t mark = tn_arena_mark(&worker->arena);
     tn_rc rc = commit_round(commit, worker, err);
     tn_arena_reset(&worker->arena, mark);
-    if (rc == TN_EXISTS && commit->table->spec.user) { /* made before: these files go */
+    if (rc == TN_EXISTS && commit->named) { /* made before: these files go */
         tn_work_remove_entries(commit->table, commit->round->added, &worker->arena);
         tn_work_remove_entries(commit->table, commit->round->changelog, &worker->arena);
         remove_compacted(commit->table, commit->round, &worker->arena);
@@ -424,7 +423,7 @@ static void commit_complete(struct tn_task *task, tn_rc rc)
     settle_entries(t, round->added, round->number);
     settle_entries(t, round->compacted, round->number);
     settle_moved(t, round->number);
-    t->named_done = t->named_done || !commit->skipped;
+    t->named_done = t->named_done || (commit->named && !commit->skipped);
     if (commit->repeated) {
         t->reload = true;
     } else if (!commit->skipped) {
@@ -448,6 +447,9 @@ void tn_work_commit(struct tn_table *table)
         .table = table,
         .round = table->closing,
         .rivals = {.root = table->root, .resolved = table->closing->resolved},
+        /* Compactions alone are our own. */
+        .named = table->spec.user && !table->named_done &&
+                 (table->closing->added_count > 0 || table->closing->positions_moved),
         .under_way = true};
     table->closing->state = TN_ROUND_COMMITTING;
     tn_exec_submit(table->env->exec, &commit->task);

@@ -450,7 +450,8 @@ static tn_rc apply(struct tn_table *t, struct tn_round *round, struct tn_err *er
 bool tn_work_full_is_due(const struct tn_table *t, const struct tn_bucket *bucket)
 {
     bool closing = t->closing && t->closing->number == t->changes.full_round;
-    bool leaving = t->draining && t->drain_flushes && !bucket->active && !bucket->awaited &&
+    bool passing = (t->draining && t->drain_flushes) || t->gather.active;
+    bool leaving = passing && !bucket->active && !bucket->awaited &&
                    tn_changes_due(&t->changes, t->open->number);
     return (closing || leaving) && bucket->unfolded && !bucket->frozen && !bucket->flushing;
 }

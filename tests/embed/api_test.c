@@ -187,6 +187,57 @@ static void a_program_goes_on_after_a_power_cut(void)
     end(engine);
 }
 
+static bool has_snapshot(struct sim_disk *of, const char *id)
+{
+    char path[64];
+    uint64_t size;
+    struct tn_err ignored;
+    (void)snprintf(path, sizeof path, "db.db/t/snapshot/snapshot-%s", id);
+    return of->io.vtable->stat(&of->io, path, &size, &ignored) == TN_OK;
+}
+
+/* The disk as it is between the commit of rows and the compaction that tells of them. */
+static void keep_between(void *user, struct sim_disk *now)
+{
+    struct sim_disk *kept = user;
+    if (!kept->io.vtable && has_snapshot(now, "1") && !has_snapshot(now, "2")) {
+        sim_disk_clone(kept, now);
+        sim_disk_kill(kept);
+    }
+}
+
+/* Without a row, and once only. */
+static void opening_a_table_tells_what_a_killed_program_did_not(void)
+{
+    static const char told_schema[] =
+        "{\"fields\":[{\"name\":\"k\",\"type\":\"BIGINT\"}],\"primaryKeys\":[\"k\"],"
+        "\"options\":{\"bucket\":\"2\",\"changelog-producer\":\"lookup\"}}";
+    static struct sim_disk kept;
+    sim_disk_init(&disk, DISK_SIZE);
+    sim_clock_init(&clock, 3);
+    tarn_engine *engine = open_engine();
+    tarn_rc rc = tarn_create(engine, "db.t", told_schema, &error);
+    CHECK_OK((int)rc, error);
+    tarn_table *table = open_table(engine);
+    put_key(table, 1, TARN_INSERT);
+    put_key(table, 2, TARN_INSERT);
+    sim_disk_watch(&disk, keep_between, &kept);
+    CHECK(tarn_commit(table, NULL, &error) == TARN_OK);
+    CHECK(has_snapshot(&disk, "2") && kept.io.vtable);
+    sim_disk_watch(&disk, NULL, NULL);
+    end(engine);
+    sim_disk_clone(&disk, &kept);
+    sim_disk_deinit(&kept);
+    engine = open_engine();
+    for (int again = 0; again < 2; again++) {
+        table = open_table(engine);
+        CHECK(has_snapshot(&disk, "2") && !has_snapshot(&disk, "3"));
+        tarn_table_close(table);
+    }
+    CHECK(count_rows(engine) == 2);
+    end(engine);
+}
+
 static void check_long(tarn_scan *scan, int64_t key, const char *value, bool hex)
 {
     int64_t i64;
@@ -256,6 +307,7 @@ static const struct test tests[] = {
     TEST(values_come_back_as_they_went_in),
     TEST(what_is_wrong_is_said_in_words),
     TEST(a_program_goes_on_after_a_power_cut),
+    TEST(opening_a_table_tells_what_a_killed_program_did_not),
 };
 
 int main(int argc, char **argv)

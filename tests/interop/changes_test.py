@@ -286,13 +286,43 @@ class Case:
         rows = self.file(self.schema.rows(count))
         if what < 0.55:
             every = ["--commit-every", count // 4 + 1] if rng.random() < 0.4 else []
-            self.do("write", rows, "--input", "changes", *every)
+            name = ["--user", "job", "--commit-id", self.files] if not every and rng.random() < 0.4 else []
+            self.do("write", rows, "--input", "changes", *every, *name)
+            self.check_told()
+            if name and rng.random() < 0.7:
+                self.kill()
+                before = self.cat()
+                self.do("write", rows, "--input", "changes", *name)
+                self.same("rows that were committed before", before, self.cat())
+                self.check_told()
         elif what < 0.7:
             self.do("compact", *(["--full"] if rng.random() < 0.5 else []))
         elif what < 0.9:
             self.ask("write", rows, "--compact", rng.choice(["auto", "none"] + ([] if "write-only" in self.options else ["auto", "full"])))
         else:
             self.ask("compact", "--full")
+        if rng.random() < 0.3:
+            self.kill()
+            self.do("write", self.file(""), *rng.choice([[], ["--user", "job", "--commit-id", self.files]]))
+            self.check_told()
+
+    def kill(self):
+        """The table is left as by a process, Java's or tarn's, that is killed between the snapshot of its rows and that of their compaction."""
+        folder, last = self.warehouse / "db.db/t/snapshot", self.latest(self.warehouse)
+        ends = [json.loads((folder / ("snapshot-%d" % n)).read_text()) for n in (last - 1, last)] if last > 1 else []
+        if [s["commitKind"] for s in ends] == ["APPEND", "COMPACT"] and ends[0]["commitUser"] == ends[1]["commitUser"]:
+            self.log("kill before snapshot %d" % last)
+            (folder / ("snapshot-%d" % last)).unlink()
+            (folder / "LATEST").write_text(str(last - 1))
+
+    def check_told(self):
+        """Where each commit is to tell what changed, a follower that begins now has all rows."""
+        full = self.options["changelog-producer"] == "full-compaction"
+        late = self.options.get("full-compaction.delta-commits", "1") != "1" if full else self.options.get("lookup-compact") == "gentle"
+        last = self.latest(self.warehouse)
+        if last and not late and (full or self.schema.looks_up) and "write-only" not in self.options:
+            state = self.tail("--from", "full:%d" % last, "--to", last)
+            self.same("start at %d" % last, self.cat(), [dict(peer.members(x))["row"] for x in state])
 
     # ---- two tables, the same rows
 

@@ -237,6 +237,7 @@ bed_create(struct bed_engine *engine, struct tn_io *io, const struct bed_scenari
 struct bed_told {
     uint32_t rows; /* the first so many are durable */
     int64_t id;    /* so is this snapshot */
+    int64_t round; /* of it */
 };
 
 static __attribute__((unused, noinline)) bool bed_row_is(const struct bed_row *want,
@@ -336,6 +337,18 @@ bed_read_snapshot(struct bed_engine *engine, struct bed_reader *reader,
     return problem;
 }
 
+/* 0: not a snapshot of ours. */
+static __attribute__((unused, noinline)) int64_t bed_round_of(const struct tn_snapshot *snapshot)
+{
+    const struct tn_json_map *map = &snapshot->properties;
+    for (uint32_t i = 0; i < map->count; i++) {
+        if (strcmp(map->pairs[i].key, TN_ROUND_PROPERTY) == 0) {
+            return strtoll(map->pairs[i].value, NULL, 10);
+        }
+    }
+    return 0;
+}
+
 static __attribute__((unused, noinline)) bool bed_has_position(const struct tn_snapshot *snapshot)
 {
     const struct tn_json_map *map = &snapshot->properties;
@@ -385,10 +398,11 @@ struct bed_look {
     struct bed_follower follower;
     int64_t first;
     int64_t last;
-    bool compacted; /* all of it was, before the last snapshot */
-    bool foreign;   /* snapshots of others, without positions, lie between */
+    bool told;    /* nothing is untold behind the last snapshot */
+    bool foreign; /* snapshots of others, without positions, lie between */
     uint32_t position;
     bool placed; /* the position is known: not behind one of others that expired */
+    int64_t round;
     size_t mark; /* of engine->own, before what a snapshot takes */
 };
 
@@ -417,7 +431,6 @@ static __attribute__((unused, noinline)) const char *bed_look_at(struct bed_look
     struct tn_err err;
     struct tn_snapshot snapshot;
     uint32_t before = look->position;
-    bool compacted = look->compacted && id == look->last;
     const char *problem = NULL;
     tn_arena_reset(&engine->own, look->mark);
     tn_rc rc = tn_snapshot_read(engine->env.io, BED_ROOT, id, &engine->own, &snapshot, &err);
@@ -440,7 +453,11 @@ static __attribute__((unused, noinline)) const char *bed_look_at(struct bed_look
     if (!problem && s->producer != TN_CHANGELOG_NONE) {
         problem = bed_follow(&look->follower, &snapshot, before, look->position);
     }
-    if (!problem && compacted && s->producer >= TN_CHANGELOG_FULL_COMPACTION) {
+    look->round = bed_round_of(&snapshot);
+    bool due = s->full_every > 0 && strcmp(snapshot.commit_kind, "COMPACT") == 0 &&
+               bed_tells(s, look->round);
+    bool told = due || (look->told && id == look->last);
+    if (!problem && told && s->producer >= TN_CHANGELOG_FULL_COMPACTION) {
         problem = bed_follow_end(&look->follower, look->position);
     }
     return problem;
@@ -495,15 +512,15 @@ static __attribute__((unused, noinline)) const char *bed_look(struct bed_look *l
 
 static __attribute__((unused, noinline)) const char *bed_read_all(struct bed_engine *engine,
                                                                   const struct bed_scenario *s,
-                                                                  struct bed_told *found,
-                                                                  bool compacted)
+                                                                  struct bed_told *found, bool told)
 {
     static struct bed_look look;
     look.engine = engine;
     look.scenario = s;
-    look.compacted = compacted;
+    look.told = told;
+    look.round = 0;
     const char *problem = bed_look(&look);
-    *found = (struct bed_told){look.position, look.last};
+    *found = (struct bed_told){look.position, look.last, look.round};
     return problem;
 }
 
@@ -516,6 +533,7 @@ struct bed_writer {
     struct bed_told told;
     uint32_t recovered; /* rows that were there at the start */
     uint32_t stop;      /* rows that are there when it ends; 0: all */
+    int64_t commit_id;  /* of the one commit that it names; 0: it names none */
     uint32_t retries;   /* errors that are followed by another turn */
     uint32_t errors;
     struct tn_err err; /* the last */
@@ -633,7 +651,8 @@ static __attribute__((unused, noinline)) tn_rc bed_open_as(struct bed_writer *w,
 {
     struct tn_table_spec spec = {.name = BED_TABLE,
                                  .who = w->who,
-                                 .identifier = -1,
+                                 .user = w->commit_id > 0 ? "job" : NULL,
+                                 .identifier = w->commit_id > 0 ? w->commit_id : -1,
                                  .compact = true,
                                  .dedicated = how != BED_WRITES,
                                  .full = how == BED_COMPACTS_ALL,
@@ -651,6 +670,16 @@ static __attribute__((unused, noinline)) tn_rc bed_open_as(struct bed_writer *w,
 static __attribute__((unused, noinline)) tn_rc bed_open(struct bed_writer *w)
 {
     return bed_open_as(w, BED_WRITES);
+}
+
+/* A writer that starts: what one before it left untold comes first. */
+static __attribute__((unused, noinline)) tn_rc bed_tell_untold(struct bed_writer *w)
+{
+    tn_rc rc;
+    do {
+        rc = tn_table_tell(w->table, &w->err);
+    } while (rc != TN_OK && bed_note(w, rc) == TN_OK);
+    return rc;
 }
 
 /* What the last call said stays in `err`. */
@@ -677,8 +706,40 @@ static __attribute__((unused, noinline)) tn_rc bed_write_to(struct bed_writer *w
     w->stop = stop;
     tn_rc rc = bed_open_again(w, BED_WRITES);
     if (rc == TN_OK) {
-        rc = bed_write_rows(w);
+        rc = bed_tell_untold(w);
+        rc = rc == TN_OK ? bed_write_rows(w) : rc;
         bed_close(w);
+    }
+    return rc;
+}
+
+/* Rows that may have been committed with this id: then they are put again, and nothing changes. */
+static __attribute__((unused, noinline)) tn_rc bed_write_named(struct bed_writer *w, uint32_t cut)
+{
+    const struct bed_scenario *s = w->scenario;
+    w->commit_id = (int64_t)cut + 1;
+    w->stop = s->cuts[cut];
+    tn_rc open = bed_open_again(w, BED_WRITES);
+    tn_rc rc = open;
+    if (rc == TN_OK && w->recovered <= w->stop) {
+        w->recovered = cut > 0 ? s->cuts[cut - 1] : 0;
+        rc = bed_tell_untold(w);
+        rc = rc == TN_OK ? bed_write_rows(w) : rc;
+    }
+    if (open == TN_OK) {
+        bed_close(w);
+    }
+    w->commit_id = 0;
+    return rc;
+}
+
+/* A process a commit. */
+static __attribute__((unused, noinline)) tn_rc bed_write_by_starts(struct bed_writer *w)
+{
+    const struct bed_scenario *s = w->scenario;
+    tn_rc rc = TN_OK;
+    for (uint32_t cut = 0; rc == TN_OK && cut < s->cut_count; cut++) {
+        rc = s->lives == BED_NAMES ? bed_write_named(w, cut) : bed_write_to(w, s->cuts[cut]);
     }
     return rc;
 }
@@ -728,6 +789,9 @@ static __attribute__((unused, noinline)) tn_rc bed_write(struct bed_writer *w)
 {
     const struct bed_scenario *s = w->scenario;
     w->random = s->seed ^ 77;
+    if (!s->write_only && s->lives != BED_LIVES_ON) {
+        return bed_write_by_starts(w);
+    }
     if (!s->write_only) {
         return bed_write_to(w, 0);
     }
@@ -760,19 +824,58 @@ bed_check_start(struct bed_engine *engine, const struct bed_scenario *s, uint32_
                                    : BED_PROBLEM("positions are in use, and it is forgotten");
 }
 
-static __attribute__((unused, noinline)) const char *bed_go_on(struct bed_engine *engine,
-                                                               const struct bed_scenario *s)
+/* Of the commit behind so many rows. */
+static __attribute__((unused, noinline)) int64_t bed_next_id(const struct bed_scenario *s,
+                                                             uint32_t rows)
+{
+    int64_t id = 1;
+    for (uint32_t cut = 0; cut < s->cut_count && s->cuts[cut] <= rows; cut++) {
+        id++;
+    }
+    return id;
+}
+
+/* A writer that has no row starts where `left` was the newest: it tells what was left. The commit
+ * that it names isn't made by that. */
+static __attribute__((unused, noinline)) const char *
+bed_check_tells(struct bed_engine *engine, const struct bed_scenario *s, struct bed_told left)
 {
     struct bed_writer w = {.engine = engine, .scenario = s, .who = "a test"};
     struct bed_told found;
+    w.commit_id = s->lives == BED_NAMES ? bed_next_id(s, left.rows) : 0;
+    tn_rc rc = bed_open_again(&w, BED_WRITES);
+    if (rc != TN_OK) {
+        return BED_PROBLEM("open: %s", w.err.text);
+    }
+    rc = bed_tell_untold(&w);
+    bed_close(&w);
+    if (rc != TN_OK) {
+        return BED_PROBLEM("tell: %s", w.err.text);
+    }
+    const char *problem = bed_read_all(engine, s, &found, bed_tells(s, left.round));
+    return problem || found.rows == left.rows ? problem : BED_PROBLEM("a start took rows away");
+}
+
+static __attribute__((unused, noinline)) const char *
+bed_go_on(struct bed_engine *engine, const struct bed_scenario *s, struct bed_told left)
+{
+    struct bed_writer w = {.engine = engine, .scenario = s, .who = "a test"};
+    struct bed_told found;
+    const char *problem = bed_check_tells(engine, s, left);
+    if (problem) {
+        return problem;
+    }
     tn_rc rc = bed_write(&w);
-    if (rc == TN_OK && s->keyed) {
+    if (rc == TN_OK) {
+        problem = bed_read_all(engine, s, &found, s->full_every == 0 && bed_tells(s, 0));
+    }
+    if (rc == TN_OK && !problem && s->keyed) {
         rc = bed_compact(&w, BED_COMPACTS_ALL);
     }
-    if (rc != TN_OK) {
-        return BED_PROBLEM("going on: %s", w.err.text);
+    if (problem || rc != TN_OK) {
+        return problem ? problem : BED_PROBLEM("going on: %s", w.err.text);
     }
-    const char *problem = bed_read_all(engine, s, &found, s->keyed);
+    problem = bed_read_all(engine, s, &found, s->keyed);
     return problem || found.rows == s->row_count
                ? problem
                : BED_PROBLEM("went on to %u of %u rows", found.rows, s->row_count);
@@ -835,5 +938,5 @@ bed_check(struct bed_engine *engine, struct sim_disk *disk, const struct bed_sce
     if (!problem) {
         problem = bed_fsck(engine);
     }
-    return problem || !goes_on ? problem : bed_go_on(engine, s);
+    return problem || !goes_on ? problem : bed_go_on(engine, s, found);
 }

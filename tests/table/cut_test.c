@@ -276,7 +276,7 @@ static uint64_t make_base_of_one(struct sim_disk *disk, uint64_t seed, uint32_t 
 {
     for (;; seed++) {
         make_base(disk, seed, rounds);
-        if (!scenario.write_only) {
+        if (!scenario.write_only && scenario.lives == BED_LIVES_ON) {
             return seed;
         }
         sim_disk_deinit(disk);

@@ -81,7 +81,7 @@ static void look(struct run *run)
     }
     at.engine = w.engine;
     at.scenario = &scenario;
-    at.compacted = true;
+    at.told = true;
     at.foreign = true;
     const char *problem = bed_look(&at);
     if (!problem && at.position != scenario.row_count) {

@@ -52,7 +52,7 @@ static void check(void)
     static struct bed_look look;
     look.engine = &engine;
     look.scenario = &scenario;
-    look.compacted = true;
+    look.told = true;
     const char *problem = bed_look(&look);
     problem = problem ? problem : bed_fsck(&engine);
     if (problem || look.position != scenario.row_count) {

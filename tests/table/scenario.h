@@ -37,6 +37,12 @@ struct bed_row {
     bool deletes;
 };
 
+enum bed_lives {
+    BED_LIVES_ON, /* one process writes all of it */
+    BED_STARTS,   /* a process a commit */
+    BED_NAMES,    /* likewise, and each names its commit: --user, --commit-id */
+};
+
 struct bed_scenario {
     uint64_t seed;
     int32_t buckets;
@@ -44,8 +50,12 @@ struct bed_scenario {
     bool sequenced;
     bool keyed; /* false: an append table */
     bool write_only;
+    enum bed_lives lives;
     bool local_merge;  /* rows of a key are merged before anything is told of them */
     bool deduplicates; /* changelogs don't tell of rows that stay as they are */
+    bool gentle;       /* changes may be told some commits later */
+    uint32_t
+        full_every; /* rounds from one full compaction to the next, which tells; 0: none is due */
     enum tn_merge_engine engine;
     enum tn_changelog_producer producer;
     uint32_t row_count;
@@ -178,18 +188,21 @@ static __attribute__((unused, noinline)) void bed_scenario_producer(struct bed_s
     case TN_CHANGELOG_INPUT:
         bed_scenario_option(s, ",\"changelog-producer\":\"input\"");
         return;
-    case TN_CHANGELOG_LOOKUP:
+    case TN_CHANGELOG_LOOKUP: {
+        bool waits = random_below(random, 3) != 0;
+        s->gentle = random_below(random, 4) == 0;
         bed_scenario_option(s,
                             ",\"changelog-producer\":\"lookup\",\"lookup-wait\":\"%s\","
                             "\"lookup-compact\":\"%s\"",
-                            random_below(random, 3) == 0 ? "false" : "true",
-                            random_below(random, 4) == 0 ? "gentle" : "radical");
+                            waits ? "true" : "false", s->gentle ? "gentle" : "radical");
         break;
+    }
     case TN_CHANGELOG_FULL_COMPACTION:
+        s->full_every = 1 + random_below(random, 3);
         bed_scenario_option(s,
                             ",\"changelog-producer\":\"full-compaction\","
                             "\"full-compaction.delta-commits\":\"%u\"",
-                            1 + random_below(random, 3));
+                            s->full_every);
         break;
     }
     s->deduplicates = random_below(random, 2) == 0;
@@ -222,7 +235,16 @@ bed_scenario_init_merging(struct bed_scenario *s, uint64_t seed, uint32_t rounds
     s->write_only = random_below(&random, 6) == 0;
     if (s->write_only) {
         bed_scenario_option(s, ",\"write-only\":\"true\"");
+    } else {
+        s->lives = (enum bed_lives)random_below(&random, 3);
     }
+}
+
+/* Whether nothing is untold when a writer has ended whose last round had this number. */
+static __attribute__((unused, noinline)) bool bed_tells(const struct bed_scenario *s, int64_t round)
+{
+    bool due = s->full_every > 0 && round % s->full_every == 0;
+    return !s->write_only && (s->producer == TN_CHANGELOG_LOOKUP ? !s->gentle : due);
 }
 
 /* The text of a row: its number decides content and length. */

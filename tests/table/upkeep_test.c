@@ -65,7 +65,7 @@ static void look(struct upkeep *u, const struct sim_disk *disk, uint64_t seed)
     sim_disk_clone(&found, disk);
     sim_disk_reboot(&found, seed);
     struct bed_told told = {u->to > 0 ? u->rows[u->to] : u->rows[u->latest],
-                            u->to > 0 ? u->to : u->latest};
+                            u->to > 0 ? u->to : u->latest, 0};
     bool goes_on = random_below(&u->random, 8) == 0;
     const char *problem =
         bed_check(&reader, &found, &scenario, told, random_next(&u->random), goes_on);
