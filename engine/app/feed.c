@@ -123,7 +123,8 @@ static tn_rc next_row(struct tn_feed *feed, struct tn_decoded *decoded, uint32_t
     return TN_OK;
 }
 
-/* Those before `at.part` went in before a cut, in an earlier run. */
+/* Those before `at.part` went in before a cut, in an earlier run. A record may make more rows than
+ * a commit has room for, so a cut may come between them. */
 static tn_rc take_rows(struct tn_feed *feed, struct tn_decoded *decoded, struct tn_err *err)
 {
     uint32_t part = feed->at.part;
@@ -133,6 +134,9 @@ static tn_rc take_rows(struct tn_feed *feed, struct tn_decoded *decoded, struct 
         tn_rc rc = next_row(feed, decoded, i, &row, &kind, err);
         bool dead = rc == TN_INVALID;
         feed->at.part = i > part ? i : part;
+        if (rc == TN_OK && i > part && tn_table_wants_cut(feed->spec.table)) {
+            rc = cut(feed, feed->at, err);
+        }
         if (rc == TN_OK && i >= part) {
             rc = put(feed, row, kind, &dead, err);
         }

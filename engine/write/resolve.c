@@ -217,7 +217,11 @@ static tn_rc resolve_row(struct resolving *r, const struct tn_kv *came)
     } else if (rc == TN_OK && verdict == TN_VERDICT_DELETE) {
         rc = take_delete(r, came);
     }
-    return rc == TN_INVALID ? send_letter(r, came, r->err->text) : rc;
+    if (rc == TN_INVALID) {
+        struct tn_err why = *r->err; /* where the sink puts what it has to say */
+        return send_letter(r, came, why.text);
+    }
+    return rc;
 }
 
 /* ---- begin and end of a key ---- */

@@ -242,8 +242,8 @@ def test_only_write_needs_the_script(tarn):
 
 
 def test_create_refuses_a_script_that_can_t_be_used(tarn):
-    path = script(tarn, SUM + "")
-    cases = [("return {", (), "t.lua:1: unexpected symbol"), ("return {merge = {nn = function() end}}", (), "there is no column 'nn'"),
+    path = script(tarn, SUM)
+    cases = [("\x1bLua", (), "t.lua: "), ("return {", (), "t.lua:1: unexpected symbol"), ("return {merge = {nn = function() end}}", (), "there is no column 'nn'"),
              ("return {merge = {k = function() end}}", (), "is of the key"),
              ("return {merge = function(now, row) return row end, test = {{merge = {nil, {n = 1}}, gives = {n = 2}}}}", (),
               "its case 1 fails"),
@@ -335,6 +335,186 @@ def test_pools_show_lua_s_parts(tarn):
     mapping = part(TABLE)
     need(0 < mapping["lua_map"]["used"] <= mapping["lua_map"]["peak"] <= mapping["lua_map"]["size"], "map's part")
     same(mapping["memtable"]["size"] + mapping["lua_map"]["size"], having["memtable"]["size"], "map's is there with a map")
+
+
+# ---- what a script can't do to others ----
+
+def letters(tarn):
+    path = Path(tarn.warehouse) / "dead.json"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def write_dead(tarn, records, *args):
+    """Writes with a file for dead letters: the result, and the letters' reasons in their order."""
+    result = write(tarn, records, "--dead-letters", Path(tarn.warehouse) / "dead.json", "--stats", *args)
+    return result, [letter["reason"] for letter in letters(tarn)]
+
+
+# What a handler does to the row whose n is 13, and the reason why it is a dead letter.
+CRIMES = (
+    ("error('I will not', 0)", "t.lua:3: I will not"),
+    ("error({})", "t.lua:3: the error is a table, not a text"),
+    ("local x = nil; x = x.y", "t.lua:3: attempt to index a nil value"),
+    ("while true do end", "t.lua:3: its budget of instructions is used up"),
+    ("while true do pcall(function() while true do end end) end", "t.lua:3: its budget of instructions is used up"),
+    ("local t = setmetatable({}, {__index = function(t, k) while true do end end}) return t.x", "t.lua:3: its budget"),
+    ("table.sort({3, 1, 2}, function() while true do end end)", "t.lua:3: its budget of instructions is used up"),
+    ("local s = ('a'):rep(5000); s:find('.-.-.-.-b')", "t.lua:3: "),
+    ("local s = ('x'):rep(1 << 30)", "t.lua:3: "),
+    ("local t = {} for i = 1, 1 << 30 do t[i] = ('x'):rep(1000) .. i end", "t.lua:3: "),
+    ("local function f() return 1 + f() end f()", "t.lua:3: "),
+    ("local function f() return pcall(f) end error(f() and 'deep')", "t.lua:3: "),
+    ("surprise = 1", "t.lua:3: global 'surprise' can't be set"),
+    ("string.rep = nil", "t.lua:3: "),
+    ("io.open('/etc/passwd')", "t.lua:3: there is no global 'io'"),
+    ("os.execute('true')", "t.lua:3: there is no global 'os'"),
+    ("debug.getinfo(1)", "t.lua:3: there is no global 'debug'"),
+    ("load('return 1')", "t.lua:3: there is no global 'load'"),
+    ("string.dump(function() end)", "t.lua:3: "),
+    ("require('nothing')", "t.lua:3: "),
+    ("row.nn = 1", "t.lua:3: there is no column 'nn'"),
+    ("row.n = 2.5", "t.lua:3: column 'n' (BIGINT): 2.5"),
+    ("row.n = 'x'", "t.lua:3: column 'n' (BIGINT)"),
+    ("row.s = {}", "t.lua:3: column 's'"),
+    ("row.must = nil", "t.lua:2: merge returned a row whose column 'must' is NULL, but it is NOT NULL"),
+    ("row.k = 'other'", "t.lua:2: merge returned a row with another key: column 'k' has changed"),
+    ("return 7", "t.lua:2: merge returned a number; want a row, tarn.KEEP or tarn.DELETE"),
+    ("return nil", "t.lua:2: merge returned nil; want a row, tarn.KEEP or tarn.DELETE"),
+    ("return {n = 1, nn = 2}", "t.lua:2: there is no column 'nn'"),
+)
+
+STRICT = ("--field", "k STRING", "--field", "n BIGINT", "--field", "s STRING", "--field", "must INT NOT NULL", "--primary-key", "k",
+          "--option", "bucket=1")
+
+
+def test_whatever_merge_does_is_one_dead_letter(tarn):
+    """Another table, written by the same kind of process, has its rows; this one has those that were good."""
+    path = table(tarn, SUM, columns=STRICT)
+    n = 0
+    for crime, want in CRIMES:
+        path.write_text("local m = {}\nfunction m.merge(now, row)\nif row.n == 13 then %s end\nrow.n = (now and now.n or 0) + 1 "
+                        "return row\nend\nreturn m\n" % crime)
+        (Path(tarn.warehouse) / "dead.json").unlink(missing_ok=True)
+        result, reasons = write_dead(tarn, [{"k": "a", "n": i, "must": 1} for i in (1, 13, 2)])
+        n += 2
+        same(result.rc, 1, "%s: %s" % (crime, result.err))
+        same(len(reasons), 1, crime)
+        need(reasons[0].startswith(want), "%s: %s" % (crime, reasons[0]))
+        need("dead=1 " in result.err and "%s failed on 1 rows" % path in result.err, "%s: %s" % (crime, result.err))
+        same([(r["k"], r["n"]) for r in cat(tarn)], [("a", n)], crime)
+        record = json.loads(letters(tarn)[0]["record"])
+        same(record["row"]["n"], 13, "the row that came")
+
+
+def test_an_error_in_each_handler_is_a_dead_letter(tarn):
+    cases = (("map", "function m.map(r) if r.n == 13 then error('no map') end return r end", "t.lua:2: no map"),
+             ("announce", "function m.announce(row) if row.n == 13 then error('no announce') end return row end", "t.lua:2: no announce"),
+             ("retract", "function m.retract(now, row) error('no retract') end", "t.lua:2: no retract"))
+    path = table(tarn, SUM, "--option", "changelog-producer=input")
+    for name, text, want in cases:
+        path.write_text("local m = {}\n%s\nreturn m\n" % text)
+        (Path(tarn.warehouse) / "dead.json").unlink(missing_ok=True)
+        kind = "-D" if name == "retract" else "+U"
+        records = [{"kind": "+I", "row": {"k": "a", "n": 1}}, {"kind": kind, "row": {"k": "a", "n": 13}},
+                   {"kind": "+I", "row": {"k": "b", "n": 2}}]
+        result, reasons = write_dead(tarn, records, "--input", "changes")
+        same((result.rc, len(reasons)), (1, 1), "%s: %s" % (name, result.err))
+        need(reasons[0].startswith(want), "%s: %s" % (name, reasons[0]))
+        same([(r["k"], r["n"]) for r in cat(tarn)], [("a", 1), ("b", 2)], name)
+
+
+def test_map_that_returns_nonsense_is_a_dead_letter(tarn):
+    path = table(tarn, SUM, columns=STRICT)
+    for text, want in (("return 7", "map returned a number"), ("return {{k = 'a', must = 1}, 7}", "map returned a number"),
+                       ("return {k = 'a', nn = 1}", "there is no column 'nn'"), ("return {k = 'a'}", "column 'must' is NULL"),
+                       ("return {n = 1, must = 1}", "column 'k' is NULL"), ("return {k = 'a', n = 'x', must = 1}", "column 'n' (BIGINT)"),
+                       ("while true do end", "its budget of instructions"), ("return ('x'):rep(1 << 30)", "t.lua:2: ")):
+        path.write_text("local m = {}\nfunction m.map(r) if r.n == 13 then %s end return r end\nreturn m\n" % text)
+        (Path(tarn.warehouse) / "dead.json").unlink(missing_ok=True)
+        result, reasons = write_dead(tarn, [{"k": "a", "n": n, "must": 1} for n in (1, 13, 2)] + ["{", '{"k":"a","k":"b"}'])
+        same((result.rc, len(reasons)), (1, 3), "%s: %s" % (text, result.err))
+        need(want in reasons[0] and reasons[0].startswith("t.lua:"), "%s: %s" % (text, reasons[0]))
+        same([(r["k"], r["n"]) for r in cat(tarn)], [("a", 2)], text)
+
+
+def test_a_hundred_failures_in_a_row_park_the_script(tarn):
+    """What was committed stays, what was not waits in its file, and is in it once when the script is mended."""
+    for handler in ("map", "merge"):
+        name = "plant.%s" % handler
+        bad = "local m = {}\nfunction m.map(r) %s return r end\nfunction m.merge(now, row) %s row.n = row.n + (now and now.n or 0) " \
+              "return row end\nreturn m\n" % tuple("if %s.n >= 1000 then error('too much') end" % v if handler == h else ""
+                                                   for h, v in (("map", "r"), ("merge", "row")))
+        path = script(tarn, bad, handler + ".lua")
+        tarn.run("create", name, *KV, "--option", "tarn.script=%s" % path).ok("create")
+        source = Path(tarn.warehouse) / (handler + ".json")
+        source.write_text(lines_of({"k": "a", "n": n} for n in [1] * 50 + [1000] * 150))
+        dead = Path(tarn.warehouse) / (handler + ".dead")
+        result = tarn.run("write", name, source, "--commit-every", "50", "--dead-letters", dead)
+        same(result.rc, 4, "%s: exit code, since something was committed: %s" % (handler, result.err))
+        need("%s.lua is parked after 100 failures in a row: %s.lua:" % (handler, handler) in result.err, result.err)
+        need("correct %s, then write again" % path in result.err, result.err)
+        need(cat(tarn, name)[0]["n"] >= 50, "what was committed")
+        path.write_text(bad.replace("if ", "if false and "))
+        before = cat(tarn, name)[0]["n"]
+        tarn.run("write", name, source, "--dead-letters", dead).ok("write with the mended script")
+        after = cat(tarn, name)[0]["n"]
+        committed = len(dead.read_text().splitlines()) if dead.exists() else 0
+        need(before == 50 and after + 1000 * 0 <= 50 + 150000 and (after - 50) % 1000 == 0, "%s: %d, %d" % (handler, after, committed))
+        again = tarn.run("write", name, source)
+        again.ok("write of nothing")
+        same(cat(tarn, name)[0]["n"], after, "%s: nothing comes twice" % handler)
+
+
+def test_a_script_that_hoards_is_stopped_at_its_part(tarn):
+    """Its state is full; rows that need no memory go on, and the process has no more than it was given."""
+    table(tarn, "local hoard = {}\nlocal m = {}\nfunction m.merge(now, row)\nif row.n % 2 == 1 then for i = 1, 200 do "
+                "hoard[#hoard + 1] = ('x'):rep(400) .. #hoard end end\nreturn row\nend\nreturn m")
+    result, reasons = write_dead(tarn, [{"k": "a%d" % i, "n": i} for i in range(60)])
+    same(result.rc, 1, result.err)
+    need(reasons and all("not enough memory: a state has" in r for r in reasons), reasons[:3])
+    rows_in = {r["n"] for r in cat(tarn)}
+    need(set(range(0, 60, 2)) <= rows_in and len(rows_in) + len(reasons) == 60, "even rows need nothing: %s" % sorted(rows_in))
+
+
+def test_a_cut_between_the_rows_of_a_record_folds_none_twice(tarn):
+    """A record makes more rows than a commit has files for: whichever of its snapshots is the last that was kept."""
+    columns = ("--field", "p INT", "--field", "k STRING", "--field", "n BIGINT", "--primary-key", "p,k", "--partition-by", "p",
+               "--option", "bucket=1")
+    table(tarn, "local m = {}\nfunction m.map(r) local rows = {} for i = 1, 1200 do rows[i] = {p = i, k = 'a', n = r.n} end "
+                "return rows end\nfunction m.merge(now, row) row.n = row.n + (now and now.n or 0) return row end\nreturn m",
+          columns=columns)
+    path = Path(tarn.warehouse) / "in.json"
+    path.write_text(lines_of([{"n": 1}, {"n": 2}]))
+    tarn.run("write", TABLE, path).ok("write")
+    places = [properties(tarn, n)["tarn.position.file.in.json"] for n in range(1, 5)]
+    need(any(place.count(":") == 3 for place in places), "no cut came between rows: %s" % places)
+    for kept in (4, 3, 2, 1):
+        tarn.run("rollback", TABLE, kept).ok("rollback to %d" % kept)
+        tarn.run("write", TABLE, path).ok("write after %d" % kept)
+        rows_now = cat(tarn)
+        same((len(rows_now), {r["n"] for r in rows_now}), (1200, {3}), "rows after snapshot %d was the last" % kept)
+
+
+# ---- inputs that broke others, through a table ----
+
+def test_digits_and_times_go_through_a_table_s_script(tarn):
+    columns = ("--field", "id BIGINT", "--field", "ns BIGINT", "--field", "u DECIMAL(20,0)", "--field", "ts TIMESTAMP(3)", "--field",
+               "us TIMESTAMP(6)", "--field", "d DOUBLE", "--primary-key", "id", "--option", "bucket=1")
+    table(tarn, "local m = {}\nfunction m.map(r) return r end\nfunction m.merge(now, row)\nrow.ns = row.ns row.u = row.u row.ts = row.ts "
+                "row.us = row.us row.d = row.d return row end\nreturn m", columns=columns)
+    result, reasons = write_dead(tarn, ['{"id":2882429806056571124,"ns":9223372036854775807,"u":18446744073709551615,'
+                                        '"ts":1582135200001,"us":1598924503057155,"d":1.0}', '{"id":9223372036854775808}', '{"id":1.5}'])
+    same((result.rc, len(reasons)), (1, 2), result.err)
+    same(cat(tarn), [{"id": 2882429806056571124, "ns": 9223372036854775807, "u": "18446744073709551615",
+                      "ts": "2020-02-19T18:00:00.001000000", "us": "2020-09-01T01:41:43.057155000", "d": 1.0}], "rows")
+
+
+def test_an_index_of_nil_takes_one_record(tarn):
+    """The process goes on, and says where."""
+    table(tarn, "local m = {}\nfunction m.map(row)\nlocal r = {k = row.k}\nr.s = row.meta.x\nreturn r\nend\nreturn m")
+    result, reasons = write_dead(tarn, [{"k": "1", "meta": {"x": "a"}}, {"k": "2"}, {"k": "3", "meta": {"x": "b"}}])
+    same((result.rc, reasons), (1, ["t.lua:4: attempt to index a nil value (field 'meta')"]), "letters")
+    same([r["k"] for r in cat(tarn)], ["1", "3"], "rows")
 
 
 def main():
