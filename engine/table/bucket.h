@@ -41,6 +41,7 @@ struct tn_bucket {
     bool owes;            /* flushed, and not yet compacted as its commit should have it */
     bool fresh;           /* written to since the last forced pick of level 0 was thought of */
     int32_t spared;       /* how often level 0 was left where it is (lookup-compact = gentle) */
+    bool crowded;         /* a flush that looks its runs up lacks memory for so many */
     bool stalled;         /* its oldest flush waits for a compaction */
     int64_t last_full_ms; /* when a compaction of everything ended; -1: never since this open */
     bool awaited;         /* rows that waited will be next */

@@ -50,15 +50,16 @@ bool tn_work_stuck(const struct tn_table *t, const struct tn_bucket *bucket)
     return setback && setback->at_stop && tn_work_at_stop(t, bucket);
 }
 
-/* At the stop trigger a flush waits for the bucket's compaction, as with
- * num-sorted-run.stop-trigger. When none can be done, rows that are in memory are flushed and
- * committed, and no more are taken. Nor does it wait for a result that waits for the next cut: the
- * cut may need the pages that this flush gives back. */
+/* At the stop trigger, or where memory is too small for a lookup in so many runs, a flush waits for
+ * the bucket's compaction, as with num-sorted-run.stop-trigger. When none can be done, rows that
+ * are in memory are flushed and committed, and no more are taken. Nor does it wait for a result
+ * that waits for the next cut: the cut may need the pages that this flush gives back. */
 static bool stalled(const struct tn_table *t, const struct tn_bucket *bucket)
 {
-    return tn_work_at_stop(t, bucket) && !t->result_waits &&
-           (bucket->compacting || (t->compact_due && !t->slice.active)) &&
-           !tn_work_stuck(t, bucket);
+    bool crowded = bucket->crowded && (t->compact_due || t->slice.active);
+    bool full =
+        tn_work_at_stop(t, bucket) && (bucket->compacting || (t->compact_due && !t->slice.active));
+    return (crowded || full) && !t->result_waits && !tn_work_stuck(t, bucket);
 }
 
 /* Its compaction failed, and it is not time to try again: that comes with more rounds, or when a
@@ -67,7 +68,7 @@ static bool rests(const struct tn_table *t, const struct tn_bucket *bucket)
 {
     const struct tn_setback *setback = setback_of(t, bucket);
     return setback && t->open->number < setback->retry_round &&
-           (setback->at_stop || !tn_work_at_stop(t, bucket));
+           (setback->at_stop || !(tn_work_at_stop(t, bucket) || bucket->crowded));
 }
 
 static bool waits_for_compaction(const struct tn_table *t)

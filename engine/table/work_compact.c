@@ -114,7 +114,7 @@ static struct tn_pick pick_runs(const struct tn_table *t, struct tn_bucket *buck
                                 const struct tn_run *runs, uint32_t count,
                                 struct tn_pick_rules rules)
 {
-    if (t->spec.full || tn_work_full_is_due(t, bucket)) {
+    if (t->spec.full || bucket->crowded || tn_work_full_is_due(t, bucket)) {
         return tn_pick_full(runs, count, &rules);
     }
     rules.force_level0 = rules.force_level0 && !spares_level0(t, bucket, runs, count, rules);
@@ -485,6 +485,7 @@ bool tn_work_apply(struct tn_table *table)
     }
     table->counts.compactions++;
     table->slice.bucket->unproven = false;
+    table->slice.bucket->crowded = false;
     tn_setback_forget(&table->setbacks, table->slice.bucket->partition,
                       table->slice.bucket->number);
     table->sources_gone = 0;

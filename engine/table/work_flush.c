@@ -116,6 +116,14 @@ static tn_rc take_flushed(struct tn_flush_task *flush, struct tn_err *err)
     return rc;
 }
 
+/* A compaction leaves fewer runs to look up; when it does not help the error is said. */
+static bool may_wait_for_room(const struct tn_flush_task *flush)
+{
+    const struct tn_bucket *bucket = flush->bucket;
+    return flush->spec.resolver && !bucket->crowded && tn_table_may_compact(flush->table) &&
+           tn_levels_runs(bucket->levels, NULL, 0) > 1;
+}
+
 static void flush_complete(struct tn_task *task, tn_rc rc)
 {
     struct tn_flush_task *flush = (struct tn_flush_task *)task;
@@ -128,6 +136,12 @@ static void flush_complete(struct tn_task *task, tn_rc rc)
         rc = take_flushed(flush, &task->err);
     }
     tn_arena_reset(&t->env->workers[TN_LANE_LONG]->arena, flush->mark);
+    if (rc == TN_AGAIN && may_wait_for_room(flush)) {
+        flush->bucket->crowded = true;
+        t->compact_due = true;
+        return;
+    }
+    flush->bucket->crowded = false;
     if (rc == TN_CORRUPT && flush->spec.resolver && t->state_gone++ < STATE_GONE_MAX) {
         t->reload = true; /* another's compaction took a file away: levels that are read again say
                              where its rows are now */

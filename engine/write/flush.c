@@ -161,7 +161,6 @@ static tn_rc resolve_before(struct flush *f, struct tn_state *before,
 {
     const struct tn_flush_spec *spec = f->spec;
     struct tn_resolve_spec resolve = {.order = spec->order,
-                                      .schema = spec->schema,
                                       .memtable = spec->memtable,
                                       .resolver = spec->resolver,
                                       .letters = spec->letters,

@@ -1,7 +1,5 @@
 #include "write/resolve.h"
 
-#include "schema/schema.h"
-
 /* ---- origins ---- */
 
 void tn_origin_put(unsigned char *at, const struct tn_origin *origin)

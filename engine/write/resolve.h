@@ -27,7 +27,6 @@ struct tn_origin tn_origin_get(const unsigned char *at);
 
 struct tn_resolve_spec {
     const struct tn_order *order;
-    const struct tn_schema *schema;     /* what may be NULL */
     const struct tn_memtable *memtable; /* frozen, sorted, of every version */
     struct tn_resolver *resolver;
     struct tn_letter_sink *letters; /* NULL: a row that can't be resolved is an error */

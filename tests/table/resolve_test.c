@@ -3,9 +3,12 @@
  * holds what the model makes of the rows that it says are in; its changelog leads from what was
  * announced to what is; each row is in the table's fold or among the letters, and in one of them.
  */
+#include "base/exec.h"
+
 #include "bed.h"
 #include "given.h"
 #include "table/state.h"
+#include "temp.h"
 
 enum { OURS, AGAIN, OTHER, ENGINES };
 enum { KEYS = 16, ROWS_MAX = 1000, OTHERS_MAX = 400, TEXT_MAX = 300, ROW_MAX = TEXT_MAX + 64 };
@@ -337,6 +340,8 @@ static void draw_inputs(struct input *rows, uint32_t count, uint64_t *random)
     }
 }
 
+static uint32_t runs_min; /* before a bucket is compacted; 0: any */
+
 static __attribute__((noinline)) void make_world(uint64_t seed, uint32_t row_count, bool expires)
 {
     uint64_t random = seed ^ 0x7265736f6c7665;
@@ -346,7 +351,7 @@ static __attribute__((noinline)) void make_world(uint64_t seed, uint32_t row_cou
     world.row_count = row_count;
     world.changelog = random_below(&random, 4) != 0;
     world.announce = (int)random_below(&random, 3);
-    uint32_t trigger = 1 + random_below(&random, 4);
+    uint32_t trigger = runs_min > 0 ? runs_min : 1 + random_below(&random, 4);
     (void)snprintf(
         world.base.schema, sizeof world.base.schema,
         "{\"fields\":[{\"name\":\"k\",\"type\":\"BIGINT\"},{\"name\":\"n\",\"type\":\"INT\"},"
@@ -992,6 +997,59 @@ static void letters_are_published_before_their_round(void)
     sim_disk_deinit(&disk);
 }
 
+/* The resolver and the sink are asked on a thread of their own, and letters published while none
+ * is. */
+static void a_worker_s_thread_resolves_as_well(void)
+{
+    uint64_t seed = given_number("SEED", 1);
+    for (uint64_t end = seed + 6; seed < end; seed++) {
+        static struct look look;
+        char root[TEMP_SIZE];
+        struct tn_io_posix posix;
+        temp_make(root);
+        bed_open_files(&posix, root);
+        make_world(seed, ROWS_MAX / 2, true);
+        bed_create(&engines[OURS], &posix.io, &world.base);
+        struct writer w = our_writer(&engines[OURS], seed);
+        bed_engine_start_threads(&engines[OURS], &posix.io);
+        tn_rc rc = write_all(&w);
+        bed_engine_stop(&engines[OURS]);
+        CHECK_OK(rc, w.err);
+        bed_engine_start(&engines[OURS], &posix.io, seed);
+        memset(&look, 0, sizeof look);
+        look.engine = &engines[OURS];
+        const char *problem = look_at_all(&look, w.letters->published);
+        if (problem) {
+            stop(NULL, problem);
+        }
+        CHECK(look.position == world.row_count);
+        tn_io_posix_close(&posix);
+        temp_remove(root);
+    }
+}
+
+/* Memory for a lookup in fewer runs than there may be: a compaction comes first then. */
+static void runs_that_are_too_many_are_compacted_first(void)
+{
+    struct sim_disk disk;
+    runs_min = 400;
+    make_world(7, 900, true);
+    runs_min = 0;
+    for (uint32_t i = 0; i < world.row_count; i++) { /* each is a row, of any key */
+        world.rows[i] = (struct input){world.rows[i].key, 1 + (int32_t)(i % 3), i, TN_ROW_INSERT};
+    }
+    begin_disk(&disk);
+    struct writer w = our_writer(&engines[OURS], 7);
+    w.cut_every = 1;
+    tn_rc rc = write_all(&w);
+    if (rc != TN_OK) {
+        stop(&disk, w.err.text);
+    }
+    CHECK(w.counts.compactions > 0 && w.counts.flushes > 400);
+    look_again(&engines[OURS], &disk, &w, false);
+    sim_disk_deinit(&disk);
+}
+
 static void without_a_resolver_no_row_is_taken(void)
 {
     struct sim_disk disk;
@@ -1275,10 +1333,16 @@ static void rows_of_the_next_round_are_void_too(void)
 }
 
 static const struct test tests[] = {
-    TEST(every_snapshot_is_what_the_rows_make),     TEST(without_a_resolver_no_row_is_taken),
-    TEST(letters_are_published_before_their_round), TEST(a_parked_script_keeps_rows_and_its_text),
-    TEST(an_error_neither_loses_nor_doubles_a_row), TEST(another_compactor_does_no_harm),
-    TEST(another_writer_s_rows_void_a_round),       TEST(rows_of_the_next_round_are_void_too),
+    TEST(every_snapshot_is_what_the_rows_make),
+    TEST(without_a_resolver_no_row_is_taken),
+    TEST(letters_are_published_before_their_round),
+    TEST(a_parked_script_keeps_rows_and_its_text),
+    TEST(an_error_neither_loses_nor_doubles_a_row),
+    TEST(another_compactor_does_no_harm),
+    TEST(a_worker_s_thread_resolves_as_well),
+    TEST(runs_that_are_too_many_are_compacted_first),
+    TEST(another_writer_s_rows_void_a_round),
+    TEST(rows_of_the_next_round_are_void_too),
     TEST(a_cut_neither_loses_nor_doubles_a_row),
 };
 
