@@ -392,6 +392,7 @@ static int finish(struct write *w, tn_rc rc, struct tn_err *err)
             say_script(w);
         }
         code = code_of_behind(w, code);
+        tn_dead_rest(&w->dead);
         tn_table_close(w->table);
     }
     code = tn_dead_close(&w->dead, w->feed.dead, code);

@@ -60,6 +60,13 @@ static void say_count(const struct tn_dead *dead, uint64_t records, uint64_t row
                   dead->where ? dead->where : "");
 }
 
+void tn_dead_rest(struct tn_dead *dead)
+{
+    if (dead->open && dead->is_table) {
+        tn_letter_table_rest(&dead->table);
+    }
+}
+
 int tn_dead_close(struct tn_dead *dead, uint64_t told, int code)
 {
     if (!dead->open) {

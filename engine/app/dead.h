@@ -25,6 +25,8 @@ TN_MUST_USE tn_rc tn_dead_is_table(struct tn_app *app, const char *name, bool *i
  * memory. `who` is what the letters' lock says. */
 TN_MUST_USE tn_rc tn_dead_open(struct tn_dead *dead, struct tn_app *app, const char *where,
                                const char *table, const char *who, struct tn_err *err);
+/* No more letters: before the table whose letters these are is closed. */
+void tn_dead_rest(struct tn_dead *dead);
 /* Says how many there were; `told` of standard error's were said by others. The exit code: `code`,
  * or what became of it. */
 int tn_dead_close(struct tn_dead *dead, uint64_t told, int code);

@@ -8,14 +8,15 @@
 #include "table/make.h"
 
 enum {
-    SHARE = 4, /* of the part "memtable" */
-    /* Of the part "table", and what the other table needs of it: measured. */
+    /* Of the memtable's part: an arena, which more rows don't make larger, and a share of the rest;
+     * and what the other table is left of it at least. */
     ARENA_SIZE = 288 * 1024,
-    OWNER_SIZE = 440 * 1024,
-    /* Of its memtable: two rows beside it, and then it takes rows of an eighth of what is left. */
+    SHARE = 5,
+    OWNER_SIZE = 1024 * 1024,
+    /* Of the share two rows are beside the memtable, which takes rows of an eighth of it. */
     ROW_SHARE = 12,
     MEMTABLE_SHARE = 8,
-    ROW_FIXED = 1024, /* all but the texts: slots, the table's name */
+    ROW_FIXED = 1024, /* of a row, all but the texts: slots, the table's name */
     BLOCK_SIZE = 16 * 1024,
 };
 
@@ -39,37 +40,31 @@ static struct tn_letter_table *of(struct tn_letter_box *box)
 
 /* ---- its share ---- */
 
-static void *cut_tail(unsigned char *base, size_t *size, size_t share)
-{
-    *size -= share;
-    *size &= ~(size_t)63;
-    return base + *size;
-}
-
 static tn_rc take_share(struct tn_letter_table *l, struct tn_env *env, struct tn_err *err)
 {
-    size_t share = env->memtable_size / SHARE & ~(size_t)63;
-    if (env->arena->size < ARENA_SIZE + OWNER_SIZE || tn_arena_free(env->arena) < ARENA_SIZE) {
+    size_t size = env->memtable_size;
+    size_t share = (size / SHARE + ARENA_SIZE) & ~(size_t)63;
+    if (size < share + OWNER_SIZE) {
         return tn_err_set(err, TN_AGAIN, 0,
                           "there is no memory for dead letters in a table beside this one; a file "
                           "needs none");
     }
+    unsigned char *memory = (unsigned char *)env->memtable + ((size - share) & ~(size_t)63);
+    uint32_t row_size = (uint32_t)((share - ARENA_SIZE) / ROW_SHARE) & ~63u;
+    row_size = row_size < env->row_size_max ? row_size : env->row_size_max;
     l->owner = env;
     l->owner_was = *env;
-    l->owner_arena_size = env->arena->size;
     l->env = *env;
-    tn_arena_init(&l->arena, cut_tail(env->arena->base, &env->arena->size, ARENA_SIZE), ARENA_SIZE);
-    unsigned char *memory = cut_tail(env->memtable, &env->memtable_size, share);
-    uint32_t row_size = (uint32_t)(share / ROW_SHARE) & ~63u;
-    row_size = row_size < env->row_size_max ? row_size : env->row_size_max;
+    tn_arena_init(&l->arena, memory, ARENA_SIZE);
     l->row = memory + share - row_size;
     l->text = l->row - row_size;
     l->env.arena = &l->arena;
     l->env.block_size = BLOCK_SIZE;
-    l->env.memtable = memory;
-    l->env.memtable_size = share - 2 * (size_t)row_size;
+    l->env.memtable = memory + ARENA_SIZE;
+    l->env.memtable_size = share - ARENA_SIZE - 2 * (size_t)row_size;
     l->env.row_size_max = row_size;
     l->box.size_max = row_size > ROW_FIXED ? row_size - ROW_FIXED : 1;
+    env->memtable_size = (size_t)(memory - (unsigned char *)env->memtable);
     size_t left = env->memtable_size / MEMTABLE_SHARE;
     env->row_size_max = left < env->row_size_max ? (uint32_t)left : env->row_size_max;
     return TN_OK;
@@ -204,12 +199,12 @@ static tn_rc open_table(struct tn_letter_table *l, struct tn_err *err)
     return rc;
 }
 
-static void close_table(struct tn_letter_table *l)
+void tn_letter_table_rest(struct tn_letter_table *letters)
 {
-    if (l->table) {
-        tn_table_close(l->table);
+    if (letters->table) {
+        tn_table_close(letters->table);
     }
-    l->table = NULL;
+    letters->table = NULL;
 }
 
 static tn_rc pack(struct tn_letter_table *l, const struct tn_value *values, struct tn_row *row,
@@ -426,7 +421,7 @@ tn_rc tn_letter_table_each(struct tn_letter_table *letters, const char *where, t
 {
     struct tn_letter_table *l = letters;
     tn_rc rc = box_commit(&l->box, err);
-    close_table(l);
+    tn_letter_table_rest(l);
     while (l->env.exec->under_way > 0) { /* the scan has the worker to itself */
         (void)tn_exec_turn(l->env.exec, true);
     }
@@ -541,13 +536,12 @@ tn_rc tn_letter_table_open(struct tn_letter_table *letters, struct tn_env *env,
 
 void tn_letter_table_close(struct tn_letter_table *letters)
 {
-    close_table(letters);
+    tn_letter_table_rest(letters);
     if (letters->lock >= 0) {
         letters->env.io->vtable->close(letters->env.io, letters->lock);
     }
     letters->lock = -1;
     if (letters->owner) {
-        letters->owner->arena->size = letters->owner_arena_size;
         letters->owner->memtable_size = letters->owner_was.memtable_size;
         letters->owner->row_size_max = letters->owner_was.row_size_max;
         letters->owner = NULL;

@@ -1,13 +1,16 @@
 /* letter_table: dead letters kept in a table: where they can be read by everybody, and sent again.
  *
- *     source STRING, position BIGINT, part INT    where the record, or row of it, came from: the
- * key table STRING                                that could not take it line BIGINT, input STRING,
- * header STRING    how to read the record; NULL: not known, none reason STRING, record STRING,
- * bytes BYTES   `bytes` is the record where it is no UTF-8 retry BIGINT see app/cmd_retry.c
+ *     source STRING, position BIGINT, part INT   the key: where the record, or row of it, is from
+ *     table STRING                               that could not take it
+ *     line BIGINT                                of the source; NULL: not known
+ *     input STRING, header STRING                how to read the record; see letters.h
+ *     reason STRING
+ *     record STRING, bytes BYTES                 one of them: bytes, where it is no UTF-8
+ *     retry BIGINT                               see app/cmd_retry.c
  *
- * The table is made with the first letter when it isn't there. It lives in the same block as the
- * table whose letters it takes, from which it is given a share of two parts when it is opened; and
- * it is open only while there is something to publish. Its lock is held all the time.
+ * The table is made with the first letter when it isn't there. It lives in the memory of the table
+ * whose letters it takes, and is open only while there is something to publish. Its lock is held
+ * all the time.
  */
 #pragma once
 
@@ -34,8 +37,7 @@ struct tn_letter_table {
     struct tn_letter_box box; /* first */
     struct tn_env *owner;     /* which gets the share back */
     struct tn_env owner_was;  /* before it gave it */
-    size_t owner_arena_size;
-    struct tn_env env; /* the share */
+    struct tn_env env;        /* the share */
     struct tn_arena arena;
     const char *name;
     const char *root;
@@ -60,6 +62,9 @@ struct tn_letter_table_spec {
  * somebody holds it. INVALID: there is a table of that name with other columns or keys. */
 TN_MUST_USE tn_rc tn_letter_table_open(struct tn_letter_table *letters, struct tn_env *env,
                                        const struct tn_letter_table_spec *spec, struct tn_err *err);
+/* No more letters: before the table whose letters these are is closed, which comes first of the
+ * worker's memory. */
+void tn_letter_table_rest(struct tn_letter_table *letters);
 void tn_letter_table_close(struct tn_letter_table *letters);
 
 /* A letter that is there: its values by tn_letter_column, until the call ends. */

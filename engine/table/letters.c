@@ -197,11 +197,13 @@ static tn_rc sink_put(struct tn_letter_sink *sink, const struct tn_letter *lette
     if (l->muted) {
         return TN_OK;
     }
+    struct tn_err why; /* the reason may be in `err` */
+    (void)snprintf(why.text, sizeof why.text, "%s", letter->reason);
     struct writer count = {.rc = TN_OK, .err = err};
     write_row(&count, l->layout, letter);
     struct entry e = {.origin = letter->origin,
                       .input = tn_bytes_of(TN_LETTER_ROW),
-                      .reason = reason_of(letter->reason),
+                      .reason = reason_of(why.text),
                       .record_size = (uint32_t)count.size};
     tn_rc rc = put_entry(l, &l->rows, &e, err);
     struct writer w = {.spool = &l->rows, .rc = rc, .err = err};

@@ -27,11 +27,9 @@ static void close_handle(struct tn_spool *spool, int *file)
 static tn_rc make(struct tn_spool *spool, struct tn_err *err)
 {
     struct tn_io *io = spool->io;
+    struct tn_err ignored = {0};
+    (void)io->vtable->unlink(io, spool->path, &ignored); /* else `create` fails */
     tn_rc rc = io->vtable->make_dir(io, DIR, err);
-    if (rc == TN_OK) {
-        rc = io->vtable->unlink(io, spool->path, err);
-        rc = rc == TN_ABSENT ? TN_OK : rc;
-    }
     return rc == TN_OK ? io->vtable->create(io, spool->path, &spool->out, err) : rc;
 }
 

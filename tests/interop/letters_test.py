@@ -17,9 +17,9 @@ GOOD, BAD = {"dev": "a", "n": 1}, {"dev": "b", "n": "x"}
 COLUMNS = ["source", "position", "part", "table", "line", "input", "header", "reason", "record", "bytes", "retry"]
 
 
-def create(tarn, *fields, table=TABLE, option="bucket=1"):
+def create(tarn, *fields, table=TABLE, option="file.format=avro"):
     flags = [x for f in fields or ("dev STRING", "n INT") for x in ("--field", f)]
-    tarn.run("create", table, *flags, "--primary-key", "dev", "--option", option).ok("create")
+    tarn.run("create", table, *flags, "--primary-key", "dev", "--option", "bucket=1", "--option", option).ok("create")
 
 
 def lines(*records):
@@ -170,7 +170,7 @@ def test_letters_that_find_no_memory_end_the_write_and_nothing_is_lost(tarn):
     result = write(tarn, stdin=lines(GOOD, long), rc=2)
     need("is larger than the" in result.err and "no INT" in result.err, result.err)
     same(rows(tarn), [], "rows")
-    result = write(tarn, "--memory", "8M", stdin=lines(GOOD), rc=2)
+    result = write(tarn, "--memory", "7M", stdin=lines(GOOD), rc=2)
     need("a file needs none" in result.err, result.err)
     write(tarn, stdin=lines(GOOD, long), letters=Path(tarn.warehouse) / "dead.jsonl")
 
@@ -183,6 +183,59 @@ def test_any_number_of_letters_fits_the_memory(tarn):
     need("%d records went to the dead letters: %s" % (count, LETTERS) in result.err, result.err)
     same(len(rows(tarn, LETTERS)), count, "letters")
     same(sorted((Path(tarn.warehouse) / ".tarn/scratch").iterdir()), [], "scratch files")
+
+
+SCRIPT = """
+local m = {}
+function m.map(row, meta)
+    if row.n == 7 then error("seven") end
+    if row.n >= 100 then
+        return { { dev = row.dev, n = 1 }, { dev = row.dev, n = row.n - 100 }, { dev = row.dev, n = 2 } }
+    end
+    return row
+end
+function m.merge(now, row, ctx)
+    if row.n == 13 then error("thirteen") end
+    return { dev = row.dev, n = row.n, sum = (now and now.sum or 0) + row.n }
+end
+return m
+"""
+
+
+def create_scripted(tarn, text=SCRIPT, new=True):
+    path = Path(tarn.warehouse) / "s.lua"
+    path.write_text(text)
+    if new:
+        create(tarn, "dev STRING", "n INT", "sum INT", option="tarn.script=%s" % path)
+
+
+def test_rows_that_a_script_fails_on_have_letters_of_their_own(tarn):
+    create_scripted(tarn)
+    records = [{"dev": "a", "n": 1}, {"dev": "b", "n": 13}, {"dev": "c", "n": 7}, {"dev": 'q"\u00e9', "n": 113}]
+    at = [len(lines(*records[:i])) for i in range(len(records))]
+    path = file_of(tarn, "in.json", *records)
+    result = write(tarn, path)
+    need("1 records and 2 rows went to the dead letters" in result.err, result.err)
+    got = rows(tarn, LETTERS)
+    same([(x["position"], x["part"], x["input"]) for x in got], [(at[1], 0, "row"), (at[2], 0, "json"), (at[3], 1, "row")], "letters")
+    same(json.loads(got[2]["record"]), {"kind": "+I", "row": {"dev": 'q"\u00e9', "n": 13, "sum": None}}, "row")
+    need(all("s.lua:" in x["reason"] and (x["line"] is None) == (x["input"] == "row") for x in got), got)
+    same({row["dev"]: row["sum"] for row in rows(tarn)}, {"a": 1, 'q"\u00e9': 3}, "sums")
+    write(tarn, path, letters=Path(tarn.warehouse) / "dead.jsonl", rc=0)
+    more = file_of(tarn, "more.json", records[3])
+    write(tarn, more, letters=Path(tarn.warehouse) / "dead.jsonl")
+    same(len((Path(tarn.warehouse) / "dead.jsonl").read_text().splitlines()), 1, "lines")
+    result = tarn.run("write", TABLE, stdin=lines(records[1]))
+    need("row 1 of the record at byte 0: s.lua:" in result.err and "1 rows went to" in result.err, result.err)
+
+
+def test_many_rows_die_in_many_flushes_and_each_has_one_letter(tarn):
+    create_scripted(tarn)
+    count = 30000
+    data = b"".join(lines({"dev": "d%d" % (i % 977), "n": 13 if i % 3 else 1}) for i in range(count))
+    write(tarn, "--commit-every", "7000", "--memory", "12M", stdin=data)
+    same(len(rows(tarn, LETTERS)), count * 2 // 3, "letters")
+    same(sum(row["sum"] for row in rows(tarn)), count // 3, "sum")
 
 
 def main():
