@@ -95,7 +95,12 @@ static const char inputs_text[] =
     "  debezium-json  {\"before\":{...},\"after\":{...},\"op\":\"u\"}, bare or as the payload "
     "beside a\n"
     "                 schema. An update without `before` is a +U alone; a null record (tombstone)\n"
-    "                 is passed over.\n"
+    "                 is passed over. Decimals in base64 and all of Debezium's and Connect's "
+    "times\n"
+    "                 are read by the schema; without one decimals have to be text or numbers\n"
+    "                 (decimal.handling.mode=string), and of bare numbers only the days of a DATE "
+    "are\n"
+    "                 clear. Bytes are base64 (binary.handling.mode=bytes), schema or not.\n"
     "  canal-json     {\"data\":[{...}],\"old\":[{...}],\"type\":\"UPDATE\"}: a -U and a +U for "
     "each row,\n"
     "                 INSERT +I, DELETE -D. Without `old` an update is +U alone. Binary columns "
@@ -106,9 +111,8 @@ static const char inputs_text[] =
     "Bytes are\n"
     "                 base64. What tells of tables and bootstraps is passed over.\n"
     "\n"
-    "In json and the forms of databases, bytes are hex unless said otherwise above. A bare number "
-    "in\n"
-    "a time column needs --time COLUMN=s, ms, us or ns. Booleans of databases are 0 and 1, too.\n";
+    "Where nothing else is said, bytes are hex. A bare number in a time column needs\n"
+    "--time COLUMN=s, ms, us or ns. Booleans of databases are 0 and 1, too.\n";
 
 static const char letters_text[] =
     "Dead letters\n"

@@ -8,7 +8,9 @@
  *     changes         {"kind":"+U","row":{...}}: as said; what `cat --kind` prints
  *     debezium-json   {"before":...,"after":...,"op":"c|u|r|d"}, also as "payload" beside "schema"
  *                     c, r: +I; u: -U before (when there is one) and +U after; d: -D before;
- *                     a null record (tombstone) gives nothing
+ *                     a null record (tombstone) gives nothing. The schema says what numbers in
+ *                     time columns are and which scale a decimal has that is bytes; without one
+ *                     a bare number is a DATE's days, and nothing else. Bytes are base64
  *     canal-json      {"data":[{...},...],"old":[{...},...],"type":"INSERT|UPDATE|DELETE"}:
  *                     INSERT: +I each; DELETE: -D each, also where only `old` has them; UPDATE:
  *                     -U (the row with what `old` says put back) and +U each, without `old` only

@@ -94,7 +94,7 @@ static unsigned base64_digit(unsigned char byte)
 }
 
 /* Text without its padding, and how many bytes it stands for; false when it is no base64. */
-static bool measure_base64(struct tn_bytes *text, size_t *size)
+bool tn_base64_measure(struct tn_bytes *text, size_t *size)
 {
     size_t padded = text->size;
     for (int i = 0; i < 2 && text->size > 0 && text->data[text->size - 1] == '='; i++) {
@@ -120,6 +120,26 @@ void tn_base64_decode(struct tn_bytes text, unsigned char *out)
     }
 }
 
+static void turn(unsigned char *bytes, size_t size)
+{
+    for (size_t i = 0; i < size / 2; i++) {
+        unsigned char byte = bytes[i];
+        bytes[i] = bytes[size - 1 - i];
+        bytes[size - 1 - i] = byte;
+    }
+}
+
+/* The bytes in scratch. A column of text gets them as text, if they are. */
+static bool set_bytes(struct tn_decoder *d, tn_cursor at, uint32_t column, struct tn_bytes bytes,
+                      struct tn_value *value)
+{
+    if (!tn_type_binary(d->columns[column].type.kind)) {
+        return tn_decode_text_value(d, at, column, bytes, value);
+    }
+    *value = (struct tn_value){.as.bytes = bytes};
+    return true;
+}
+
 static tn_cursor read_base64_value(struct tn_decoder *d, tn_cursor at, uint32_t column,
                                    struct tn_value *value)
 {
@@ -130,7 +150,7 @@ static tn_cursor read_base64_value(struct tn_decoder *d, tn_cursor at, uint32_t 
     if (!end) {
         return NULL;
     }
-    if (!measure_base64(&text, &size)) {
+    if (!tn_base64_measure(&text, &size)) {
         return tn_decode_fail(d, at, "column '%.60s': the text is no base64", d->names[column]);
     }
     if (!fits(d, at, column, size)) {
@@ -142,13 +162,34 @@ static tn_cursor read_base64_value(struct tn_decoder *d, tn_cursor at, uint32_t 
     unsigned char *out = d->scratch.data + d->scratch.size;
     tn_base64_decode(text, out);
     d->scratch.size += size;
-    *value = (struct tn_value){.as.bytes = {out, size}};
-    return end;
+    if (d->columns[column].text == TN_TEXT_BITS) {
+        turn(out, size);
+    }
+    return set_bytes(d, at, column, (struct tn_bytes){out, size}, value) ? end : NULL;
 }
 
 tn_cursor tn_json_read_binary(struct tn_decoder *d, tn_cursor at, uint32_t column,
                               struct tn_value *value)
 {
-    return d->columns[column].text == TN_TEXT_LATIN1 ? read_latin1_value(d, at, column, value)
-                                                     : read_base64_value(d, at, column, value);
+    const struct tn_decode_column *c = &d->columns[column];
+    switch (c->text) {
+    case TN_TEXT_LATIN1:
+        return read_latin1_value(d, at, column, value);
+    case TN_TEXT_BASE64:
+        return read_base64_value(d, at, column, value);
+    case TN_TEXT_BITS:
+        return tn_type_binary(c->type.kind) ? read_base64_value(d, at, column, value)
+                                            : tn_json_read_decimal(d, at, column, value);
+    case TN_TEXT_DECIMAL:
+        return tn_json_read_decimal(d, at, column, value);
+    case TN_TEXT_PLAIN:
+    case TN_TEXT_BIT:
+    case TN_TEXT_ZONED:
+    case TN_TEXT_UNCLEAR:
+        break;
+    }
+    return tn_decode_fail(d, at,
+                          "column '%.60s': the schema says string, which may be hex or base64: let "
+                          "binary.handling.mode be bytes",
+                          d->names[column]);
 }

@@ -56,6 +56,17 @@ static void finish_debezium(struct tn_decoder *d, const struct tn_envelope *e)
     tn_envelope_finish_without_rows(d, e);
 }
 
+/* Now that the schema is known. */
+static bool read_with_schema(struct tn_decoder *d, tn_cursor at, struct tn_envelope *e)
+{
+    *e = (struct tn_envelope){.schema_known = true};
+    d->scratch.size = d->batch.scratch_size;
+    d->late_count = 0;
+    d->decoded->dead = false;
+    d->decoded->reason[0] = 0;
+    return tn_json_read_envelope(d, at, e);
+}
+
 void tn_decode_debezium(struct tn_decoder *d)
 {
     struct tn_envelope e = {0};
@@ -66,6 +77,12 @@ void tn_decode_debezium(struct tn_decoder *d)
     }
     if (!tn_json_read_envelope(d, at, &e)) {
         return;
+    }
+    if (e.schema_late && !read_with_schema(d, at, &e)) {
+        return;
+    }
+    if (e.failed) {
+        return; /* dead */
     }
     d->decoded->skipped = e.seen[TN_PART_PAYLOAD] && !e.has[TN_PART_PAYLOAD]; /* a tombstone */
     if (!d->decoded->skipped) {

@@ -135,6 +135,7 @@ static bool quick_value(const struct tn_decode_column *c, struct tn_bytes text,
         yes = text.size == 4 && memcmp(text.data, "true", 4) == 0;
         value->as.i64 = yes;
         return yes || (text.size == 5 && memcmp(text.data, "false", 5) == 0);
+    case TN_QUICK_EPOCH_US:
     case TN_QUICK_TEXT:
     case TN_QUICK_FLOAT:
     case TN_QUICK_NONE:

@@ -6,12 +6,12 @@ _Static_assert((int)TN_PART_COUNT == (int)TN_DECODE_PARTS, "the decoder has a ke
 
 /* `""` is a name that stands for none. */
 static const char *const part_names[][TN_PART_COUNT] = {
-    [TN_INPUT_JSON] = {"", "", "", "", ""},
-    [TN_INPUT_CHANGES] = {"", "row", "kind", "", ""},
-    [TN_INPUT_DEBEZIUM] = {"before", "after", "op", "payload", ""},
-    [TN_INPUT_CSV] = {"", "", "", "", ""},
-    [TN_INPUT_CANAL] = {"old", "data", "type", "", "isDdl"},
-    [TN_INPUT_MAXWELL] = {"old", "data", "type", "", ""},
+    [TN_INPUT_JSON] = {"", "", "", "", "", ""},
+    [TN_INPUT_CHANGES] = {"", "row", "kind", "", "", ""},
+    [TN_INPUT_DEBEZIUM] = {"before", "after", "op", "payload", "", "schema"},
+    [TN_INPUT_CSV] = {"", "", "", "", "", ""},
+    [TN_INPUT_CANAL] = {"old", "data", "type", "", "isDdl", ""},
+    [TN_INPUT_MAXWELL] = {"old", "data", "type", "", "", ""},
 };
 
 /* Paimon: CanalRecordParser, MaxwellRecordParser; CREATE: Flink's CanalJsonDeserializationSchema;
@@ -112,20 +112,38 @@ static tn_cursor read_ddl(struct tn_decoder *d, tn_cursor at, struct tn_envelope
     return tn_json_skip_value(d, at);
 }
 
-static bool has_control_records(enum tn_input input)
+/* Connect's converter puts the schema first, but members have no order: where it comes later, the
+ * record is read again. */
+static tn_cursor read_schema(struct tn_decoder *d, tn_cursor at, struct tn_envelope *e)
 {
-    return input == TN_INPUT_CANAL || input == TN_INPUT_MAXWELL;
+    bool rows = e->seen[TN_PART_BEFORE] || e->seen[TN_PART_AFTER];
+    e->schema_late = rows && !e->schema_known;
+    return tn_connect_read_schema(d, at);
 }
 
-/* Where the word comes behind the rows, one that can't be read may be none: the word decides. */
+static bool schema_seen(const struct tn_envelope *e)
+{
+    return e->seen[TN_PART_SCHEMA] || e->schema_known;
+}
+
+/* Whether what comes later says how to read a row, or that it is none. */
+static bool may_be_no_row(const struct tn_decoder *d, const struct tn_envelope *e)
+{
+    bool word_decides = d->spec.input == TN_INPUT_CANAL || d->spec.input == TN_INPUT_MAXWELL;
+    return (word_decides && !e->seen[TN_PART_WORD]) || (e->inside && !schema_seen(e));
+}
+
 static tn_cursor read_row(struct tn_decoder *d, tn_cursor at, struct tn_envelope *e,
                           enum tn_part part)
 {
     if (*at != '{') {
         return tn_decode_fail(d, at, "'%s' is no object", d->parts[part].name);
     }
+    if (!schema_seen(e)) {
+        tn_connect_forget_schema(d);
+    }
     tn_cursor end = tn_json_read_row(d, at + 1, &d->rows[part == TN_PART_AFTER]);
-    if (!end && has_control_records(d->spec.input) && !e->seen[TN_PART_WORD]) {
+    if (!end && may_be_no_row(d, e)) {
         e->failed = true;
         return tn_json_skip_value(d, at);
     }
@@ -170,6 +188,9 @@ static tn_cursor read_part(struct tn_decoder *d, tn_cursor at, struct tn_envelop
     }
     e->seen[part] = true;
     if (tn_json_is_word(at, "null", 4)) {
+        if (part == TN_PART_SCHEMA) {
+            tn_connect_forget_schema(d);
+        }
         return at + 4;
     }
     e->has[part] = true;
@@ -178,6 +199,8 @@ static tn_cursor read_part(struct tn_decoder *d, tn_cursor at, struct tn_envelop
         return read_word(d, at, e);
     case TN_PART_DDL:
         return read_ddl(d, at, e);
+    case TN_PART_SCHEMA:
+        return read_schema(d, at, e);
     case TN_PART_BEFORE:
     case TN_PART_AFTER:
     case TN_PART_PAYLOAD:
@@ -207,7 +230,7 @@ static tn_cursor read_envelope_member(struct tn_decoder *d, tn_cursor at, struct
         *opened = true;
         return value + 1;
     }
-    if (part == TN_PART_COUNT) {
+    if (part == TN_PART_COUNT || (part == TN_PART_SCHEMA && e->inside)) {
         bool strict = d->spec.input == TN_INPUT_CHANGES && d->spec.unknown == TN_UNKNOWN_FAIL;
         return strict ? tn_decode_fail(d, at, "only 'kind' and 'row' belong here")
                       : tn_json_skip_value(d, value);

@@ -12,7 +12,8 @@ enum tn_part {
     TN_PART_AFTER,  /* that of d->rows[1] */
     TN_PART_WORD,   /* which change it is */
     TN_PART_PAYLOAD,
-    TN_PART_DDL, /* true: no rows changed */
+    TN_PART_DDL,    /* true: no rows changed */
+    TN_PART_SCHEMA, /* how to read the columns */
     TN_PART_COUNT,
 };
 
@@ -32,6 +33,8 @@ struct tn_envelope {
     struct tn_bytes word;    /* op, type or kind */
     enum tn_change change;   /* what it means */
     bool inside;             /* the payload */
+    bool schema_late;        /* rows were read before it */
+    bool schema_known;       /* for it was read before */
     bool ddl;
     bool failed;           /* a row, which is an error if the record has to have one */
     tn_cursor first[2];    /* of canal's arrays: the first element */

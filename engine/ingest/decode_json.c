@@ -156,8 +156,7 @@ tn_cursor tn_json_read_string(struct tn_decoder *d, tn_cursor at, struct tn_byte
     return !end || text->data ? end : tn_decode_fail(d, at, "no room for texts with escapes");
 }
 
-/* A key, its colon, and the blanks up to the value. */
-static tn_cursor read_key(struct tn_decoder *d, tn_cursor at, struct tn_bytes *key)
+tn_cursor tn_json_read_key(struct tn_decoder *d, tn_cursor at, struct tn_bytes *key)
 {
     uint64_t beyond_ascii = 0;
     if (*at != '"') {
@@ -169,6 +168,25 @@ static tn_cursor read_key(struct tn_decoder *d, tn_cursor at, struct tn_bytes *k
     }
     at = tn_scan_space(at);
     return *at == ':' ? tn_scan_space(at + 1) : tn_decode_fail(d, at, "':' belongs here");
+}
+
+bool tn_json_walk_next(struct tn_decoder *d, struct tn_json_walk *walk)
+{
+    if (!walk->at) {
+        return false;
+    }
+    walk->at = tn_scan_space(walk->at);
+    if (*walk->at == walk->end) {
+        walk->at++;
+        return false;
+    }
+    if (walk->inside) {
+        walk->at = *walk->at == ','
+                       ? tn_scan_space(walk->at + 1)
+                       : tn_decode_fail(d, walk->at, "',' or '%c' belongs here", walk->end);
+    }
+    walk->inside = true;
+    return walk->at != NULL;
 }
 
 /* ---- values that nobody needs: passed over, but they have to be JSON ---- */
@@ -278,11 +296,14 @@ static tn_cursor read_number_slow(struct tn_decoder *d, tn_cursor at, uint32_t c
 }
 
 /* Maxwell writes JSON columns as what they hold, and sets as arrays: in a column of text that stays
- * as it stands. */
+ * as it stands. Debezium has numbers that bring their scale. */
 static tn_cursor read_nested(struct tn_decoder *d, tn_cursor at, uint32_t column,
                              struct tn_value *value)
 {
     bool kept = d->spec.input == TN_INPUT_MAXWELL && tn_type_textual(d->columns[column].type.kind);
+    if (d->spec.input == TN_INPUT_DEBEZIUM && *at == '{') {
+        return tn_json_read_scaled(d, at + 1, column, value);
+    }
     if (!kept) {
         return fail_type(d, at, column, *at == '{' ? "an object" : "an array");
     }
@@ -335,6 +356,11 @@ static inline tn_cursor read_quick(const struct tn_decode_column *c, tn_cursor a
         value->as.i64 = whole;
         value->nanos = 0;
         return end && whole >= c->low && whole <= c->high ? end : NULL;
+    case TN_QUICK_EPOCH_US:
+        end = tn_scan_integer(at, &whole);
+        value->as.i64 = (whole - (whole % 1000 + 1000) % 1000) / 1000;
+        value->nanos = (uint32_t)((whole % 1000 + 1000) % 1000 * 1000);
+        return end;
     case TN_QUICK_DOUBLE:
         end = tn_scan_double(at, &wide);
         value->as.f64 = wide;
@@ -414,7 +440,7 @@ static tn_cursor fail_unknown(struct tn_decoder *d, tn_cursor at, struct tn_byte
 static tn_cursor find_key(struct tn_decoder *d, tn_cursor at, int32_t *column)
 {
     struct tn_bytes name = {0};
-    tn_cursor value = read_key(d, at, &name);
+    tn_cursor value = tn_json_read_key(d, at, &name);
     if (!value) {
         return NULL;
     }

@@ -16,6 +16,7 @@ enum tn_decode_quick {
     TN_QUICK_BOOLEAN,
     TN_QUICK_TEXT,
     TN_QUICK_EPOCH_MS, /* a TIMESTAMP of at least 3 digits, told as ms since 1970 */
+    TN_QUICK_EPOCH_US, /* of at least 6, as us */
 };
 
 /* A column's name as it stands in a record, with its closing quote: 8 bytes decide the short ones.
@@ -30,10 +31,23 @@ struct tn_decode_key {
 
 /* How a string stands for a column's value. */
 enum tn_decode_text {
-    TN_TEXT_PLAIN,  /* as tn_value_parse reads it */
-    TN_TEXT_BIT,    /* 0 and 1 are booleans, too: MySQL has no others */
-    TN_TEXT_LATIN1, /* a character is a byte: canal's binary columns */
-    TN_TEXT_BASE64, /* also with the characters of URLs, and without padding */
+    TN_TEXT_PLAIN,   /* as tn_value_parse reads it */
+    TN_TEXT_BIT,     /* 0 and 1 are booleans, too: MySQL has no others */
+    TN_TEXT_ZONED,   /* a time, whose zone is UTC where it names none */
+    TN_TEXT_LATIN1,  /* from here on by tn_json_read_binary. A character is a byte: canal's columns
+                      */
+    TN_TEXT_BASE64,  /* also with the characters of URLs, and without padding */
+    TN_TEXT_BITS,    /* base64 of little-endian bytes */
+    TN_TEXT_DECIMAL, /* base64 of an integer, which is to be moved by a scale */
+    TN_TEXT_UNCLEAR, /* hex or base64: nobody knows */
+};
+
+/* What a source says of a column's values. */
+struct tn_decode_meaning {
+    enum tn_epoch epoch; /* of bare numbers in time columns */
+    bool days;           /* or they are days */
+    enum tn_decode_text text;
+    int32_t scale; /* of TN_TEXT_DECIMAL */
 };
 
 struct tn_decode_column {
@@ -41,6 +55,7 @@ struct tn_decode_column {
     enum tn_decode_quick quick;
     enum tn_decode_text text;
     enum tn_epoch epoch;
+    int32_t scale;
     bool required; /* NOT NULL, or of the primary key */
     int64_t low;   /* the bounds of quick integers */
     int64_t high;
@@ -69,10 +84,12 @@ struct tn_decode_late {
     enum tn_decode_late_kind kind;
 };
 
+enum { TN_CONNECT_SCALE_MAX = 200 }; /* digits behind a point; no database has as many */
+
 enum { TN_DECODE_LATE_MAX = 32 }; /* they are long, so a record has few: a guess */
 
 enum {
-    TN_DECODE_PARTS = 5,     /* members of an envelope that count */
+    TN_DECODE_PARTS = 6,     /* members of an envelope that count */
     TN_DECODE_ROWS = 2,      /* that are read at once */
     TN_DECODE_KEPT_MAX = 64, /* rows of a record that stay packed, if there is room: a guess */
 };
@@ -94,6 +111,8 @@ struct tn_decoder {
     struct tn_decode_key *keys; /* one a column, and one that stands before the first */
     const char **names;
     struct tn_decode_key parts[TN_DECODE_PARTS];
+    size_t connect_size; /* of the schema that the columns are read by; 0: by none */
+    uint64_t connect_hash;
     struct tn_value *defaults; /* of columns without one: NULL */
     uint16_t *table;           /* hash of a name -> column + 1 */
     uint32_t table_mask;
@@ -167,6 +186,11 @@ bool tn_decode_row_settle(struct tn_decoder *decoder, struct tn_decode_row *row)
 /* The same, and the row counts among the record's. */
 bool tn_decode_row_finish(struct tn_decoder *decoder, struct tn_decode_row *row,
                           enum tn_row_kind kind);
+
+/* How a column is read when the source says nothing of it, and when it does. */
+struct tn_decode_meaning tn_decode_meaning_of(const struct tn_decoder *decoder, uint32_t column);
+void tn_decode_column_init(struct tn_decoder *decoder, uint32_t column,
+                           struct tn_decode_meaning meaning);
 
 void tn_decode_key_init(struct tn_decode_key *key, const char *name);
 void tn_decode_parts_init(struct tn_decoder *decoder); /* decode_envelope.c */

@@ -11,7 +11,7 @@ static const char *const names[] = {"k", "i", "l", "f", "d", "b", "t", "x", "c",
 static const char *const type_texts[] = {
     "STRING NOT NULL", "INT",          "BIGINT",        "FLOAT",      "DOUBLE",  "BOOLEAN",
     "TIMESTAMP(3)",    "VARBINARY(4)", "DECIMAL(9, 2)", "VARCHAR(3)", "SMALLINT"};
-enum { COLUMNS = sizeof names / sizeof names[0], RECORD_MAX = 256 };
+enum { COLUMNS = sizeof names / sizeof names[0], RECORD_MAX = 600 };
 
 static const enum tn_input forms[8] = {
     TN_INPUT_JSON,  TN_INPUT_CHANGES, TN_INPUT_DEBEZIUM, TN_INPUT_CSV,

@@ -135,7 +135,7 @@ static inline int64_t model_integer(struct model *m, int bits)
 
 static inline void model_time(struct model *m, struct tn_value *value, uint32_t nanos_unit)
 {
-    value->as.i64 = model_integer(m, 46);
+    value->as.i64 = model_integer(m, 43); /* as ns it fits 64 bits */
     value->nanos = nanos_unit ? random_below(&m->state, 1000000) / nanos_unit * nanos_unit : 0;
 }
 

@@ -211,6 +211,24 @@ def test_maxwell_records_are_written_and_what_is_none_is_passed_over(tarn):
     same(rows, [(1, "c")], "rows")
 
 
+def test_debezium_records_are_read_by_their_schema(tarn):
+    fields = {"id": ("INT", "int32", None, None), "cost": ("DECIMAL(20, 4)", "bytes", "org.apache.kafka.connect.data.Decimal", {"scale": "2"}),
+              "day": ("DATE", "int32", "io.debezium.time.Date", None), "at": ("TIMESTAMP(6)", "int64", "io.debezium.time.MicroTimestamp", None),
+              "clock": ("TIME(3)", "int32", "io.debezium.time.Time", None), "raw": ("BYTES", "bytes", None, None),
+              "zoned": ("TIMESTAMP(6)", "string", "io.debezium.time.ZonedTimestamp", None), "ok": ("BOOLEAN", "int16", None, None)}
+    create(tarn, ["%s %s" % (n, f[0]) for n, f in fields.items()], "--primary-key", "id", "--option", "bucket=1")
+    columns = [dict({"type": f[1], "optional": True, "field": n}, **({"name": f[2], "version": 1} if f[2] else {}), **({"parameters": f[3]} if f[3] else {}))
+               for n, f in fields.items()]
+    schema = {"type": "struct", "fields": [{"type": "struct", "fields": columns, "optional": True, "field": x} for x in ("before", "after")]}
+    after = {"id": 1, "cost": "Ifw=", "day": 19439, "at": 1679581805123456, "clock": 36803000, "raw": "AP8=", "zoned": "2023-03-23T22:00:10.5Z", "ok": 1}
+    records = [{"schema": schema, "payload": {"before": None, "after": after, "op": "c"}}, {"schema": None, "payload": None}]
+    write(tarn, records, "--input", "debezium-json")
+    row = rows_of(tarn.run("cat", TABLE), "cat")[0]
+    same((row["cost"], row["day"], row["clock"], row["raw"], row["ok"]), ("87.0000", "2023-03-23", "10:13:23.000", "00ff", True), "row")
+    need(row["at"].startswith("2023-03-23T14:30:05.123456") and row["zoned"].startswith("2023-03-23T22:00:10.5"), str(row))
+    clean(tarn)
+
+
 # ---- tail ----
 
 def changes(tarn, *args, rc=0):

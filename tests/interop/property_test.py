@@ -225,7 +225,8 @@ class Input:
 
     def object(self, row, shuffle=True):
         rng, table = self.rng, self.table
-        pairs = [(n, values.json_form(rng, t, v)) for n, t, v in zip(table.names, table.types, row)
+        form = values.debezium_form if self.name == "debezium-json" else values.json_form
+        pairs = [(n, form(rng, t, v)) for n, t, v in zip(table.names, table.types, row)
                  if v != values.NULL or rng.random() < 0.5]
         if shuffle:
             rng.shuffle(pairs)

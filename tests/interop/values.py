@@ -2,6 +2,7 @@
 
 A value is its canonical JSON text ("null" for NULL), the form in which engines are compared.
 """
+import base64
 import json
 import math
 import re
@@ -248,6 +249,13 @@ def json_form(rng, t, value):
     if t.name == "DATE" or t.textual or t.binary or t.name == "BOOLEAN":
         return value
     return '"%s"' % time_form(rng, t, plain)
+
+
+def debezium_form(rng, t, value):
+    """The same as Debezium's: bytes are base64."""
+    if t.binary and value != NULL:
+        return json.dumps(base64.b64encode(bytes.fromhex(json.loads(value))).decode())
+    return json_form(rng, t, value)
 
 
 def time_form(rng, t, plain):
