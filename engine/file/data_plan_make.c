@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "file/data_plan_private.h"
+#include "file/data_schema.h"
 
 static const char *const avro_names[] = {
     [TN_AVRO_NULL] = "null",     [TN_AVRO_BOOLEAN] = "boolean", [TN_AVRO_INT] = "int",
@@ -378,7 +379,10 @@ tn_rc tn_data_plan_make(struct tn_bytes avro_schema, const struct tn_schema *sch
     if (!record) {
         return tn_err_set(err, TN_AGAIN, 0, "a file's plan: the arena is full");
     }
-    tn_rc rc = tn_avro_schema_parse(avro_schema, arena, record, err);
+    tn_rc rc = tn_data_avro_known(avro_schema, schema, arena, record, err);
+    if (rc == TN_ABSENT) {
+        rc = tn_avro_schema_parse(avro_schema, arena, record, err);
+    }
     if (rc) {
         return rc;
     }

@@ -267,7 +267,7 @@ static tn_rc decompress(struct tn_data_reader *reader, struct tn_bytes packed, u
     if (guesses(reader)) {
         drop_above(reader, reader->raw_end); /* the row before: its place is needed */
     }
-    size_t needed = RAW_FIRST;
+    size_t needed = guesses(reader) ? RAW_FIRST : 0; /* the others say how much, when asked */
     size_t tried = 0;
     tn_rc rc = TN_AGAIN;
     while (rc == TN_AGAIN) {

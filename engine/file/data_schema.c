@@ -1,5 +1,6 @@
 #include "file/data_schema.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -77,25 +78,51 @@ static const char *plain_type(const struct tn_type *type)
     return NULL;
 }
 
-static void append_type(struct tn_buf *buf, const struct tn_type *type)
+/* Where the text goes to, or what must be the same text. */
+struct said {
+    struct tn_buf *buf;   /* or NULL */
+    struct tn_bytes rest; /* of the other text */
+    bool same;            /* so far */
+};
+
+static void say(struct said *said, const char *text)
 {
-    if (type->kind == TN_TYPE_DECIMAL) {
-        tn_buf_format(buf,
-                      "{\"type\":\"bytes\",\"logicalType\":\"decimal\",\"precision\":%d,"
-                      "\"scale\":%d}",
-                      type->precision, type->scale);
-    } else {
-        tn_buf_text(buf, plain_type(type));
+    size_t size = strlen(text);
+    if (said->buf) {
+        tn_buf_append(said->buf, text, size);
+    } else if (said->same) {
+        said->same = said->rest.size >= size && memcmp(said->rest.data, text, size) == 0;
+        said->rest.data += said->same ? size : 0;
+        said->rest.size -= said->same ? size : 0;
     }
 }
 
-static void append_field(struct tn_buf *buf, const char *prefix, const char *name,
-                         const struct tn_type *type, bool nullable)
+static void say_type(struct said *said, const struct tn_type *type)
 {
-    tn_buf_format(buf, "{\"name\":\"%s%s\",\"type\":%s", prefix, name,
-                  nullable ? "[\"null\"," : "");
-    append_type(buf, type);
-    tn_buf_text(buf, nullable ? "],\"default\":null}" : "}");
+    char decimal[TEXT_FIELD];
+    if (type->kind == TN_TYPE_DECIMAL) {
+        (void)snprintf(decimal, sizeof decimal,
+                       "{\"type\":\"bytes\",\"logicalType\":\"decimal\",\"precision\":%d,"
+                       "\"scale\":%d}",
+                       type->precision, type->scale);
+    }
+    say(said, type->kind == TN_TYPE_DECIMAL ? decimal : plain_type(type));
+}
+
+static void say_field(struct said *said, const char *prefix, const char *name,
+                      const struct tn_type *type, bool nullable)
+{
+    say(said, "{\"name\":\"");
+    say(said, prefix);
+    say(said, name);
+    say(said, nullable ? "\",\"type\":[\"null\"," : "\",\"type\":");
+    say_type(said, type);
+    say(said, nullable ? "],\"default\":null}" : "}");
+}
+
+static bool type_written(const struct tn_type *type)
+{
+    return type->kind == TN_TYPE_DECIMAL || plain_type(type);
 }
 
 static tn_rc check_field(const struct tn_field *field, struct tn_err *err)
@@ -105,7 +132,7 @@ static tn_rc check_field(const struct tn_field *field, struct tn_err *err)
                           "column '%s': avro's names have letters, digits and '_' only",
                           field->name);
     }
-    if (field->type.kind != TN_TYPE_DECIMAL && !plain_type(&field->type)) {
+    if (!type_written(&field->type)) {
         char text[TN_TYPE_TEXT_SIZE];
         return tn_err_set(err, TN_UNSUPPORTED, 0, "column '%s': avro files hold no %s", field->name,
                           tn_type_format(&field->type, text));
@@ -127,25 +154,38 @@ static size_t text_max(const struct tn_schema *schema)
     return size;
 }
 
-static void append_schema(const struct tn_schema *schema, const struct tn_options *options,
-                          struct tn_buf *buf)
+static const char key_prefix[] = "_KEY_"; /* no column has such a name */
+
+/* The fields that are columns: fsck shows the keys of its files behind them. */
+static uint32_t column_count(const struct tn_schema *schema)
 {
-    tn_buf_text(buf, "{\"type\":\"record\",\"name\":\"record\",\"namespace\":"
-                     "\"org.apache.paimon.avro.generated\",\"fields\":[");
+    uint32_t count = 0;
+    while (count < schema->field_count &&
+           strncmp(schema->fields[count].name, key_prefix, sizeof key_prefix - 1) != 0) {
+        count++;
+    }
+    return count;
+}
+
+static void say_schema(struct said *said, const struct tn_schema *schema, bool thin)
+{
+    say(said, "{\"type\":\"record\",\"name\":\"record\",\"namespace\":"
+              "\"org.apache.paimon.avro.generated\",\"fields\":[");
     struct tn_columns keys = schema->trimmed_keys;
-    for (uint32_t i = 0; i < keys.count && !options->thin_mode; i++) {
+    for (uint32_t i = 0; i < keys.count && !thin; i++) {
         const struct tn_field *field = &schema->fields[keys.index[i]];
-        append_field(buf, "_KEY_", field->name, &field->type, false);
-        tn_buf_byte(buf, ',');
+        say_field(said, key_prefix, field->name, &field->type, false);
+        say(said, ",");
     }
     if (keys.count > 0) {
-        tn_buf_text(buf, "{\"name\":\"_SEQUENCE_NUMBER\",\"type\":\"long\"},"
-                         "{\"name\":\"_VALUE_KIND\",\"type\":\"int\"},");
+        say(said, "{\"name\":\"_SEQUENCE_NUMBER\",\"type\":\"long\"},"
+                  "{\"name\":\"_VALUE_KIND\",\"type\":\"int\"},");
     }
-    for (uint32_t i = 0; i < schema->field_count; i++) {
+    uint32_t count = column_count(schema);
+    for (uint32_t i = 0; i < count; i++) {
         const struct tn_field *field = &schema->fields[i];
-        append_field(buf, "", field->name, &field->type, field->type.nullable);
-        tn_buf_text(buf, i + 1 < schema->field_count ? "," : "]}");
+        say_field(said, "", field->name, &field->type, field->type.nullable);
+        say(said, i + 1 < count ? "," : "]}");
     }
 }
 
@@ -175,8 +215,91 @@ tn_rc tn_data_avro_schema(const struct tn_schema *schema, const struct tn_option
     }
     struct tn_buf buf;
     tn_buf_init(&buf, memory, size);
-    append_schema(schema, options, &buf);
+    say_schema(&(struct said){.buf = &buf}, schema, options->thin_mode);
     TN_CHECK(!buf.overflow);
     *text = tn_buf_bytes(&buf);
     return TN_OK;
+}
+
+/* ---- the other way round ---- */
+
+static bool is_text(struct tn_bytes text, const struct tn_schema *schema, bool thin)
+{
+    struct said said = {.rest = text, .same = true};
+    say_schema(&said, schema, thin);
+    return said.same && said.rest.size == 0;
+}
+
+/* What the parser makes of plain_type's texts. */
+static struct tn_avro_type avro_type(const struct tn_type *type, bool nullable)
+{
+    static const enum tn_avro_kind kinds[TN_TYPE_KIND_COUNT] = {
+        [TN_TYPE_BOOLEAN] = TN_AVRO_BOOLEAN,    [TN_TYPE_TINYINT] = TN_AVRO_INT,
+        [TN_TYPE_SMALLINT] = TN_AVRO_INT,       [TN_TYPE_INT] = TN_AVRO_INT,
+        [TN_TYPE_BIGINT] = TN_AVRO_LONG,        [TN_TYPE_FLOAT] = TN_AVRO_FLOAT,
+        [TN_TYPE_DOUBLE] = TN_AVRO_DOUBLE,      [TN_TYPE_CHAR] = TN_AVRO_STRING,
+        [TN_TYPE_VARCHAR] = TN_AVRO_STRING,     [TN_TYPE_BINARY] = TN_AVRO_BYTES,
+        [TN_TYPE_VARBINARY] = TN_AVRO_BYTES,    [TN_TYPE_DATE] = TN_AVRO_INT,
+        [TN_TYPE_TIME] = TN_AVRO_INT,           [TN_TYPE_TIMESTAMP] = TN_AVRO_LONG,
+        [TN_TYPE_TIMESTAMP_LTZ] = TN_AVRO_LONG, [TN_TYPE_DECIMAL] = TN_AVRO_BYTES,
+    };
+    struct tn_avro_type made = {.kind = kinds[type->kind], .nullable = nullable};
+    if (type->kind == TN_TYPE_TIME) {
+        made.logical = TN_AVRO_LOGICAL_MILLIS;
+    } else if (type->kind == TN_TYPE_TIMESTAMP || type->kind == TN_TYPE_TIMESTAMP_LTZ) {
+        made.logical = type->precision <= 3 ? TN_AVRO_LOGICAL_MILLIS : TN_AVRO_LOGICAL_MICROS;
+    }
+    return made;
+}
+
+static void add_child(struct tn_avro_type *record, const char *name, struct tn_avro_type type)
+{
+    record->names[record->child_count] = name;
+    record->children[record->child_count++] = type;
+}
+
+static void add_children(struct tn_avro_type *record, const struct tn_schema *schema, bool thin)
+{
+    struct tn_columns keys = schema->trimmed_keys;
+    uint32_t count = column_count(schema);
+    bool named = schema->field_count >= count + keys.count;
+    for (uint32_t i = 0; i < keys.count && !thin; i++) {
+        add_child(record, named ? schema->fields[count + i].name : key_prefix,
+                  avro_type(&schema->fields[keys.index[i]].type, false));
+    }
+    if (keys.count > 0) {
+        add_child(record, "_SEQUENCE_NUMBER", (struct tn_avro_type){.kind = TN_AVRO_LONG});
+        add_child(record, "_VALUE_KIND", (struct tn_avro_type){.kind = TN_AVRO_INT});
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct tn_field *field = &schema->fields[i];
+        add_child(record, field->name, avro_type(&field->type, field->type.nullable));
+    }
+}
+
+tn_rc tn_data_avro_known(struct tn_bytes text, const struct tn_schema *schema,
+                         struct tn_arena *arena, struct tn_avro_type *record, struct tn_err *err)
+{
+    for (uint32_t i = 0; i < schema->field_count; i++) {
+        if (!type_written(&schema->fields[i].type)) {
+            return TN_ABSENT;
+        }
+    }
+    bool thin = is_text(text, schema, true);
+    if (!thin && !is_text(text, schema, false)) {
+        return TN_ABSENT;
+    }
+    size_t count = schema->field_count + schema->trimmed_keys.count + 2;
+    void *children = NULL;
+    void *names = NULL;
+    tn_rc rc = tn_arena_need(arena, count * sizeof *record, "avro schema", &children, err);
+    rc = rc != TN_OK
+             ? rc
+             : tn_arena_need(arena, count * sizeof *record->names, "avro schema", &names, err);
+    if (rc == TN_OK) {
+        *record =
+            (struct tn_avro_type){.kind = TN_AVRO_RECORD, .children = children, .names = names};
+        add_children(record, schema, thin);
+    }
+    return rc;
 }

@@ -231,8 +231,10 @@ static tn_rc parse_copy(struct tn_bytes text, struct tn_buf *copy, struct cJSON 
         return TN_OK;
     }
     if (heap_was_full) {
-        return tn_err_set(err, TN_AGAIN, 0, "JSON of %zu bytes needs more than %zu KB", text.size,
-                          json_heap->size / 1024);
+        return tn_err_set(err, TN_AGAIN, 0,
+                          "JSON of %zu bytes needs more than the %zu KB that are for it; what "
+                          "helps is more memory (--memory)",
+                          text.size, json_heap->size / 1024);
     }
     size_t offset = end ? (size_t)(end - (const char *)copy->data) : 0;
     return tn_err_set(err, TN_CORRUPT, 0, "JSON: not as expected at byte %zu",

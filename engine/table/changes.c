@@ -4,8 +4,9 @@
 
 enum {
     INDEX_SHARE = 16, /* of the worker's memory: 340 KB on the host board, 8,000 blocks */
-    COLUMNS_MANY = 64,
-    STATE_PARTS = 8, /* of what a slice has left: see state_parts */
+    STATE_PARTS = 8,  /* of what a slice has left: see state_parts */
+    MERGE_RUNS = 2,   /* the least that a merge is for */
+    MERGE_RUN_SIZE = 136 * 1024, /* of one: a block of 64 KB, packed and not, and a file's name */
 };
 
 /* ---- the state before ---- */
@@ -21,13 +22,27 @@ static uint32_t deeper_files(const struct tn_levels *levels, int32_t level)
 }
 
 /* Where memory was short before, and the merge takes fewer runs, the state's share grows: its runs
- * may be what had no room for long rows. With many columns the merge's runs are as short of room,
- * for the schemas of their files. */
+ * may be what had no room for long rows, or for the heads of files of many columns. */
 static size_t state_parts(const struct tn_table *t)
 {
     static const unsigned char parts[] = {2, 3, 4, 4, 5};
-    uint32_t halved = t->layout.column_count < COLUMNS_MANY ? t->slice.bucket->halved : 0;
+    uint32_t halved = t->slice.bucket->halved;
     return parts[halved < sizeof parts ? halved : sizeof parts - 1];
+}
+
+/* Of what the slice has left: its share, less where the merge would have too little to begin. */
+static size_t state_size(const struct tn_table *t, const struct tn_arena *arena)
+{
+    const struct tn_compact_spec *compact = &t->slice.compaction.spec;
+    struct tn_fold_spec fold = {.engine = compact->engine,
+                                .mode = compact->fold,
+                                .change = compact->change,
+                                .row_size_max = compact->row_size_max};
+    size_t left = tn_arena_free(arena);
+    size_t merge = tn_fold_size(&fold) + MERGE_RUNS * MERGE_RUN_SIZE;
+    size_t most = left > merge ? left - merge : 0;
+    size_t share = left / STATE_PARTS * state_parts(t);
+    return share < most ? share : most;
 }
 
 static tn_rc open_before(void *user, struct tn_worker *worker, struct tn_state **state,
@@ -44,7 +59,7 @@ static tn_rc open_before(void *user, struct tn_worker *worker, struct tn_state *
                                      .keys = compact->keys,
                                      .dir = compact->dir,
                                      .indexes = &c->indexes};
-    size_t size = tn_arena_free(&worker->arena) / STATE_PARTS * state_parts(t);
+    size_t size = state_size(t, &worker->arena);
     size_t most = (levels->count - first) * (size_t)TN_STATE_RUN_SIZE;
     tn_rc rc = tn_key_state_open(&c->state, &spec, levels->files + first, levels->count - first,
                                  size < most ? size : most, worker, err);

@@ -12,7 +12,8 @@ enum {
     OPEN_PARTITIONED = 64, /* buckets a partitioned table is expected to have open: a guess */
     ROUND_SHARE = 6,       /* of the table part: 1/6 a round */
     COMPACTION_SHARE = 4,
-    GATHER_SHARE = 32,       /* where changes are told: some 150 bytes a bucket and pass */
+    GATHER_SHARE = 32, /* where changes are told: some 150 bytes a bucket and pass */
+    ROW_SIZE_LEAST = 16 * 1024,
     COMMIT_FILE_SIZE = 1280, /* of a commit's memory a file takes, and half of it is for the rest */
 };
 
@@ -53,16 +54,28 @@ static tn_rc init_read(struct tn_table *t, const uint32_t *field_of, struct tn_a
 }
 
 /* A fold holds four rows more than a merge. One that tells changes holds a fifth, and reads the
- * state before and writes a changelog, too. */
+ * state before and writes a changelog, too; where there is little memory, rows get what is left
+ * beside the blocks of both files, the runs of the state, and two of the merge. */
+static uint32_t change_row_size(const struct tn_env *env)
+{
+    enum { ROWS = 20, ROWS_BESIDE = 12, BLOCKS = 2 * 2 + 2 * (5 + 2) };
+    size_t blocks = BLOCKS * (size_t)env->block_size;
+    size_t beside = env->merge_size > blocks ? (env->merge_size - blocks) / ROWS_BESIDE : 0;
+    size_t size = env->merge_size / ROWS;
+    size = size < beside ? size : beside;
+    return size > ROW_SIZE_LEAST ? (uint32_t)size : ROW_SIZE_LEAST;
+}
+
 static void init_row_size(struct tn_table *t)
 {
-    enum { FOLD_ROWS = 10, CHANGE_ROWS = 20 };
+    enum { FOLD_ROWS = 10 };
     struct tn_fold_spec fold = {.engine = t->engine, .mode = tn_fold_reading(&t->options)};
     bool changes = t->options.changelog_producer != TN_CHANGELOG_NONE ||
                    tn_options_need_lookup(&t->options) || t->spec.resolver;
     if (changes || t->keeps != TN_MEMTABLE_NEWEST || tn_fold_merges(&fold) == TN_MERGE_VERSIONS) {
-        size_t size = t->env->merge_size / (changes ? CHANGE_ROWS : FOLD_ROWS);
-        t->row_size_max = size < t->row_size_max ? (uint32_t)size : t->row_size_max;
+        uint32_t size =
+            changes ? change_row_size(t->env) : (uint32_t)(t->env->merge_size / FOLD_ROWS);
+        t->row_size_max = size < t->row_size_max ? size : t->row_size_max;
     }
 }
 
@@ -209,29 +222,48 @@ static uint32_t page_size(const struct tn_table *t)
     return size;
 }
 
-static tn_rc init_memory(struct tn_table *t, struct tn_arena *arena, struct tn_err *err)
+/* A compaction's plan, the names of its outputs, and what their writers keep from slice to slice,
+ * which grows with the columns: where it outgrows its share, the worker that compacts has room. */
+static tn_rc init_slice_memory(struct tn_table *t, struct tn_arena *arena, struct tn_err *err)
 {
     bool small = t->spec.small; /* what a compaction needs does not shrink with it */
-    size_t round = arena->size / (small ? 4 * ROUND_SHARE : ROUND_SHARE);
-    size_t shares[] = {round, round, arena->size / (small ? 2 : COMPACTION_SHARE)};
-    void *parts[3];
+    size_t share = arena->size / (small ? 2 : COMPACTION_SHARE);
+    size_t writers = t->options.changelog_producer >= TN_CHANGELOG_FULL_COMPACTION ? 2 : 1;
+    size_t states = writers * tn_data_writer_state_size(&t->layout, &t->options, t->row_size_max);
+    size_t size = states + share / 2;
+    bool outgrown = size > share && !small; /* a small table's worker is another one's, too */
+    struct tn_arena *from = outgrown ? &t->env->workers[TN_LANE_LONG]->arena : arena;
+    size = outgrown ? size : share;
     void *memory;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        tn_rc rc = tn_arena_need(arena, shares[i], "a round", &parts[i], err);
+    tn_rc rc = tn_arena_need(from, size, "a compaction", &memory, err);
+    if (rc == TN_OK) {
+        tn_arena_init(&t->slice.arena, memory, size);
+    }
+    return rc;
+}
+
+static tn_rc init_memory(struct tn_table *t, struct tn_arena *arena, struct tn_err *err)
+{
+    size_t share = arena->size / (t->spec.small ? 4 * ROUND_SHARE : ROUND_SHARE);
+    void *memory;
+    for (size_t i = 0; i < sizeof t->rounds / sizeof t->rounds[0]; i++) {
+        tn_rc rc = tn_arena_need(arena, share, "a round", &memory, err);
         if (rc != TN_OK) {
             return rc;
         }
+        tn_round_init(&t->rounds[i], memory, share, &t->pages);
     }
-    tn_round_init(&t->rounds[0], parts[0], shares[0], &t->pages);
-    tn_round_init(&t->rounds[1], parts[1], shares[1], &t->pages);
-    tn_arena_init(&t->slice.arena, parts[2], shares[2]);
+    tn_rc rc = init_slice_memory(t, arena, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
     uint32_t slot = ((uint32_t)sizeof(struct tn_frozen) + 15) & ~15u;
     size_t frozen_max = t->spec.small ? TN_TABLE_FROZEN_SMALL : TN_TABLE_FROZEN_MAX;
     size_t frozen_size = frozen_max * ((size_t)slot + 16);
     size_t bucket_size = TN_TABLE_BUCKETS_MAX * sizeof *t->buckets;
     size_t slots_size = (TN_TABLE_SLOTS + TN_PARKING_SLOTS) * sizeof(void *);
-    tn_rc rc = tn_arena_need(arena, bucket_size + slots_size + TN_TABLE_ROUTE_SIZE + frozen_size,
-                             "buckets", &memory, err);
+    rc = tn_arena_need(arena, bucket_size + slots_size + TN_TABLE_ROUTE_SIZE + frozen_size,
+                       "buckets", &memory, err);
     if (rc != TN_OK) {
         return rc;
     }

@@ -259,9 +259,91 @@ def files_are_cut_at_thousands_of_rows(args):
             b.tarn.run("compact", TABLE, "--full").ok("compact")
 
 
+WIDE_TYPES = {"INT": lambda rng: rng.randrange(1000), "BIGINT": lambda rng: rng.randrange(10 ** 12), "STRING": lambda rng: "x" * rng.randrange(12),
+              "BOOLEAN": lambda rng: rng.random() < 0.5, "DECIMAL(10,2)": lambda rng: "%d.%02d" % (rng.randrange(1000), rng.randrange(100))}
+
+
+class Wide:
+    """A table of many columns, and what is in it."""
+
+    def __init__(self, seed, folder, columns, options):
+        self.rng, self.rows, self.folder = random.Random(seed), {}, Path(folder)
+        self.tarn = peer.Tarn(self.folder / "warehouse")
+        types = list(WIDE_TYPES)
+        self.columns = {"measure_%d" % i: types[i % len(types)] for i in range(columns - 1)}
+        fields = [{"name": "k", "type": "INT"}] + [{"name": n, "type": t} for n, t in self.columns.items()]
+        path = self.folder / "schema.json"
+        path.write_text(json.dumps({"fields": fields, "primaryKeys": ["k"], "options": dict({"bucket": "1", "file.format": "avro"}, **options)}))
+        self.tarn.run("create", TABLE, "--schema", path).ok("create")
+
+    def batch(self, count):
+        """A file of rows; values that partial-update keeps are never NULL."""
+        path = self.folder / "rows.json"
+        with path.open("w") as f:
+            for _ in range(count):
+                row = {"k": self.rng.randrange(1000), **{n: WIDE_TYPES[t](self.rng) for n, t in self.columns.items()}}
+                self.rows[row["k"]] = row
+                f.write(json.dumps(row) + "\n")
+        return path
+
+    def check(self, what, *options):
+        got = {row["k"]: row for row in map(json.loads, self.tarn.cat(*options).ok("cat"))}
+        need(got == self.rows, "%s: other rows" % what)
+        followed = {}
+        for line in self.tarn.run("tail", TABLE, "--from", "1", "--format", "json", *options).ok("tail"):
+            change = json.loads(line)
+            if change["kind"] in ("+I", "+U"):
+                followed[change["row"]["k"]] = change["row"]
+            else:
+                need(followed.pop(change["row"]["k"], None) == change["row"], "%s: takes back what is not there" % what)
+        need(followed == self.rows, "%s: the changes make other rows" % what)
+        self.tarn.run("fsck", TABLE, *options).ok("fsck")
+
+
+def keeps_up(result, what):
+    """Every compaction was made, and told."""
+    result.ok(what)
+    need("compaction failed" not in result.err and "warning" not in result.err, "%s: %s" % (what, result.err))
+
+
+def many_columns_fit_16_mib(args):
+    for producer in ("lookup", "full-compaction"):
+        with tempfile.TemporaryDirectory() as folder:
+            wide = Wide(args.seed, folder, 500, {"changelog-producer": producer})
+            for n in range(12):
+                keeps_up(wide.tarn.run("write", TABLE, wide.batch(200)), "%s: write %d" % (producer, n))
+            keeps_up(wide.tarn.run("compact", TABLE, "--full"), "compact")
+            wide.check(producer)
+            wide.tarn.run("get", TABLE, next(iter(wide.rows))).ok("get")
+            for words in (["write", TABLE, str(wide.batch(200))], ["cat", TABLE], ["compact", TABLE, "--full"]):
+                peak = anonymous_kib([str(peer.TARN), words[0], "--warehouse", wide.tarn.warehouse, *words[1:]])
+                need(peak <= 16 * 1024, "tarn %s: %d KiB" % (words[0], peak))
+
+
+def a_schema_that_is_too_large_says_what_helps(args):
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            Wide(args.seed, folder, 800, {})
+        except peer.Failure as e:
+            need("--memory" in str(e), str(e))
+        else:
+            raise peer.Failure("800 columns fit")
+
+
+def little_memory_looks_keys_up(args):
+    """Half of the host board's memory: the state before and the merge share it."""
+    for columns, engine in ((8, "deduplicate"), (8, "partial-update"), (100, "partial-update")):
+        with tempfile.TemporaryDirectory() as folder:
+            wide = Wide(args.seed, folder, columns, {"changelog-producer": "lookup", "merge-engine": engine})
+            for n in range(14):
+                keeps_up(wide.tarn.run("write", TABLE, "--memory", "8M", wide.batch(200)), "%d columns, %s: write %d" % (columns, engine, n))
+            wide.check("%d columns, %s" % (columns, engine), "--memory", "8M")
+
+
 TESTS = [rows_of_any_length_come_back, both_rows_of_an_update_may_be_long, many_long_runs_are_merged_a_few_at_once,
          versions_of_long_rows_are_folded, tables_of_all_kinds_take_long_rows,
-         long_rows_stay_in_16_mib, a_row_over_the_limit_is_a_dead_letter, files_are_cut_at_thousands_of_rows]
+         long_rows_stay_in_16_mib, a_row_over_the_limit_is_a_dead_letter, files_are_cut_at_thousands_of_rows,
+         many_columns_fit_16_mib, a_schema_that_is_too_large_says_what_helps, little_memory_looks_keys_up]
 
 
 def java_reads_long_rows(args):
@@ -295,7 +377,21 @@ def long_rows_of_java_are_read_and_compacted(args):
         need_same(b, java, "compacted")
 
 
-JAVA_TESTS = [java_reads_long_rows, long_rows_of_java_are_read_and_compacted]
+def many_columns_of_java_are_read_and_compacted(args):
+    with tempfile.TemporaryDirectory() as folder, peer.java() as java:
+        wide = Wide(args.seed, folder, 500, {"changelog-producer": "lookup"})
+        for n in range(4):
+            path = wide.batch(200)
+            if n % 2 == 0:
+                java.run("write", wide.tarn.warehouse, TABLE, path, "--compact", "auto").ok("Java write")
+            else:
+                keeps_up(wide.tarn.run("write", TABLE, path), "write")
+        keeps_up(wide.tarn.run("compact", TABLE, "--full"), "compact")
+        wide.check("of both")
+        need_same(wide, java, "compacted")
+
+
+JAVA_TESTS = [java_reads_long_rows, long_rows_of_java_are_read_and_compacted, many_columns_of_java_are_read_and_compacted]
 
 
 def main():
