@@ -56,6 +56,7 @@ static uint64_t sum_of_parts(const struct tn_board *board)
 
 static uint64_t share_of(uint64_t kib, uint64_t available, uint64_t whole)
 {
+    TN_CHECK(whole > 0);
     return kib * available / whole / PAGE_KIB * PAGE_KIB;
 }
 

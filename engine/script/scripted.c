@@ -138,6 +138,7 @@ static tn_rc load(struct tn_scripted *s, struct tn_script_pair_spec *pair, struc
         carve(s, pair);
         pair->io = &files.io;
         rc = tn_script_pair_open(&s->pair, pair, err);
+        pair->io = NULL;
         tn_io_posix_close(&files);
     }
     if (rc == TN_OK) {
