@@ -40,7 +40,7 @@ static void close_before(void *user)
 
 static tn_rc flush_execute(struct tn_task *task, void *context, struct tn_err *err)
 {
-    struct tn_flush_task *flush = (struct tn_flush_task *)task;
+    struct tn_flush_task *flush = (struct tn_flush_task *)(void *)task;
     struct tn_worker *worker = context;
     flush->mark = tn_arena_mark(&worker->arena);
     return tn_flush(&flush->spec, worker, &flush->files, err);
@@ -126,7 +126,7 @@ static bool may_wait_for_room(const struct tn_flush_task *flush)
 
 static void flush_complete(struct tn_task *task, tn_rc rc)
 {
-    struct tn_flush_task *flush = (struct tn_flush_task *)task;
+    struct tn_flush_task *flush = (struct tn_flush_task *)(void *)task;
     struct tn_table *t = flush->table;
     flush->under_way = false;
     flush->bucket->flushing = false;
