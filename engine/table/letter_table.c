@@ -360,6 +360,7 @@ struct view { /* what a scan needs of its table */
     const struct tn_schema *schema;
     struct tn_options options;
     struct tn_snapshot snapshot;
+    bool empty; /* there is none */
     uint32_t fields[TN_LETTER_COLUMNS];
     struct tn_predicate *predicate;
 };
@@ -381,12 +382,15 @@ static tn_rc open_view(struct tn_letter_table *l, struct view *v, const char *wh
     }
     if (rc == TN_OK) {
         rc = tn_snapshot_latest(l->env.io, l->root, &l->arena, &id, err);
+        v->empty = rc == TN_ABSENT;
+        rc = v->empty ? TN_OK : rc;
     }
-    return rc == TN_OK ? tn_snapshot_read(l->env.io, l->root, id, &l->arena, &v->snapshot, err)
-                       : rc;
+    return rc == TN_OK && !v->empty
+               ? tn_snapshot_read(l->env.io, l->root, id, &l->arena, &v->snapshot, err)
+               : rc;
 }
 
-/* With the memory of the table, which is closed meanwhile. ABSENT: no snapshot. */
+/* With the memory of the table, which is closed meanwhile. */
 static tn_rc scan(struct tn_letter_table *l, const char *where, const struct find *find,
                   struct tn_err *err)
 {
@@ -396,7 +400,7 @@ static tn_rc scan(struct tn_letter_table *l, const char *where, const struct fin
     if (rc == TN_OK) {
         rc = open_view(l, v, where, err);
     }
-    if (rc != TN_OK) {
+    if (rc != TN_OK || v->empty) {
         return rc;
     }
     struct tn_scan_spec spec = {.root = l->root,
@@ -431,7 +435,7 @@ tn_rc tn_letter_table_each(struct tn_letter_table *letters, const char *where, t
         rc = scan(l, where, &find, err);
         tn_arena_reset(&l->arena, mark);
     }
-    return rc == TN_ABSENT ? TN_OK : rc;
+    return rc;
 }
 
 /* ---- taken back ---- */

@@ -1,0 +1,646 @@
+/* Dead letters in a table: records that can't be read, rows that are refused, rows that can't be
+ * resolved; flushes, cuts, compactions; the power goes before calls that change the disk, what is
+ * left is looked at and written on, and cut again. What comes of a record may be another thing each
+ * time it comes. Of what is committed every row is in the table or has a letter, and never both. */
+#define BED_SCALE 4 /* two tables at once */
+#include "bed.h"
+#include "given.h"
+#include "table/letter_table.h"
+
+enum { DEPTH_MAX = 2, LOOKER = DEPTH_MAX + 1, ENGINES };
+enum { RECORDS_MAX = 48, PARTS = 4, VERSIONS_MAX = DEPTH_MAX + 1, RECORD_MAX = 400 };
+
+#define SOURCE  "it's a source"
+#define LETTERS "db.dead"
+
+static struct bed_engine engines[ENGINES];
+static struct bed_scenario scenario;
+static uint32_t record_count;
+
+/* ---- what comes of a record ---- */
+
+enum fate { FATE_NONE, FATE_ROW, FATE_LETTER };
+
+struct outcome {
+    enum fate fates[PARTS];
+    uint32_t refused; /* the letter of this part is the record's; PARTS: none is */
+    uint32_t parts;
+    bool unread;
+};
+
+/* Some records are the same whenever they come. */
+static struct outcome outcome_of(uint32_t record, uint32_t version)
+{
+    uint64_t seed = scenario.seed * 1000003 + record;
+    uint64_t random = seed % 3 == 0 ? seed : seed * 31 + version;
+    (void)random_next(&random);
+    struct outcome o = {.refused = PARTS, .parts = 1 + random_below(&random, PARTS)};
+    o.unread = random_below(&random, 5) == 0;
+    if (o.unread || random_below(&random, 6) == 0) {
+        o.refused = o.unread ? 0 : random_below(&random, o.parts);
+        o.parts = o.refused + 1;
+        o.fates[o.refused] = FATE_LETTER;
+    }
+    for (uint32_t i = 0; i < o.parts; i++) {
+        if (i != o.refused) {
+            o.fates[i] = random_below(&random, 3) == 0 ? FATE_LETTER : FATE_ROW;
+        }
+    }
+    return o;
+}
+
+/* ---- rows: k, version, how often it was folded ---- */
+
+static struct tn_column columns_of_all[3];
+static struct tn_row_layout layout_of_all;
+
+static struct tn_row pack(int64_t key, int64_t version, int64_t folds, unsigned char *at)
+{
+    struct tn_value values[3] = {{.as.i64 = key}, {.as.i64 = version}, {.as.i64 = folds}};
+    return (struct tn_row){at, tn_row_pack(&layout_of_all, values, at)};
+}
+
+static int64_t column(struct tn_row row, uint32_t i)
+{
+    struct tn_value value;
+    tn_row_get(&layout_of_all, row, i, &value);
+    return value.as.i64;
+}
+
+static tn_rc judge(struct tn_resolver *resolver, const struct tn_row *now, struct tn_row row,
+                   enum tn_row_kind kind, int64_t sequence, enum tn_verdict *verdict,
+                   struct tn_buf *out, struct tn_err *err)
+{
+    (void)resolver;
+    (void)kind;
+    (void)sequence;
+    uint32_t key = (uint32_t)column(row, 0);
+    uint32_t version = (uint32_t)column(row, 1);
+    struct outcome o = outcome_of(key / PARTS, version);
+    if (o.fates[key % PARTS] == FATE_LETTER) {
+        return tn_err_set(err, TN_INVALID, 0, "version %u", version);
+    }
+    unsigned char packed[64];
+    struct tn_row is = pack(key, version, now ? column(*now, 2) + 1 : 1, packed);
+    *verdict = TN_VERDICT_ROW;
+    tn_buf_append(out, is.data, is.size);
+    return TN_OK;
+}
+
+static struct tn_resolver resolver = {.resolve = judge};
+
+/* ---- a program that writes ---- */
+
+/* A box before the table: a process puts no letter twice, whatever failed and was done again. */
+struct counted {
+    struct tn_letter_box box; /* first */
+    struct tn_letter_box *inner;
+    bool put[RECORDS_MAX][PARTS];
+};
+
+struct program {
+    struct bed_engine *engine;
+    struct tn_letter_table box;
+    struct counted counted;
+    struct tn_letters letters;
+    struct tn_table *table;
+    uint64_t random;
+    uint32_t version;
+    uint32_t retries; /* turns that may fail */
+    uint16_t source;
+    struct tn_err err;
+};
+
+static tn_rc counted_put(struct tn_letter_box *box, const struct tn_dead_letter *letter,
+                         struct tn_err *err)
+{
+    struct counted *c = (struct counted *)(void *)box;
+    CHECK(letter->position >= 0 && letter->position < RECORDS_MAX && letter->part < PARTS);
+    tn_rc rc = c->inner->put(c->inner, letter, err);
+    bool *put = &c->put[letter->position][letter->part];
+    CHECK(rc != TN_OK || !*put);
+    *put = *put || rc == TN_OK;
+    return rc;
+}
+
+static tn_rc counted_commit(struct tn_letter_box *box, struct tn_err *err)
+{
+    struct counted *c = (struct counted *)(void *)box;
+    return c->inner->commit(c->inner, err);
+}
+
+static tn_rc counted_forget(struct tn_letter_box *box, const char *source, int64_t from,
+                            uint32_t part, struct tn_err *err)
+{
+    struct counted *c = (struct counted *)(void *)box;
+    return c->inner->forget(c->inner, source, from, part, err);
+}
+
+static tn_rc publish(void *user_data, struct tn_err *err)
+{
+    struct program *p = user_data;
+    return tn_letters_publish(&p->letters, err);
+}
+
+static tn_rc turn(struct program *p)
+{
+    tn_rc rc = tn_table_turn(p->table, true, &p->err);
+    if (rc != TN_OK && p->retries > 0) {
+        p->retries--;
+        rc = TN_OK;
+    }
+    return rc;
+}
+
+static tn_rc bury(struct program *p, uint32_t record, uint32_t part)
+{
+    char text[RECORD_MAX];
+    char reason[32];
+    size_t size = (size_t)snprintf(text, sizeof text, "record %u of %u%*s", record, p->version,
+                                   (int)(record * 7 % 300), "");
+    (void)snprintf(reason, sizeof reason, "version %u", p->version);
+    struct tn_letter_record letter = {.position = record,
+                                      .part = part,
+                                      .line = record + 1,
+                                      .record = {(const unsigned char *)text, size},
+                                      .reason = reason};
+    return tn_letters_bury(&p->letters, &letter, &p->err);
+}
+
+static tn_rc put(struct program *p, uint32_t record, uint32_t part)
+{
+    unsigned char packed[64];
+    struct tn_row row = pack(record * PARTS + part, p->version, 0, packed);
+    struct tn_origin origin = {record, part, p->source};
+    tn_rc rc;
+    while ((rc = tn_table_put_from(p->table, row, TN_ROW_INSERT, &origin, &p->err)) == TN_AGAIN) {
+        rc = turn(p);
+        if (rc != TN_OK) {
+            return rc;
+        }
+    }
+    return rc;
+}
+
+static tn_rc take(struct program *p, uint32_t record)
+{
+    struct outcome o = outcome_of(record, p->version);
+    tn_rc rc = TN_OK;
+    for (uint32_t i = 0; rc == TN_OK && i < o.parts; i++) {
+        rc = i == o.refused ? bury(p, record, i) : put(p, record, i);
+    }
+    return rc;
+}
+
+static tn_rc cut(struct program *p, uint32_t records)
+{
+    char position[16];
+    (void)snprintf(position, sizeof position, "%u", records);
+    tn_rc rc = tn_letters_publish(&p->letters, &p->err);
+    if (rc != TN_OK && p->retries > 0) {
+        p->retries--;
+        rc = tn_letters_publish(&p->letters, &p->err);
+    }
+    if (rc == TN_OK) {
+        rc = tn_table_position(p->table, BED_SOURCE, position, &p->err);
+    }
+    while (rc == TN_OK && (rc = tn_table_cut(p->table, records, &p->err)) == TN_AGAIN) {
+        rc = turn(p);
+    }
+    return rc;
+}
+
+static tn_rc write_records(struct program *p, uint32_t from)
+{
+    uint32_t cut_every = 2 + random_below(&p->random, 12);
+    tn_rc rc = TN_OK;
+    for (uint32_t i = from; rc == TN_OK && i < record_count; i++) {
+        rc = take(p, i);
+        for (uint32_t turns = random_below(&p->random, 8); rc == TN_OK && turns > 5; turns--) {
+            rc = turn(p);
+        }
+        if (rc == TN_OK && random_below(&p->random, cut_every) == 0) {
+            rc = cut(p, i + 1);
+        }
+    }
+    rc = rc == TN_OK ? cut(p, record_count) : rc;
+    while (rc == TN_OK && (rc = tn_table_finish(p->table, record_count, &p->err)) != TN_OK &&
+           p->retries > 0) {
+        p->retries--;
+        rc = TN_OK;
+    }
+    return rc;
+}
+
+static tn_rc open_all(struct program *p, uint32_t *from)
+{
+    struct tn_letter_table_spec box = {.name = LETTERS, .who = "a test", .table = BED_TABLE};
+    struct tn_table_spec spec = {.name = BED_TABLE,
+                                 .who = "a test",
+                                 .identifier = -1,
+                                 .compact = true,
+                                 .resolver = &resolver,
+                                 .letters = &p->letters.sink,
+                                 .publish_letters = publish,
+                                 .user_data = p};
+    p->engine->env.memtable_size = BED_MEMTABLE_SIZE;
+    p->engine->env.row_size_max = 4096;
+    tn_rc rc = tn_letter_table_open(&p->box, &p->engine->env, &box, &p->err);
+    if (rc == TN_OK) {
+        p->counted.inner = &p->box.box;
+        p->counted.box = (struct tn_letter_box){counted_put, counted_commit, counted_forget,
+                                                p->box.box.size_max};
+        rc = tn_letters_open(&p->letters, p->engine->env.io, BED_TABLE, &p->counted.box, &p->err);
+    }
+    p->engine->env.memtable_size = (size_t)(1 + random_below(&p->random, 4)) * 64 * 1024;
+    if (rc == TN_OK) {
+        rc = tn_table_open(&p->engine->env, &spec, &p->table, &p->err);
+    }
+    if (rc != TN_OK) {
+        return rc;
+    }
+    layout_of_all = *tn_table_layout(p->table); /* which lives longer here: engines are many */
+    memcpy(columns_of_all, layout_of_all.columns, sizeof columns_of_all);
+    layout_of_all.columns = columns_of_all;
+    tn_letters_layout(&p->letters, tn_table_layout(p->table));
+    const char *position = tn_table_position_of(p->table, BED_SOURCE);
+    *from = position ? (uint32_t)strtoul(position, NULL, 10) : 0;
+    return tn_letters_source(&p->letters, SOURCE, "json", *from, 0, true, &p->source, &p->err);
+}
+
+static __attribute__((noinline)) tn_rc run_program(struct program *p)
+{
+    uint32_t from = 0;
+    tn_rc rc = open_all(p, &from);
+    rc = rc == TN_OK ? write_records(p, from) : rc;
+    struct tn_err kept = p->err;
+    if (p->table) {
+        tn_letter_table_rest(&p->box);
+        tn_table_close(p->table);
+        tn_letters_close(&p->letters);
+    }
+    tn_letter_table_close(&p->box);
+    p->err = kept;
+    return rc;
+}
+
+/* ---- looking ---- */
+
+struct found {
+    enum fate fates[RECORDS_MAX][PARTS];
+    uint32_t versions[RECORDS_MAX][PARTS];
+    bool is_record[RECORDS_MAX][PARTS];
+    const char *problem;
+};
+static struct found found;
+
+static void note_found(int64_t record, int64_t part, enum fate fate, uint32_t version, bool whole)
+{
+    CHECK(record >= 0 && record < RECORDS_MAX && part >= 0 && part < PARTS);
+    if (found.fates[record][part] != FATE_NONE && !found.problem) {
+        found.problem = BED_PROBLEM("record %d: row %d is in the table and has a letter",
+                                    (int)record, (int)part);
+    }
+    found.fates[record][part] = fate;
+    found.versions[record][part] = version;
+    found.is_record[record][part] = whole;
+}
+
+static uint32_t version_in(struct tn_bytes reason)
+{
+    char text[64];
+    CHECK(reason.size < sizeof text);
+    memcpy(text, reason.data, reason.size);
+    text[reason.size] = 0;
+    CHECK(strncmp(text, "version ", 8) == 0);
+    return (uint32_t)strtoul(text + 8, NULL, 10);
+}
+
+static tn_rc see_letter(void *user, const struct tn_value *values, struct tn_err *err)
+{
+    (void)user;
+    (void)err;
+    CHECK(tn_bytes_equal(values[TN_LETTER_SOURCE].as.bytes, tn_bytes_of(SOURCE)));
+    CHECK(tn_bytes_equal(values[TN_LETTER_TABLE].as.bytes, tn_bytes_of(BED_TABLE)));
+    bool whole = tn_bytes_equal(values[TN_LETTER_INPUT].as.bytes, tn_bytes_of("json"));
+    CHECK(whole == !values[TN_LETTER_LINE].null);
+    note_found(values[TN_LETTER_POSITION].as.i64, values[TN_LETTER_PART].as.i64, FATE_LETTER,
+               version_in(values[TN_LETTER_REASON].as.bytes), whole);
+    return TN_OK;
+}
+
+static __attribute__((noinline)) const char *see_letters(struct bed_engine *engine)
+{
+    static struct tn_letter_table box;
+    struct tn_err err;
+    struct tn_letter_table_spec spec = {.name = LETTERS, .who = "a test", .table = BED_TABLE};
+    engine->env.memtable_size = BED_MEMTABLE_SIZE;
+    tn_rc rc = tn_letter_table_open(&box, &engine->env, &spec, &err);
+    rc = rc == TN_OK ? tn_letter_table_each(&box, NULL, see_letter, NULL, &err) : rc;
+    tn_letter_table_close(&box);
+    return rc == TN_OK ? NULL : BED_PROBLEM("letters: %s", err.text);
+}
+
+static uint32_t position_in(const struct tn_snapshot *snapshot)
+{
+    for (uint32_t i = 0; i < snapshot->properties.count; i++) {
+        const struct tn_json_pair *pair = &snapshot->properties.pairs[i];
+        if (strcmp(pair->key, TN_POSITION_PROPERTY BED_SOURCE) == 0) {
+            return (uint32_t)strtoul(pair->value, NULL, 10);
+        }
+    }
+    return 0;
+}
+
+static const char *see_rows(struct bed_engine *engine, uint32_t *position)
+{
+    static struct tn_scan scan;
+    static struct bed_reader reader;
+    struct tn_snapshot snapshot;
+    struct tn_err err;
+    struct tn_kv kv;
+    int64_t id;
+    tn_arena_reset(&engine->own, 0);
+    const char *problem = bed_read_open(engine, &reader);
+    *position = 0;
+    if (problem ||
+        tn_snapshot_latest(engine->env.io, BED_ROOT, &engine->own, &id, &err) == TN_ABSENT) {
+        return problem;
+    }
+    tn_rc rc = tn_snapshot_read(engine->env.io, BED_ROOT, id, &engine->own, &snapshot, &err);
+    struct tn_scan_spec spec = {.root = BED_ROOT,
+                                .snapshot = &snapshot,
+                                .schema = reader.schema,
+                                .options = &reader.options,
+                                .schemas = &reader.schemas};
+    if (rc == TN_OK) {
+        *position = position_in(&snapshot);
+        rc = tn_scan_open(&scan, &spec, engine->window, BED_WINDOW_SIZE, &engine->own,
+                          &engine->workers[TN_LANE_LONG], &err);
+    }
+    if (rc != TN_OK) {
+        return BED_PROBLEM("scan: %s", err.text);
+    }
+    while ((rc = tn_scan_next(&scan, &kv, &err)) == TN_OK) {
+        int64_t key = column(kv.row, 0);
+        if (column(kv.row, 2) != 1) {
+            problem = BED_PROBLEM("key %d was folded %d times", (int)key, (int)column(kv.row, 2));
+        }
+        note_found(key / PARTS, key % PARTS, FATE_ROW, (uint32_t)column(kv.row, 1), false);
+    }
+    tn_scan_close(&scan);
+    tn_arena_reset(&engine->workers[TN_LANE_LONG].arena, engine->marks[TN_LANE_LONG]);
+    return problem || rc == TN_ABSENT ? problem : BED_PROBLEM("scan: %s", err.text);
+}
+
+static const char *check_record(uint32_t record)
+{
+    uint32_t version = 0;
+    for (uint32_t i = 0; i < PARTS; i++) {
+        version = found.fates[record][i] != FATE_NONE ? found.versions[record][i] : version;
+    }
+    struct outcome o = outcome_of(record, version);
+    for (uint32_t i = 0; i < PARTS; i++) {
+        bool same = found.fates[record][i] == o.fates[i];
+        if (same && o.fates[i] != FATE_NONE) {
+            same = found.versions[record][i] == version &&
+                   found.is_record[record][i] == (i == o.refused);
+        }
+        if (!same) {
+            return BED_PROBLEM("record %u: row %u is %d of version %u, not %d of %u", record, i,
+                               (int)found.fates[record][i], found.versions[record][i],
+                               (int)o.fates[i], version);
+        }
+    }
+    return NULL;
+}
+
+/* All that is committed is right; of the rest there are letters at most. */
+static const char *look(struct sim_disk *disk, uint32_t position_min)
+{
+    struct bed_engine *engine = &engines[LOOKER];
+    uint32_t position;
+    memset(&found, 0, sizeof found);
+    bed_engine_start(engine, &disk->io, 7);
+    const char *problem = see_rows(engine, &position);
+    problem = problem ? problem : see_letters(engine);
+    problem = problem ? problem : found.problem;
+    if (!problem && position < position_min) {
+        problem = BED_PROBLEM("%u of %u records are committed", position, position_min);
+    }
+    for (uint32_t i = 0; !problem && i < record_count; i++) {
+        if (i < position) {
+            problem = check_record(i);
+        }
+        for (uint32_t part = 0; !problem && i >= position && part < PARTS; part++) {
+            problem = found.fates[i][part] == FATE_ROW
+                          ? BED_PROBLEM("record %u of %u is not committed", i, position)
+                          : NULL;
+        }
+    }
+    return problem;
+}
+
+/* ---- runs that are cut ---- */
+
+struct run {
+    struct program program;
+    struct sim_disk disk;
+    uint64_t random;
+    uint32_t depth;
+    uint32_t every; /* one of so many calls is cut */
+    double until;
+    uint64_t states;
+    const char *problem;
+    char text[900];
+};
+static struct run runs[DEPTH_MAX + 1];
+
+static void run_at(struct run *run, const struct sim_disk *from);
+
+static void fail(struct run *run, const char *problem, const char *how, uint64_t call)
+{
+    if (!run->problem) {
+        char kept[800];
+        (void)snprintf(kept, sizeof kept, "%s", problem);
+        (void)snprintf(run->text, sizeof run->text, "%s (run %u, call %" PRIu64 ", %s)", kept,
+                       run->depth, call, how);
+        run->problem = run->text;
+    }
+}
+
+static void look_and_go_on(struct run *run, struct sim_disk *left, const char *how, uint64_t call)
+{
+    run->states++;
+    const char *problem = look(left, 0);
+    if (problem) {
+        fail(run, problem, how, call);
+        return;
+    }
+    struct run *next = &runs[run->depth + 1];
+    *next = (struct run){.random = random_next(&run->random),
+                         .depth = run->depth + 1,
+                         .every = 90,
+                         .until = run->until};
+    run_at(next, left);
+    run->states += next->states;
+    if (next->problem) {
+        fail(run, next->problem, how, call);
+    }
+}
+
+static void before_call(void *user, struct sim_disk *disk)
+{
+    struct run *run = user;
+    if (run->problem || random_below(&run->random, run->every) != 0 || seconds_now() > run->until) {
+        return;
+    }
+    struct sim_disk left;
+    bool killed = random_below(&run->random, 4) == 0;
+    sim_disk_clone(&left, disk);
+    if (killed) {
+        sim_disk_kill(&left);
+    } else {
+        sim_disk_reboot(&left, random_below(&run->random, 3) ? random_next(&run->random)
+                                                             : SIM_SEED_NOTHING);
+    }
+    look_and_go_on(run, &left, killed ? "killed" : "cut", disk->calls);
+    sim_disk_deinit(&left);
+}
+
+static void run_at(struct run *run, const struct sim_disk *from)
+{
+    struct bed_engine *engine = &engines[run->depth];
+    sim_disk_clone(&run->disk, from);
+    bed_engine_start(engine, &run->disk.io, random_next(&run->random));
+    if (run->depth < DEPTH_MAX) {
+        sim_disk_watch(&run->disk, before_call, run);
+    }
+    run->program = (struct program){
+        .engine = engine, .random = random_next(&run->random), .version = run->depth + 1};
+    tn_rc rc = run_program(&run->program);
+    sim_disk_watch(&run->disk, NULL, NULL);
+    if (rc != TN_OK) {
+        fail(run, run->program.err.text, "without a cut", 0);
+    }
+    const char *problem = run->problem ? NULL : look(&run->disk, record_count);
+    if (problem) {
+        fail(run, problem, "at the end", 0);
+    }
+    sim_disk_deinit(&run->disk);
+}
+
+static __attribute__((noinline)) void make_world(struct sim_disk *disk, uint64_t seed)
+{
+    uint64_t random = seed ^ 0x6c6574;
+    scenario = (struct bed_scenario){.seed = seed, .buckets = 1 + (int)random_below(&random, 3)};
+    record_count = 4 + random_below(&random, RECORDS_MAX - 4);
+    uint32_t trigger = 1 + random_below(&random, 4);
+    (void)snprintf(
+        scenario.schema, sizeof scenario.schema,
+        "{\"fields\":[{\"name\":\"k\",\"type\":\"BIGINT\"},{\"name\":\"version\",\"type\":\"INT\"},"
+        "{\"name\":\"folds\",\"type\":\"INT\"}],\"partitionKeys\":[],\"primaryKeys\":[\"k\"],"
+        "\"options\":{\"file.format\":\"avro\",\"bucket\":\"%d\",\"tarn.script\":\"t.lua\","
+        "\"changelog-producer\":\"%s\",\"num-sorted-run.compaction-trigger\":\"%u\","
+        "\"num-sorted-run.stop-trigger\":\"%u\",\"commit.force-compact\":\"%s\"}}",
+        scenario.buckets, random_below(&random, 2) ? "input" : "none", trigger,
+        trigger + random_below(&random, 3), random_below(&random, 4) ? "false" : "true");
+    sim_disk_init(disk, BED_DISK_SIZE);
+    bed_create(&engines[0], &disk->io, &scenario);
+}
+
+static void report(const struct run *run, uint64_t seed, const char *test)
+{
+    if (run->problem) {
+        (void)fprintf(stderr, "seed %" PRIu64 ": %s\n%s\nrepeat: SEED=%" PRIu64 " %s %s\n", seed,
+                      run->problem, scenario.schema, seed, "tests/table/letters_test", test);
+        abort();
+    }
+}
+
+static void every_row_is_in_the_table_or_has_a_letter_after_any_cut(void)
+{
+    uint64_t seed = given_number("SEED", 1);
+    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 2;
+    uint64_t states = 0;
+    uint64_t worlds = 0;
+    do {
+        struct sim_disk base;
+        make_world(&base, seed + worlds);
+        base.model = (seed + worlds) % 3 == 0 ? SIM_ORDERED : SIM_STRICT;
+        runs[0] = (struct run){.random = seed + worlds, .every = 30, .until = until};
+        run_at(&runs[0], &base);
+        sim_disk_deinit(&base);
+        report(&runs[0], seed + worlds, __func__);
+        states += runs[0].states;
+        worlds++;
+    } while (seconds_now() < until);
+    (void)printf("%" PRIu64 " tables, %" PRIu64 " states\n", worlds, states);
+}
+
+/* One call fails; the program tries again where it may, or begins again. */
+static bool fail_one(const struct sim_disk *base, uint64_t seed, uint64_t call,
+                     const char **problem)
+{
+    static const tn_rc codes[] = {TN_FULL, TN_IO};
+    static struct program p;
+    struct sim_disk disk;
+    sim_disk_clone(&disk, base);
+    sim_disk_fail_call(&disk, call, codes[(seed + call) % COUNT(codes)]);
+    for (uint32_t version = 1; version <= VERSIONS_MAX; version++) {
+        bed_engine_start(&engines[0], &disk.io, seed + version);
+        p = (struct program){.engine = &engines[0],
+                             .random = seed + version,
+                             .version = version,
+                             .retries = (seed + call) % 4 == 0 ? 0 : 4};
+        if (run_program(&p) == TN_OK) {
+            break;
+        }
+        sim_disk_fail_call(&disk, 0, TN_OK);
+        *problem = version == VERSIONS_MAX ? BED_PROBLEM("%s", p.err.text) : look(&disk, 0);
+        if (*problem) {
+            break;
+        }
+    }
+    bool reached = disk.calls >= call;
+    sim_disk_fail_call(&disk, 0, TN_OK);
+    *problem = *problem ? *problem : look(&disk, record_count);
+    sim_disk_deinit(&disk);
+    return reached;
+}
+
+static void a_call_that_fails_neither_loses_nor_repeats_a_letter(void)
+{
+    uint64_t seed = given_number("SEED", 1);
+    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 2;
+    uint64_t random = seed;
+    uint64_t count = 0;
+    do {
+        struct sim_disk base;
+        make_world(&base, ++seed);
+        const char *problem = NULL;
+        uint64_t call = base.calls;
+        do {
+            call += 1 + random_below(&random, 12);
+            count++;
+        } while (fail_one(&base, seed, call, &problem) && !problem && seconds_now() < until);
+        if (problem) {
+            static struct run run;
+            run.problem = problem;
+            (void)fprintf(stderr, "call %" PRIu64 "\n", call);
+            report(&run, seed - 1, __func__);
+        }
+        sim_disk_deinit(&base);
+    } while (seconds_now() < until);
+    (void)printf("%" PRIu64 " calls failed\n", count);
+}
+
+static const struct test tests[] = {
+    TEST(a_call_that_fails_neither_loses_nor_repeats_a_letter),
+    TEST(every_row_is_in_the_table_or_has_a_letter_after_any_cut),
+};
+
+int main(int argc, char **argv)
+{
+    return bed_run_tests(argc, argv, tests, COUNT(tests), engines, COUNT(engines));
+}
