@@ -89,6 +89,9 @@ static void option_hazards(const struct tn_schema *schema, const struct tn_optio
     } hazards[] = {
         {options->write_only, "'write-only': nothing is compacted and no snapshot expires here; "
                               "another job must do both"},
+        {options->write_only && options->script,
+         "'write-only' with 'tarn.script': each flush looks its keys up in all runs, and only "
+         "another job makes them fewer"},
         {sequence && options->sequence_descending,
          "'sequence.field.sort-order' = 'descending': what counts depends on where flushes fall: "
          "among the rows of one flush the larger value counts, as up to Paimon 1.4; from 2.0 on "

@@ -428,11 +428,25 @@ static const char *position_in(const struct tn_snapshot *snapshot, const char *s
     return NULL;
 }
 
+/* Our snapshots say by which script they were made. */
+static bool has_own_property(const struct tn_snapshot *snapshot)
+{
+    for (uint32_t i = 0; i < snapshot->properties.count; i++) {
+        const struct tn_json_pair *pair = &snapshot->properties.pairs[i];
+        if (strcmp(pair->key, "tarn.script.merge") == 0 && strcmp(pair->value, "0123") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static const char *advance(struct look *look, const struct tn_snapshot *snapshot)
 {
     uint32_t from = look->position;
     uint32_t others = look->others;
-    const char *problem = position_in(snapshot, BED_SOURCE, &look->position);
+    const char *problem = bed_has_position(snapshot) && !has_own_property(snapshot)
+                              ? "no script is named"
+                              : position_in(snapshot, BED_SOURCE, &look->position);
     problem = problem ? problem : position_in(snapshot, "other", &look->others);
     for (uint32_t i = from; !problem && i < look->position; i++) {
         look->letters[i] = !fold_row(&world.rows[i], look->facts);
