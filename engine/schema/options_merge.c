@@ -478,7 +478,8 @@ static tn_rc check_sequence(struct tn_option_reader *r)
     return TN_OK;
 }
 
-/* Source: Paimon, SchemaValidation.validateTableSchema, validateBucket. */
+/* Source: Paimon, SchemaValidation.validateTableSchema, validateBucket; and, for what it lets lose
+ * rows, KeyValueFileStoreWrite.createRewriter. */
 static tn_rc check_changelog(struct tn_option_reader *r)
 {
     const char *name = "changelog-producer";
@@ -495,21 +496,19 @@ static tn_rc check_changelog(struct tn_option_reader *r)
     if (first && producer != TN_CHANGELOG_NONE && producer != TN_CHANGELOG_LOOKUP) {
         return tn_option_invalid(r, name, value, "does not go with first-row; none and lookup do");
     }
+    if (r->options->force_lookup && producer == TN_CHANGELOG_FULL_COMPACTION &&
+        (r->options->merge_engine != TN_MERGE_DEDUPLICATE ||
+         r->options->sequence_fields.count > 0)) {
+        return tn_option_invalid(r, "force-lookup", "true",
+                                 "does not go with 'changelog-producer' = 'full-compaction': "
+                                 "compactions look nothing up then, and readers pass over what "
+                                 "lies in deeper levels, in Paimon too");
+    }
     if (overwrite && tn_option_is(overwrite, "true") && derived) {
         return tn_option_invalid(r, name, value, "contradicts 'streaming-read-overwrite'");
     }
     if (delta && !keyed && r->options->bucket < 0) {
         return tn_option_invalid(r, "full-compaction.delta-commits", delta, "needs buckets");
-    }
-    return TN_OK;
-}
-
-/* What this build reads and does not write yet: all of it is refused here and nowhere else. */
-static tn_rc refuse_unwritten(struct tn_option_reader *r)
-{
-    const struct tn_options *o = r->options;
-    if (o->force_lookup && o->merge_engine != TN_MERGE_DEDUPLICATE) {
-        return tn_option_unsupported(r, "force-lookup", "true", "is not supported by this build");
     }
     return TN_OK;
 }
@@ -552,5 +551,5 @@ tn_rc tn_option_finish_merge(struct tn_option_reader *r)
     if (r->options->merge_engine != TN_MERGE_PARTIAL_UPDATE) {
         r->options->sequence_group_count = 0;
     }
-    return rc != TN_OK || !writes ? rc : refuse_unwritten(r);
+    return rc;
 }

@@ -133,7 +133,9 @@ class Schema:
                 o["changelog-producer.row-deduplicate"] = "true"
                 if rng.random() < 0.3:
                     o["changelog-producer.row-deduplicate-ignore-fields"] = rng.choice(self.values())
-        self.looks_up = producer == "lookup" or self.engine == "first-row"
+        if producer in ("none", "input") and rng.random() < 0.3:
+            o["force-lookup"] = "true"
+        self.looks_up = producer == "lookup" or self.engine == "first-row" or "force-lookup" in o
 
     def layout(self):
         rng, o = self.rng, self.options

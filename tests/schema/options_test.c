@@ -559,7 +559,11 @@ static void merge_options_that_contradict_are_refused(void)
          TN_INVALID, "option 'changelog-producer': 'lookup' contradicts"},
         {"\"bucket\":1,\"changelog-producer\":\"input\",\"changelog-file.format\":\"orc\"",
          TN_UNSUPPORTED, "option 'changelog-file.format': 'orc' is not written"},
-        {AGGREGATION "\"force-lookup\":\"true\"", TN_UNSUPPORTED, "option 'force-lookup'"},
+        {AGGREGATION "\"force-lookup\":\"true\",\"changelog-producer\":\"full-compaction\"",
+         TN_INVALID, "option 'force-lookup': 'true' does not go with 'changelog-producer'"},
+        {PLAIN "\"force-lookup\":\"true\",\"changelog-producer\":\"full-compaction\","
+               "\"sequence.field\":\"g\"",
+         TN_INVALID, "option 'force-lookup': 'true' does not go with 'changelog-producer'"},
         {"\"bucket\":1,\"full-compaction.delta-commits\":0", TN_INVALID,
          "option 'full-compaction.delta-commits': '0' is not an integer"},
         {"\"bucket\":1,\"fields.zz.aggregate-function\":\"sum\"", TN_INVALID,

@@ -232,6 +232,9 @@ bed_scenario_init_merging(struct bed_scenario *s, uint64_t seed, uint32_t rounds
     if (s->local_merge) {
         bed_scenario_option(s, ",\"local-merge-buffer-size\":\"64 kb\"");
     }
+    if (s->producer < TN_CHANGELOG_FULL_COMPACTION && random_below(&random, 4) == 0) {
+        bed_scenario_option(s, ",\"force-lookup\":\"true\"");
+    }
     s->write_only = random_below(&random, 6) == 0;
     if (s->write_only) {
         bed_scenario_option(s, ",\"write-only\":\"true\"");
