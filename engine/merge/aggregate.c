@@ -302,8 +302,10 @@ static tn_rc add_list(const struct tn_aggregation *a, const struct tn_value *old
         tn_buf_append(a->text, parts[i].data, parts[i].size);
     }
     if (a->text->overflow) {
-        return tn_err_set(a->err, TN_INVALID, 0, "the list takes %zu bytes, a row at most %zu",
-                          size, a->text->capacity);
+        return tn_err_set(
+            a->err, TN_INVALID, 0,
+            "the list takes %zu bytes, a row at most %zu; what helps is more memory (--memory)",
+            size, a->text->capacity);
     }
     *out = (struct tn_value){.as.bytes = {a->text->data + start, size}};
     return TN_OK;

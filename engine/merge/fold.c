@@ -107,7 +107,9 @@ static tn_rc copy(const struct tn_fold *fold, const struct tn_kv *from, unsigned
         return rc;
     }
     if (from->row.size > fold->spec.row_size_max) {
-        return tn_err_set(err, TN_UNSUPPORTED, 0, "a row of %u bytes; at most %u can be merged",
+        return tn_err_set(err, TN_UNSUPPORTED, 0,
+                          "a row of %u bytes; at most %u can be merged, and what helps is "
+                          "more memory (--memory)",
                           from->row.size, fold->spec.row_size_max);
     }
     memcpy(row, from->row.data, from->row.size);
@@ -249,13 +251,33 @@ static tn_rc pass(struct tn_fold *fold, struct tn_kv *result, struct tn_err *err
     return rc == TN_OK && news ? tell(fold, result, err) : rc;
 }
 
+/* Versions that can't be merged are found by their key, and one that is met by its file. */
+static tn_rc at_key(const struct tn_fold *fold, const struct tn_kv *kv, tn_rc rc,
+                    struct tn_err *err)
+{
+    enum { KEY_TEXT_SIZE = 120 };
+    if (rc != TN_INVALID && rc != TN_UNSUPPORTED) {
+        return rc;
+    }
+    const struct tn_merge *merge = fold->merge;
+    const struct tn_kv *head = tn_merge_head(merge);
+    bool met = head && tn_kv_compare(merge->order, head, kv) == 0;
+    const char *where = met ? tn_iter_where(merge->sources[merge->heap[0]].iter) : NULL;
+    unsigned char memory[KEY_TEXT_SIZE];
+    struct tn_buf text;
+    tn_buf_init(&text, memory, sizeof memory);
+    tn_row_format_json(merge->order->layout, &merge->order->keys, kv->row, &text);
+    return tn_err_in(err, "%s%skey %.*s%s", where ? where : "", where ? ": " : "", (int)text.size,
+                     (const char *)text.data, text.overflow ? "..." : "");
+}
+
 /* ABSENT: nothing of the key remains. */
 static tn_rc fold_key(struct tn_fold *fold, const struct tn_kv *head, struct tn_kv *result,
                       struct tn_err *err)
 {
     bool lookup = fold->spec.mode == TN_FOLD_LOOKUP;
     fold->key = (struct tn_fold_key){.level = lookup ? tn_merge_level(fold->merge) : INT32_MAX};
-    tn_rc rc = copy(fold, head, fold->first_row, &fold->first, err);
+    tn_rc rc = at_key(fold, head, copy(fold, head, fold->first_row, &fold->first, err), err);
     if (rc == TN_OK) {
         rc = tn_merge_step(fold->merge, err);
     }
@@ -265,7 +287,7 @@ static tn_rc fold_key(struct tn_fold *fold, const struct tn_kv *head, struct tn_
     if (may_bypass(&fold->spec) && !of_this_key(fold, tn_merge_head(fold->merge))) {
         return pass(fold, result, err);
     }
-    rc = reduce(fold, result, err);
+    rc = at_key(fold, &fold->first, reduce(fold, result, err), err);
     if (rc == TN_OK || rc == TN_ABSENT) {
         tn_rc told = tell(fold, rc == TN_OK ? result : NULL, err);
         rc = told == TN_OK ? rc : told;

@@ -90,9 +90,21 @@ static tn_rc null_refused(const struct tn_reducer *r, uint32_t column)
 
 static tn_rc too_large(const struct tn_reducer *r, uint64_t size)
 {
+    const struct tn_row_layout *layout = r->engine->layout;
+    uint32_t largest = 0;
+    size_t most = 0;
+    for (uint32_t i = 0; i < layout->column_count; i++) {
+        const struct tn_value *value = &r->values[i];
+        if (layout->columns[i].slot == TN_SLOT_BYTES && !value->null &&
+            value->as.bytes.size > most) {
+            most = value->as.bytes.size;
+            largest = i;
+        }
+    }
     return tn_err_set(r->err, TN_INVALID, 0,
-                      "a merged row takes %" PRIu64 " bytes, at most %" PRIu32, size,
-                      r->row_size_max);
+                      "column '%s': a merged row takes %" PRIu64 " bytes, %zu of them here, at "
+                      "most %" PRIu32 "; what helps is more memory (--memory)",
+                      name_of(r, largest), size, most, r->row_size_max);
 }
 
 /* ---- one column ---- */
@@ -420,7 +432,10 @@ static tn_rc add_aggregation(struct tn_reducer *r, const struct tn_kv *kv)
 static tn_rc keep_version(struct tn_reducer *r, const struct tn_kv *kv)
 {
     if (kv->row.size > r->row_size_max) {
-        return too_large(r, kv->row.size);
+        return tn_err_set(r->err, TN_INVALID, 0,
+                          "a row takes %" PRIu32 " bytes, at most %" PRIu32
+                          "; what helps is more memory (--memory)",
+                          kv->row.size, r->row_size_max);
     }
     memcpy(r->texts[0].data, kv->row.data, kv->row.size);
     r->whole = (struct tn_row){r->texts[0].data, kv->row.size};

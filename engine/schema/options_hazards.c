@@ -237,6 +237,9 @@ static void merge_hazards(const struct tn_schema *schema, const struct tn_option
          "listagg: lists in a VARCHAR(n) grow past n, and Paimon 1.4 and later refuse them; use "
          "STRING"},
         {has_function(schema, options, TN_AGGREGATE_LISTAGG),
+         "listagg: a list that outgrows what the memory holds of a row can't be merged or read any "
+         "more, until --memory is larger"},
+        {has_function(schema, options, TN_AGGREGATE_LISTAGG),
          "listagg: Paimon 1.4 and later leave blank texts out"},
         {has_function(schema, options, TN_AGGREGATE_LISTAGG) && has_option(schema, "distinct"),
          "'distinct' of listagg has no effect, as up to Paimon 1.3; later versions obey it"},

@@ -259,6 +259,22 @@ def files_are_cut_at_thousands_of_rows(args):
             b.tarn.run("compact", TABLE, "--full").ok("compact")
 
 
+def a_list_that_outgrows_the_memory_is_found(args):
+    """Its key, its column, a file, and what helps are said by whoever meets it; other keys are there, and more memory reads all."""
+    options = {"merge-engine": "aggregation", "fields.s.aggregate-function": "listagg"}
+    with Bench(args.seed, options) as b:
+        for n in range(4):
+            rows = [{"k": 7, "s": str(n) * 150000, "b": None, "n": n}, {"k": 8, "s": "a", "b": None, "n": n}]
+            b.write(rows, "json")
+        for words in (["cat", TABLE], ["get", TABLE, "7"], ["compact", TABLE, "--full"]):
+            result = b.tarn.run(*words)
+            for word in ('key {"k":7}: ', "column 's': listagg", "--memory") + (("bucket-0/data-",) if words[0] != "get" else ()):
+                need(result.rc != 0 and word in result.err, "%s: exit code %d, without %r: %s" % (words[0], result.rc, word, result.err))
+        need(json.loads(b.tarn.run("get", TABLE, "8", "--format", "json").ok("get")[0])["s"] == "a,a,a,a", "key 8 differs")
+        rows = [json.loads(x) for x in b.tarn.cat("--memory", "64M").ok("cat in 64 MiB")]
+        need(len(rows[0]["s"]) == 600003, "in 64 MiB the list has %d letters" % len(rows[0]["s"]))
+
+
 WIDE_TYPES = {"INT": lambda rng: rng.randrange(1000), "BIGINT": lambda rng: rng.randrange(10 ** 12), "STRING": lambda rng: "x" * rng.randrange(12),
               "BOOLEAN": lambda rng: rng.random() < 0.5, "DECIMAL(10,2)": lambda rng: "%d.%02d" % (rng.randrange(1000), rng.randrange(100))}
 
@@ -343,7 +359,7 @@ def little_memory_looks_keys_up(args):
 TESTS = [rows_of_any_length_come_back, both_rows_of_an_update_may_be_long, many_long_runs_are_merged_a_few_at_once,
          versions_of_long_rows_are_folded, tables_of_all_kinds_take_long_rows,
          long_rows_stay_in_16_mib, a_row_over_the_limit_is_a_dead_letter, files_are_cut_at_thousands_of_rows,
-         many_columns_fit_16_mib, a_schema_that_is_too_large_says_what_helps, little_memory_looks_keys_up]
+         a_list_that_outgrows_the_memory_is_found, many_columns_fit_16_mib, a_schema_that_is_too_large_says_what_helps, little_memory_looks_keys_up]
 
 
 def java_reads_long_rows(args):
