@@ -187,8 +187,9 @@ static tn_rc take_runs(struct tn_key_state *s, struct tn_level_file *const *file
         runs += begins_run(files, i);
     }
     if (runs > TN_KEY_STATE_RUNS_MAX) {
-        return tn_err_set(err, TN_UNSUPPORTED, 0, "%s has %u runs, at most %d can be looked up",
-                          s->spec.dir, runs, TN_KEY_STATE_RUNS_MAX);
+        return tn_err_set(err, TN_AGAIN, 0,
+                          "%s has %u runs, at most %d can be looked up: compact it", s->spec.dir,
+                          runs, TN_KEY_STATE_RUNS_MAX);
     }
     void *memory;
     tn_rc rc = tn_arena_need(&worker->arena, (runs + 1) * sizeof *s->runs, "the state before",

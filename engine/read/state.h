@@ -46,7 +46,7 @@ struct tn_key_state {
 
 /* `files` are whole levels, in the order of a levels version. `size` bytes of the worker's arena
  * are taken and shared by the runs; the caller resets it when the state is closed. AGAIN when that
- * is too little. UNSUPPORTED: more than TN_KEY_STATE_RUNS_MAX runs. */
+ * is too little, or there are more than TN_KEY_STATE_RUNS_MAX runs. */
 TN_MUST_USE tn_rc tn_key_state_open(struct tn_key_state *state,
                                     const struct tn_key_state_spec *spec,
                                     struct tn_level_file *const *files, uint32_t count, size_t size,

@@ -1042,26 +1042,41 @@ static void a_worker_s_thread_resolves_as_well(void)
     }
 }
 
-/* Memory for a lookup in fewer runs than there may be: a compaction comes first then. */
-static void runs_that_are_too_many_are_compacted_first(void)
+/* With `size` bytes for flushes and compactions. */
+static uint64_t write_many_runs(uint32_t size)
 {
     struct sim_disk disk;
     runs_min = 400;
     make_world(7, 900, true);
     runs_min = 0;
+    world.announce = HIDDEN_NONE; /* so that no row is a letter */
+    judge.resolver.announce = NULL;
     for (uint32_t i = 0; i < world.row_count; i++) { /* each is a row, of any key */
         world.rows[i] = (struct input){world.rows[i].key, 1 + (int32_t)(i % 3), i, TN_ROW_INSERT};
     }
     begin_disk(&disk);
+    struct tn_arena *arena = &engines[OURS].workers[TN_LANE_LONG].arena;
+    CHECK(tn_arena_free(arena) > size);
+    (void)tn_arena_take(arena, tn_arena_free(arena) - size);
     struct writer w = our_writer(&engines[OURS], 7);
     w.cut_every = 1;
     tn_rc rc = write_all(&w);
     if (rc != TN_OK) {
         stop(&disk, w.err.text);
     }
-    CHECK(w.counts.compactions > 0 && w.counts.flushes > 400);
+    CHECK(w.counts.flushes > 400 && w.counts.letters == 0);
     look_again(&engines[OURS], &disk, &w, false);
     sim_disk_deinit(&disk);
+    return w.counts.compactions;
+}
+
+/* Memory for a lookup in fewer runs than there may be: a compaction comes first then. */
+static void runs_that_are_too_many_are_compacted_first(void)
+{
+    uint64_t compactions = 0;
+    for (uint32_t size = 900 << 10; compactions == 0; size -= 100 << 10) {
+        compactions = write_many_runs(size);
+    }
 }
 
 static void without_a_resolver_no_row_is_taken(void)
