@@ -118,7 +118,7 @@ static tn_rc take_row_scratch(struct tn_table *t, struct tn_arena *arena, struct
 {
     void *memory;
     tn_rc rc =
-        tn_arena_need(arena, (size_t)t->row_size_max + TN_ORIGIN_SIZE, "a row", &memory, err);
+        tn_arena_need(arena, (size_t)t->row_size_max + TN_ORIGIN_SIZE_MAX, "a row", &memory, err);
     if (rc == TN_OK) {
         t->row_scratch = memory;
     }

@@ -253,8 +253,8 @@ static struct tn_row with_origin(struct tn_table *t, struct tn_row row,
         return row;
     }
     memcpy(t->row_scratch, row.data, row.size);
-    tn_origin_put(t->row_scratch + row.size, origin ? origin : &nobody);
-    return (struct tn_row){t->row_scratch, row.size + TN_ORIGIN_SIZE};
+    uint32_t size = tn_origin_put(t->row_scratch + row.size, origin ? origin : &nobody);
+    return (struct tn_row){t->row_scratch, row.size + size};
 }
 
 tn_rc tn_table_put_from(struct tn_table *table, struct tn_row row, enum tn_row_kind kind,

@@ -2,18 +2,63 @@
 
 /* ---- origins ---- */
 
-void tn_origin_put(unsigned char *at, const struct tn_origin *origin)
+enum { POSITION_BYTES = 8, PART_BYTES = 4, WIDTH_BYTE = 1 };
+
+static uint32_t bytes_of(uint64_t value)
 {
-    tn_store_u64(at, (uint64_t)origin->position);
-    tn_store_u32(at + 8, origin->part);
-    tn_store_u32(at + 12, origin->source);
+    uint32_t count = 0;
+    for (; value > 0; value >>= 8) {
+        count++;
+    }
+    return count;
+}
+
+/* Of each number its low bytes, as many as say it; before and behind them how many those are, so
+ * that an origin is found from either end. */
+uint32_t tn_origin_put(unsigned char *at, const struct tn_origin *origin)
+{
+    const uint64_t numbers[] = {(uint64_t)origin->position, origin->part, origin->source};
+    uint32_t counts[] = {bytes_of(numbers[0]), bytes_of(numbers[1]), bytes_of(numbers[2])};
+    unsigned char *to = at + WIDTH_BYTE;
+    for (uint32_t i = 0; i < 3; i++) {
+        for (uint32_t byte = 0; byte < counts[i]; byte++) {
+            *to++ = (unsigned char)(numbers[i] >> 8 * byte);
+        }
+    }
+    *at = (unsigned char)(counts[0] +
+                          (POSITION_BYTES + 1) * (counts[1] + (PART_BYTES + 1) * counts[2]));
+    *to++ = *at;
+    return (uint32_t)(to - at);
+}
+
+static void split_width(unsigned char width, uint32_t counts[3])
+{
+    counts[0] = width % (POSITION_BYTES + 1);
+    counts[1] = width / (POSITION_BYTES + 1) % (PART_BYTES + 1);
+    counts[2] = width / (POSITION_BYTES + 1) / (PART_BYTES + 1);
 }
 
 struct tn_origin tn_origin_get(const unsigned char *at)
 {
-    return (struct tn_origin){.position = (int64_t)tn_load_u64(at),
-                              .part = tn_load_u32(at + 8),
-                              .source = (uint16_t)tn_load_u32(at + 12)};
+    uint32_t counts[3];
+    uint64_t numbers[3] = {0};
+    split_width(*at++, counts);
+    for (uint32_t i = 0; i < 3; i++) {
+        for (uint32_t byte = 0; byte < counts[i]; byte++) {
+            numbers[i] |= (uint64_t)*at++ << 8 * byte;
+        }
+    }
+    return (struct tn_origin){.position = (int64_t)numbers[0],
+                              .part = (uint32_t)numbers[1],
+                              .source = (uint16_t)numbers[2]};
+}
+
+/* Of the one that ends a row. */
+static uint32_t origin_size(struct tn_row row)
+{
+    uint32_t counts[3];
+    split_width(row.data[row.size - 1], counts);
+    return counts[0] + counts[1] + counts[2] + 2 * WIDTH_BYTE;
 }
 
 /* ---- one key ---- */
@@ -283,7 +328,7 @@ static tn_rc next_row(struct resolving *r, struct tn_memtable_iter *iter, struct
 {
     tn_rc rc = tn_iter_next(&iter->iter, kv, r->err);
     if (rc == TN_OK) {
-        kv->row.size -= TN_ORIGIN_SIZE;
+        kv->row.size -= origin_size(kv->row);
         kv->sequence += r->spec->sequence_shift;
     }
     return rc;

@@ -19,10 +19,10 @@
 #include "merge/state.h"
 #include "write/memtable.h"
 
-enum { TN_ORIGIN_SIZE = 16 }; /* behind a row in memory */
+enum { TN_ORIGIN_SIZE_MAX = 16 }; /* behind a row in memory; 7 mostly */
 
-/* Writes it at `at`. */
-void tn_origin_put(unsigned char *at, const struct tn_origin *origin);
+/* Writes it at `at`, and says how long it is. */
+uint32_t tn_origin_put(unsigned char *at, const struct tn_origin *origin);
 struct tn_origin tn_origin_get(const unsigned char *at);
 
 struct tn_resolve_spec {

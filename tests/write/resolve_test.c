@@ -4,6 +4,8 @@
 
 #include "base/poison.h"
 #include "check.h"
+#include "given.h"
+#include "random.h"
 
 enum { POOL_SIZE = 1 << 20, PAGE_SIZE = 16 << 10, KEY = 5, ROW_MAX = 64, TEXT_MAX = 200 };
 
@@ -199,9 +201,9 @@ static void put_rows(const char *words)
         int64_t v = word_of(word, &kind);
         uint32_t size = pack(KEY, v, false, packed);
         struct tn_origin origin = {.position = number, .part = 3, .source = 9};
-        tn_origin_put(packed + size, &origin);
-        tn_rc rc = tn_memtable_put(&bed.memtable, (struct tn_row){packed, size + TN_ORIGIN_SIZE},
-                                   kind, number, &bed.err);
+        uint32_t origin_size = tn_origin_put(packed + size, &origin);
+        tn_rc rc = tn_memtable_put(&bed.memtable, (struct tn_row){packed, size + origin_size}, kind,
+                                   number, &bed.err);
         CHECK_OK(rc, bed.err);
         word += strcspn(word, " ");
         word += *word == ' ';
@@ -336,10 +338,25 @@ static void a_resolver_that_gives_up_is_heard(void)
     free(bed.arena.base);
 }
 
+static void an_origin_is_read_as_it_was_put(void)
+{
+    uint64_t random = given_number("SEED", 1);
+    for (int i = 0; i < 10000; i++) {
+        const struct tn_origin origin = {
+            .position = (int64_t)(random_next(&random) >> random_below(&random, 64)),
+            .part = (uint32_t)(random_next(&random) >> 32 >> random_below(&random, 32)),
+            .source = (uint16_t)(random_next(&random) >> 48 >> random_below(&random, 16))};
+        unsigned char bytes[TN_ORIGIN_SIZE_MAX];
+        CHECK(tn_origin_put(bytes, &origin) <= TN_ORIGIN_SIZE_MAX);
+        struct tn_origin back = tn_origin_get(bytes);
+        CHECK(back.position == origin.position);
+        CHECK(back.part == origin.part && back.source == origin.source);
+    }
+}
+
 static const struct test tests[] = {
-    TEST(a_key_ends_as_its_rows_say),
-    TEST(what_was_deleted_is_not_there),
-    TEST(followers_see_the_difference_of_images),
+    TEST(an_origin_is_read_as_it_was_put),   TEST(a_key_ends_as_its_rows_say),
+    TEST(what_was_deleted_is_not_there),     TEST(followers_see_the_difference_of_images),
     TEST(a_resolver_that_gives_up_is_heard),
 };
 
