@@ -14,8 +14,8 @@ import peer
 
 GOLDEN = peer.ROOT / "tests/golden/fixtures"
 IN_SCOPE = {"codecs_avro", "empty", "engine_agg", "engine_first_row", "engine_groups", "engine_lookup", "engine_partial", "engine_remove",
-            "engine_sequence", "py_append_avro", "tail_append", "tail_decoupled", "tail_decoupled_none", "tail_full", "tail_input", "tail_lookup",
-            "tail_none", "types_append_avro", "types_pk_avro"}
+            "engine_sequence", "engine_tagged", "py_append_avro", "tail_append", "tail_decoupled", "tail_decoupled_full", "tail_decoupled_lookup",
+            "tail_decoupled_none", "tail_expired", "tail_full", "tail_input", "tail_lookup", "tail_none", "types_append_avro", "types_pk_avro"}
 MUST_TAIL = IN_SCOPE | {"changelog_format"}  # its changelog is avro, its data is not
 NESTED = ("ARRAY", "MAP", "MULTISET", "ROW", "VARIANT", "BLOB")
 # A refusal names what tarn can't do: a file, an option or a type.
