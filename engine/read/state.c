@@ -215,7 +215,8 @@ static tn_rc give_memory(struct tn_key_state *s, size_t size, struct tn_worker *
                          struct tn_err *err)
 {
     uint32_t keys = s->spec.keys->count;
-    size_t part = s->run_count > 0 ? (size / s->run_count) & ~(size_t)63 : 0;
+    size_t own = s->run_count * (sizeof *s->runs + 2 * keys * sizeof(struct tn_value) + 64);
+    size_t part = size > own && s->run_count > 0 ? ((size - own) / s->run_count) & ~(size_t)63 : 0;
     for (uint32_t i = 0; i < s->run_count; i++) {
         struct tn_state_run *run = &s->runs[i];
         void *memory;

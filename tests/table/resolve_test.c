@@ -1074,7 +1074,7 @@ static uint64_t write_many_runs(uint32_t size)
 static void runs_that_are_too_many_are_compacted_first(void)
 {
     uint64_t compactions = 0;
-    for (uint32_t size = 900 << 10; compactions == 0; size -= 100 << 10) {
+    for (uint32_t size = 600 << 10; compactions == 0; size -= 50 << 10) {
         compactions = write_many_runs(size);
     }
 }
