@@ -24,7 +24,7 @@ static const struct tn_flag flags[] = {
      "show what the script makes of these records; with --quiet only what they cost"},
     {"input", 0, TN_FLAG_TEXT, &o.input, "FORM",
      "of records that no `map` takes: json (default), changes, csv, debezium-json, canal-json, "
-     "maxwell-json"},
+     "maxwell-json, line-protocol"},
 };
 
 enum { PATH_SIZE = 4096 };

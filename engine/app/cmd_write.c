@@ -17,7 +17,7 @@ static struct {
 static const struct tn_flag flags[] = {
     {"input", 0, TN_FLAG_TEXT, &o.input, "FORM",
      "json (default), changes, csv, debezium-json, canal-json, "
-     "maxwell-json"},
+     "maxwell-json, line-protocol"},
     {"commit-every", 0, TN_FLAG_TEXT, &o.commit_every, "N|TIME",
      "commit each N rows, or each TIME (10s); default: at the end"},
     {"dead-letters", 0, TN_FLAG_TEXT, &o.dead_letters, "FILE|D.T",

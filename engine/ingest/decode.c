@@ -16,6 +16,7 @@ static const char *const input_names[] = {
     [TN_INPUT_CSV] = "csv",
     [TN_INPUT_CANAL] = "canal-json",
     [TN_INPUT_MAXWELL] = "maxwell-json",
+    [TN_INPUT_LINE] = "line-protocol",
 };
 enum {
     INPUT_COUNT = sizeof input_names / sizeof input_names[0],
@@ -29,6 +30,7 @@ static void (*const record_decoders[])(struct tn_decoder *) = {
     [TN_INPUT_JSON] = tn_decode_json,         [TN_INPUT_CHANGES] = tn_decode_changes,
     [TN_INPUT_DEBEZIUM] = tn_decode_debezium, [TN_INPUT_CSV] = tn_decode_csv,
     [TN_INPUT_CANAL] = tn_decode_canal,       [TN_INPUT_MAXWELL] = tn_decode_maxwell,
+    [TN_INPUT_LINE] = tn_decode_line,
 };
 
 tn_rc tn_input_parse(const char *name, enum tn_input *input, struct tn_err *err)
@@ -46,7 +48,7 @@ tn_rc tn_input_parse(const char *name, enum tn_input *input, struct tn_err *err)
     }
     return tn_err_set(err, TN_INVALID, 0,
                       "input '%.40s' is unknown; there are json, changes, csv, debezium-json, "
-                      "canal-json and maxwell-json",
+                      "canal-json, maxwell-json and line-protocol",
                       name);
 }
 
@@ -90,6 +92,15 @@ int32_t tn_decode_find(const struct tn_decoder *decoder, struct tn_bytes name)
         at = (at + 1) & decoder->table_mask;
     }
     return -1;
+}
+
+const unsigned char *tn_decode_fail_unknown(struct tn_decoder *d, const unsigned char *at,
+                                            struct tn_bytes name)
+{
+    const char *near = tn_nearest_name(name, d->names, d->column_count);
+    return tn_decode_fail(d, at, "field '%.*s' is no column%s%s%s",
+                          (int)(name.size < 60 ? name.size : 60), (const char *)name.data,
+                          near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 void tn_decode_row_begin(struct tn_decoder *decoder, struct tn_decode_row *row)
@@ -217,6 +228,9 @@ static void write_late(struct tn_decoder *decoder, const struct tn_decode_late *
         break;
     case TN_LATE_LATIN1:
         tn_json_latin1(decoder, raw, out);
+        break;
+    case TN_LATE_LINE:
+        tn_line_unescape(raw, out);
         break;
     case TN_LATE_BASE64:
         tn_base64_decode(raw, out);
@@ -612,8 +626,11 @@ tn_rc tn_decoder_open(struct tn_decoder **decoder, const struct tn_decode_spec *
     }
     init_columns(d);
     tn_decode_parts_init(d);
-    *decoder = d;
-    return TN_OK;
+    rc = spec->input == TN_INPUT_LINE ? tn_line_open(d, err) : TN_OK;
+    if (rc == TN_OK) {
+        *decoder = d;
+    }
+    return rc;
 }
 
 /* ---- one record after the other ---- */
@@ -625,14 +642,17 @@ static const unsigned char *record_end(const struct tn_decoder *decoder, struct 
     if (decoder->spec.input == TN_INPUT_CSV) {
         return tn_csv_record_end(input.data, input.data + input.size, quoted);
     }
+    if (decoder->spec.input == TN_INPUT_LINE) {
+        return tn_line_record_end(input.data, input.data + input.size, quoted);
+    }
     const unsigned char *newline = memchr(input.data, '\n', input.size);
     return newline ? newline + 1 : NULL;
 }
 
-/* Only a csv record can hold line ends before its own. */
+/* Quoted texts of csv and the line protocol can hold line ends before the record's own. */
 static void count_lines(struct tn_decoder *decoder, struct tn_bytes eaten)
 {
-    if (decoder->spec.input != TN_INPUT_CSV) {
+    if (decoder->spec.input != TN_INPUT_CSV && decoder->spec.input != TN_INPUT_LINE) {
         decoder->line += eaten.data[eaten.size - 1] == '\n';
         return;
     }

@@ -17,6 +17,10 @@
  *                     +U; isDdl gives nothing, but a TRUNCATE is a dead letter
  *     maxwell-json    {"data":{...},"old":{...},"type":"insert|update|delete"}: the same of one
  *                     row; bootstrap-insert: +I; what tells of tables and bootstraps gives nothing
+ *     line-protocol   InfluxDB's measurement,tag=a field=1.5,n=2i 1764547200000000000: +I. Tags and
+ *                     fields go to the columns of their names; the measurement to a column
+ *                     `measurement`, where there is one; the time to a column `time`, else to the
+ *                     one that has a unit in `epochs`; its unit is that, or ns
  *     csv             RFC 4180 with a header line that names the columns; empty = NULL,
  *                     "" = empty text: +I
  *
@@ -25,10 +29,12 @@
  * a NOT NULL column is refused whether it has a default or not, for every kind of row. A string
  * with escapes is rewritten into the decoder's scratch, or into the row itself when it is long;
  * others are read where they stand; integers never pass through a double. Lines end in \n or \r\n;
- * blank ones are passed over, and so is a byte order mark.
+ * blank ones are passed over, and so is a byte order mark. Texts of csv and of the line protocol
+ * may hold line ends; booleans of databases may be 0 and 1.
  *
- * Costs 220 ns for a Debezium record of 290 bytes and 11 columns, 175 ns for the same row as csv
- * (measured on the build host).
+ * What a row of 11 columns costs (measured on the build host): 135 ns as json, 160 as csv, 190 as
+ * line protocol, 200 as Debezium's, 480 beside a schema of 1400 bytes, 260 as Maxwell's, 300 as
+ * canal's, whose numbers are all text.
  */
 #pragma once
 
@@ -44,6 +50,7 @@ enum tn_input {
     TN_INPUT_CSV,
     TN_INPUT_CANAL,
     TN_INPUT_MAXWELL,
+    TN_INPUT_LINE,
 };
 enum tn_unknown { TN_UNKNOWN_FAIL, TN_UNKNOWN_DROP };
 
@@ -111,7 +118,7 @@ TN_MUST_USE tn_rc tn_decoder_next(struct tn_decoder *decoder, struct tn_bytes in
 TN_MUST_USE tn_rc tn_decoder_resume(struct tn_decoder *decoder, uint64_t line,
                                     struct tn_bytes csv_header, struct tn_err *err);
 
-/* "json", "changes", "debezium-json", "csv", "canal-json", "maxwell-json"; INVALID names the
- * nearest. */
+/* "json", "changes", "debezium-json", "csv", "canal-json", "maxwell-json", "line-protocol"; INVALID
+ * names the nearest. */
 TN_MUST_USE tn_rc tn_input_parse(const char *name, enum tn_input *input, struct tn_err *err);
 const char *tn_input_name(enum tn_input input);

@@ -12,6 +12,7 @@ static const char *const part_names[][TN_PART_COUNT] = {
     [TN_INPUT_CSV] = {"", "", "", "", "", ""},
     [TN_INPUT_CANAL] = {"old", "data", "type", "", "isDdl", ""},
     [TN_INPUT_MAXWELL] = {"old", "data", "type", "", "", ""},
+    [TN_INPUT_LINE] = {"", "", "", "", "", ""},
 };
 
 /* Paimon: CanalRecordParser, MaxwellRecordParser; CREATE: Flink's CanalJsonDeserializationSchema;

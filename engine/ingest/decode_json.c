@@ -331,51 +331,6 @@ static tn_cursor read_value_slow(struct tn_decoder *d, tn_cursor at, uint32_t co
     return read_number_slow(d, at, column, value);
 }
 
-/* A double rounds to the float that the decimal would round to, unless it lies just between two
- * floats. */
-static bool float_of(double wide, double *value)
-{
-    uint64_t bits;
-    memcpy(&bits, &wide, sizeof bits);
-    bool halfway = (bits & 0x1FFFFFFF) == 0x10000000;
-    bool normal = wide == 0 || (wide > 1e-37 && wide < 3e38) || (wide < -1e-37 && wide > -3e38);
-    *value = (double)(float)wide;
-    return normal && !halfway;
-}
-
-static inline tn_cursor read_quick(const struct tn_decode_column *c, tn_cursor at,
-                                   struct tn_value *value)
-{
-    tn_cursor end = NULL;
-    int64_t whole = 0;
-    double wide = 0;
-    switch (c->quick) {
-    case TN_QUICK_INTEGER:
-    case TN_QUICK_EPOCH_MS:
-        end = tn_scan_integer(at, &whole);
-        value->as.i64 = whole;
-        value->nanos = 0;
-        return end && whole >= c->low && whole <= c->high ? end : NULL;
-    case TN_QUICK_EPOCH_US:
-        end = tn_scan_integer(at, &whole);
-        value->as.i64 = (whole - (whole % 1000 + 1000) % 1000) / 1000;
-        value->nanos = (uint32_t)((whole % 1000 + 1000) % 1000 * 1000);
-        return end;
-    case TN_QUICK_DOUBLE:
-        end = tn_scan_double(at, &wide);
-        value->as.f64 = wide;
-        return end;
-    case TN_QUICK_FLOAT:
-        end = tn_scan_double(at, &wide);
-        return end && float_of(wide, &value->as.f64) ? end : NULL;
-    case TN_QUICK_BOOLEAN:
-    case TN_QUICK_TEXT:
-    case TN_QUICK_NONE:
-        break;
-    }
-    return NULL;
-}
-
 static tn_cursor read_string_value(struct tn_decoder *d, tn_cursor at, uint32_t column,
                                    struct tn_value *value)
 {
@@ -385,7 +340,7 @@ static tn_cursor read_string_value(struct tn_decoder *d, tn_cursor at, uint32_t 
     if (c->text >= TN_TEXT_LATIN1) {
         return tn_json_read_binary(d, at + 1, column, value);
     }
-    tn_cursor number = read_quick(c, at + 1, value);
+    tn_cursor number = tn_decode_quick_number(c, at + 1, value);
     if (number && *number == '"') {
         value->null = false;
         return number + 1;
@@ -413,7 +368,7 @@ static inline tn_cursor read_value(struct tn_decoder *d, tn_cursor at, uint32_t 
     if (*at == '"') {
         return read_string_value(d, at, column, value);
     }
-    tn_cursor end = read_quick(&d->columns[column], at, value);
+    tn_cursor end = tn_decode_quick_number(&d->columns[column], at, value);
     if (end) {
         value->null = false;
         return end;
@@ -428,14 +383,6 @@ static inline tn_cursor read_value(struct tn_decoder *d, tn_cursor at, uint32_t 
 
 /* ---- rows ---- */
 
-static tn_cursor fail_unknown(struct tn_decoder *d, tn_cursor at, struct tn_bytes name)
-{
-    const char *near = tn_nearest_name(name, d->names, d->column_count);
-    return tn_decode_fail(d, at, "field '%.*s' is no column%s%s%s",
-                          (int)(name.size < 60 ? name.size : 60), (const char *)name.data,
-                          near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-}
-
 /* A key that is not the one which came here the last time. *column is -1 for one to be dropped. */
 static tn_cursor find_key(struct tn_decoder *d, tn_cursor at, int32_t *column)
 {
@@ -446,7 +393,7 @@ static tn_cursor find_key(struct tn_decoder *d, tn_cursor at, int32_t *column)
     }
     *column = tn_decode_find(d, name);
     if (*column < 0 && d->spec.unknown == TN_UNKNOWN_FAIL) {
-        return fail_unknown(d, at, name);
+        return tn_decode_fail_unknown(d, at, name);
     }
     return value;
 }

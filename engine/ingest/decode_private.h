@@ -76,7 +76,8 @@ enum tn_decode_late_kind {
     TN_LATE_DOUBLED,
     TN_LATE_HEX,
     TN_LATE_LATIN1,
-    TN_LATE_BASE64
+    TN_LATE_BASE64,
+    TN_LATE_LINE,
 };
 
 struct tn_decode_late {
@@ -140,6 +141,9 @@ struct tn_decoder {
     bool skipping;       /* behind a record that was too long */
     bool skipping_quote; /* csv: and in a quoted field */
 
+    int32_t measurement; /* line protocol: the columns of what has no name there, or -1 */
+    int32_t time;
+
     bool csv_header_known;
     uint32_t csv_count;
     uint32_t csv_count_max;
@@ -149,6 +153,10 @@ struct tn_decoder {
 /* Makes the record a dead letter; returns NULL. `at` is where in the record, or NULL. */
 const unsigned char *tn_decode_fail(struct tn_decoder *decoder, const unsigned char *at,
                                     const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* The same for a name that is no column, with the nearest that is. */
+const unsigned char *tn_decode_fail_unknown(struct tn_decoder *decoder, const unsigned char *at,
+                                            struct tn_bytes name);
 
 int32_t tn_decode_find(const struct tn_decoder *decoder, struct tn_bytes name);
 void tn_decode_row_begin(struct tn_decoder *decoder, struct tn_decode_row *row);
@@ -166,6 +174,52 @@ static inline bool tn_decode_see(struct tn_decode_row *row, uint32_t column)
     return true;
 }
 
+/* A double rounds to the float that the decimal would round to, unless it lies just between two
+ * floats. */
+static inline bool tn_decode_float_of(double wide, double *value)
+{
+    uint64_t bits;
+    memcpy(&bits, &wide, sizeof bits);
+    bool halfway = (bits & 0x1FFFFFFF) == 0x10000000;
+    bool normal = wide == 0 || (wide > 1e-37 && wide < 3e38) || (wide < -1e-37 && wide > -3e38);
+    *value = (double)(float)wide;
+    return normal && !halfway;
+}
+
+static inline const unsigned char *tn_decode_quick_number(const struct tn_decode_column *c,
+                                                          const unsigned char *at,
+                                                          struct tn_value *value)
+{
+    const unsigned char *end = NULL;
+    int64_t whole = 0;
+    double wide = 0;
+    switch (c->quick) {
+    case TN_QUICK_INTEGER:
+    case TN_QUICK_EPOCH_MS:
+        end = tn_scan_integer(at, &whole);
+        value->as.i64 = whole;
+        value->nanos = 0;
+        return end && whole >= c->low && whole <= c->high ? end : NULL;
+    case TN_QUICK_EPOCH_US:
+        end = tn_scan_integer(at, &whole);
+        value->as.i64 = (whole - (whole % 1000 + 1000) % 1000) / 1000;
+        value->nanos = (uint32_t)((whole % 1000 + 1000) % 1000 * 1000);
+        return end;
+    case TN_QUICK_DOUBLE:
+        end = tn_scan_double(at, &wide);
+        value->as.f64 = wide;
+        return end;
+    case TN_QUICK_FLOAT:
+        end = tn_scan_double(at, &wide);
+        return end && tn_decode_float_of(wide, &value->as.f64) ? end : NULL;
+    case TN_QUICK_BOOLEAN:
+    case TN_QUICK_TEXT:
+    case TN_QUICK_NONE:
+        break;
+    }
+    return NULL;
+}
+
 /* A value from text, for everything that has no quick form. False: the record is dead. */
 bool tn_decode_text_value(struct tn_decoder *decoder, const unsigned char *at, uint32_t column,
                           struct tn_bytes text, struct tn_value *value);
@@ -178,6 +232,7 @@ bool tn_decode_text_late(struct tn_decoder *decoder, uint32_t column, struct tn_
  * decode_binary.c */
 void tn_json_unescape(struct tn_decoder *decoder, struct tn_bytes raw, unsigned char *out);
 void tn_json_latin1(struct tn_decoder *decoder, struct tn_bytes raw, unsigned char *out);
+void tn_line_unescape(struct tn_bytes raw, unsigned char *out);
 void tn_base64_decode(struct tn_bytes text, unsigned char *out);
 
 /* Defaults and NOT NULL. False: the record is dead. */
@@ -215,6 +270,7 @@ void tn_decode_debezium(struct tn_decoder *decoder);
 void tn_decode_canal(struct tn_decoder *decoder);
 void tn_decode_maxwell(struct tn_decoder *decoder);
 void tn_decode_csv(struct tn_decoder *decoder);
+void tn_decode_line(struct tn_decoder *decoder);
 
 /* Behind the line end of the csv record at `at`, or NULL when it goes on; *quoted says whether a
  * quoted field is open at the end, and at `at` when it comes in. */
@@ -222,3 +278,9 @@ const unsigned char *tn_csv_record_end(const unsigned char *at, const unsigned c
                                        bool *quoted);
 /* The same for the header, whose names become the columns of later records. INVALID. */
 TN_MUST_USE tn_rc tn_csv_header(struct tn_decoder *decoder, struct tn_err *err);
+
+/* The same as tn_csv_record_end for the line protocol, whose texts may hold line ends, too. */
+const unsigned char *tn_line_record_end(const unsigned char *at, const unsigned char *end,
+                                        bool *quoted);
+/* Finds the columns of measurement and time. INVALID. */
+TN_MUST_USE tn_rc tn_line_open(struct tn_decoder *decoder, struct tn_err *err);

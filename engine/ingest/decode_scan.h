@@ -68,6 +68,22 @@ static inline const unsigned char *tn_scan_field(const unsigned char *at)
     }
 }
 
+/* The first comma, equals sign, blank, backslash or line end: where a name or a tag of the line
+ * protocol may stop. */
+static inline const unsigned char *tn_scan_tag(const unsigned char *at)
+{
+    for (;;) {
+        uint64_t word = tn_load_u64(at);
+        uint64_t special = tn_scan_equal(word, ',') | tn_scan_equal(word, '=') |
+                           tn_scan_equal(word, ' ') | tn_scan_equal(word, '\\') |
+                           tn_scan_equal(word, '\n');
+        if (special) {
+            return at + (__builtin_ctzll(special) >> 3);
+        }
+        at += 8;
+    }
+}
+
 /* How many of 8 bytes, from the lowest, are digits. They come xored with '0', so that a digit is
  * its value. */
 static inline unsigned tn_scan_digit_run(uint64_t values)

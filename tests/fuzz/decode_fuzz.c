@@ -15,7 +15,7 @@ enum { COLUMNS = sizeof names / sizeof names[0], RECORD_MAX = 600 };
 
 static const enum tn_input forms[8] = {
     TN_INPUT_JSON,  TN_INPUT_CHANGES, TN_INPUT_DEBEZIUM, TN_INPUT_CSV,
-    TN_INPUT_CANAL, TN_INPUT_MAXWELL, TN_INPUT_CANAL,    TN_INPUT_DEBEZIUM,
+    TN_INPUT_CANAL, TN_INPUT_MAXWELL, TN_INPUT_LINE,     TN_INPUT_DEBEZIUM,
 };
 
 static unsigned char memory[1 << 16];
@@ -36,7 +36,7 @@ static struct tn_decoder *open_decoder(uint8_t choice, struct tn_row_layout *lay
         tn_rc rc = tn_type_parse(tn_bytes_of(type_texts[i]), &fields[i].type, &err);
         TN_CHECK(rc == TN_OK);
         types[i] = fields[i].type;
-        epochs[i] = choice & 16 ? TN_EPOCH_MS : TN_EPOCH_NONE;
+        epochs[i] = choice & 16 && i == 6 ? TN_EPOCH_MS : TN_EPOCH_NONE;
     }
     tn_rc rc = tn_row_layout_init(layout, names, types, COLUMNS, &arena, &err);
     TN_CHECK(rc == TN_OK);

@@ -150,6 +150,20 @@ static void put_canal_record(struct tn_buf *buf, int count)
     tn_buf_text(buf, "],\"type\":\"INSERT\"}");
 }
 
+static void put_line(struct tn_buf *buf, int which)
+{
+    tn_buf_format(buf, "m k=%di,s=\"", which);
+    for (uint32_t i = 0; i < text_size[which]; i++) {
+        if (texts[which][i] == '"' || texts[which][i] == '\\') {
+            tn_buf_byte(buf, '\\');
+        }
+        tn_buf_byte(buf, texts[which][i]);
+    }
+    tn_buf_text(buf, "\",b=\"");
+    put_hex(buf, which);
+    tn_buf_byte(buf, '"');
+}
+
 static void put_csv(struct tn_buf *buf, int which)
 {
     tn_buf_text(buf, "k,s,b\n");
@@ -193,10 +207,33 @@ static void check_row(struct tn_decoded *decoded, uint32_t i, int which)
     CHECK(hex.size == bytes_size[which] && memcmp(hex.data, bytes[which], hex.size) == 0);
 }
 
+static void put_record(struct tn_buf *buf, enum tn_input form)
+{
+    switch (form) {
+    case TN_INPUT_CSV:
+        put_csv(buf, 0);
+        return;
+    case TN_INPUT_CANAL:
+        put_canal_record(buf, 1);
+        return;
+    case TN_INPUT_MAXWELL:
+        put_maxwell(buf);
+        return;
+    case TN_INPUT_LINE:
+        put_line(buf, 0);
+        return;
+    case TN_INPUT_JSON:
+    case TN_INPUT_CHANGES:
+    case TN_INPUT_DEBEZIUM:
+        break;
+    }
+    put_json(buf, 0);
+}
+
 static void long_texts_are_written_into_their_rows(void)
 {
     static const enum tn_input forms[] = {TN_INPUT_JSON, TN_INPUT_CSV, TN_INPUT_CANAL,
-                                          TN_INPUT_MAXWELL};
+                                          TN_INPUT_MAXWELL, TN_INPUT_LINE};
     for (uint64_t seed = 1; seed <= 60; seed++) {
         uint64_t state = seed + 1000 * given_number("SEED", 1);
         enum tn_input form = forms[seed % COUNT(forms)];
@@ -204,13 +241,7 @@ static void long_texts_are_written_into_their_rows(void)
         tn_buf_init(&buf, input, RECORD_MAX);
         draw(&state, 0);
         open_decoder(form, ROW_MAX);
-        if (form == TN_INPUT_CANAL) {
-            put_canal_record(&buf, 1);
-        } else if (form == TN_INPUT_MAXWELL) {
-            put_maxwell(&buf);
-        } else {
-            form == TN_INPUT_JSON ? put_json(&buf, 0) : put_csv(&buf, 0);
-        }
+        put_record(&buf, form);
         CHECK(!buf.overflow);
         struct tn_bytes rest = at_the_end(&buf);
         struct tn_decoded decoded;

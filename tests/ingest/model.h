@@ -74,8 +74,9 @@ static inline void model_open(struct model *m, enum tn_input input, uint32_t row
         {"zoned", "TIMESTAMP(9) WITH LOCAL TIME ZONE"},
     };
     static const uint32_t key[] = {0};
-    uint64_t state = m->state;
-    *m = (struct model){.state = state};
+    struct model kept = *m;
+    *m = (struct model){.state = kept.state};
+    memcpy(m->epochs, kept.epochs, sizeof m->epochs);
     tn_arena_init(&m->arena, memory, sizeof memory);
     for (uint32_t i = 0; i < MODEL_COLUMNS; i++) {
         m->fields[i] = (struct tn_field){.name = columns[i][0]};

@@ -229,6 +229,20 @@ def test_debezium_records_are_read_by_their_schema(tarn):
     clean(tarn)
 
 
+def test_points_of_the_line_protocol_are_written(tarn):
+    create(tarn, ["measurement STRING", "dev STRING", "temp DOUBLE", "n BIGINT", "note STRING", "ts TIMESTAMP(3)"], "--option", "bucket=-1")
+    text = "\n".join(['# a comment', 'room,dev=gw\\ 1 temp=21,n=3i,note="say \\"hi\\",\nnow" 1000', "", "room,dev=b n=1.5 2000", "room temp=1i"])
+    result = tarn.run("write", TABLE, "--input", "line-protocol", "--time", "ts=ms", stdin=text)
+    same(result.rc, 1, result.err)
+    need("column 'n': '1.5' is no BIGINT" in result.err, result.err)
+    rows = rows_of(tarn.run("cat", TABLE), "cat")
+    same([(x["measurement"], x["dev"], x["temp"], x["n"], x["note"]) for x in rows],
+         [("room", "gw 1", 21.0, 3, 'say "hi",\nnow'), ("room", None, 1.0, None, None)], "rows")
+    need(rows[0]["ts"].startswith("1970-01-01T00:00:01.000") and rows[1]["ts"] is None, str(rows))
+    refused(tarn.run("write", TABLE, "--input", "line-protcol", stdin=""), 2, "did you mean 'line-protocol'?", "a misspelt form")
+    clean(tarn)
+
+
 # ---- tail ----
 
 def changes(tarn, *args, rc=0):
