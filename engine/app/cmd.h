@@ -17,6 +17,7 @@ struct tn_command {
 
 extern const struct tn_command tn_cmd_create;
 extern const struct tn_command tn_cmd_write;
+extern const struct tn_command tn_cmd_retry;
 extern const struct tn_command tn_cmd_cat;
 extern const struct tn_command tn_cmd_get;
 extern const struct tn_command tn_cmd_explain;

@@ -71,7 +71,8 @@ static tn_rc put(struct tn_feed *feed, struct tn_row row, enum tn_row_kind kind,
                  struct tn_err *err)
 {
     struct tn_table *table = feed->spec.table;
-    struct tn_origin origin = {(int64_t)feed->at.offset, feed->at.part, feed->source};
+    struct tn_origin origin = {(int64_t)feed->at.offset, feed->first_part + feed->at.part,
+                               feed->source};
     for (uint32_t stuck = 0;;) {
         tn_rc rc = tn_table_put_from(table, row, kind, &origin, err);
         *dead = rc == TN_INVALID;
@@ -97,7 +98,7 @@ static tn_rc bury(struct tn_feed *feed, const struct tn_decoded *decoded, const 
         feed->spec.bury(feed->spec.user, decoded, reason);
     } else {
         struct tn_letter_record letter = {.position = (int64_t)feed->at.offset,
-                                          .part = feed->at.part,
+                                          .part = feed->first_part + feed->at.part,
                                           .line = decoded->line,
                                           .record = decoded->record,
                                           .reason = reason};

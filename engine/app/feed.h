@@ -40,6 +40,7 @@ struct tn_feed {
     struct tn_feed_spec spec;
     struct tn_decoder *decoder; /* the owner's: one a source */
     uint16_t source;            /* its number among the letters' sources, likewise */
+    uint32_t first_part;        /* of a record's rows, as letters count them, likewise */
     struct tn_feed_place next;  /* the owner sets it with a new source */
     struct tn_feed_place at;    /* of the record at hand */
     uint64_t rows;              /* records so far, of all sources: what `committed` counts */

@@ -151,7 +151,19 @@ static const char letters_text[] =
     "that is too long for the memory of a table ends the write, and what is not committed comes "
     "again\n"
     "with the same command; a file takes letters of any length. A table of letters needs 10M of\n"
-    "--memory, and is one writer's at a time.\n";
+    "--memory, and is one writer's at a time.\n"
+    "\n"
+    "  tarn retry D.T --dead-letters D.L        sends T's letters in D.L again: as `write`, by "
+    "their\n"
+    "                                           own input. What is taken now loses its letter; "
+    "what\n"
+    "                                           fails has it anew, and the exit code is 1.\n"
+    "  tarn retry D.T FILE --dead-letters D.L   those in FILE move to D.L first; FILE goes\n"
+    "\n"
+    "A retry that is killed is gone on with by the next one, and no row is taken twice. Rows of a\n"
+    "record are counted as its `map` makes them: one that makes others now, in a changed script, "
+    "may\n"
+    "pass rows over or take them twice.\n";
 
 static const char merging_text[] =
     "Merging\n"

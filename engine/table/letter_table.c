@@ -72,13 +72,12 @@ static tn_rc take_share(struct tn_letter_table *l, struct tn_env *env, struct tn
 
 /* ---- the table: made, or checked ---- */
 
-static tn_rc make(struct tn_letter_table *l, struct tn_err *err)
+tn_rc tn_letter_table_schema(struct tn_arena *arena, struct tn_schema *schema, struct tn_err *err)
 {
     enum { TEXT_SIZE = 2048 };
-    size_t mark = tn_arena_mark(&l->arena);
     struct tn_buf text;
     void *data;
-    tn_rc rc = tn_arena_need(&l->arena, TEXT_SIZE, "a schema", &data, err);
+    tn_rc rc = tn_arena_need(arena, TEXT_SIZE, "a schema", &data, err);
     if (rc != TN_OK) {
         return rc;
     }
@@ -93,9 +92,15 @@ static tn_rc make(struct tn_letter_table *l, struct tn_err *err)
         tn_buf_format(&text, "%s\"%s\"", i > 0 ? "," : "", COLUMNS[i].name);
     }
     tn_buf_text(&text, "],\"options\":{\"bucket\":\"1\"},\"comment\":\"dead letters\"}");
+    return tn_schema_from_user(tn_buf_bytes(&text), arena, schema, err);
+}
+
+static tn_rc make(struct tn_letter_table *l, struct tn_err *err)
+{
+    size_t mark = tn_arena_mark(&l->arena);
     struct tn_schema schema;
     struct tn_options options;
-    rc = tn_schema_from_user(tn_buf_bytes(&text), &l->arena, &schema, err);
+    tn_rc rc = tn_letter_table_schema(&l->arena, &schema, err);
     if (rc == TN_OK) {
         rc = tn_make_table(&l->env, l->name, &schema, &options, err);
     }

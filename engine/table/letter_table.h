@@ -67,6 +67,10 @@ TN_MUST_USE tn_rc tn_letter_table_open(struct tn_letter_table *letters, struct t
 void tn_letter_table_rest(struct tn_letter_table *letters);
 void tn_letter_table_close(struct tn_letter_table *letters);
 
+/* The schema of such a table, as it is made. */
+TN_MUST_USE tn_rc tn_letter_table_schema(struct tn_arena *arena, struct tn_schema *schema,
+                                         struct tn_err *err);
+
 /* A letter that is there: its values by tn_letter_column, until the call ends. */
 typedef tn_rc tn_letter_fn(void *user, const struct tn_value *values, struct tn_err *err);
 

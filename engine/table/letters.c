@@ -91,10 +91,11 @@ tn_rc tn_letters_bury(struct tn_letters *letters, const struct tn_letter_record 
     if (rc != TN_OK || letters->muted) {
         return rc;
     }
+    bool is_row = strcmp(letters->input, TN_LETTER_ROW) == 0; /* sent again, and refused */
     uint64_t begin = letters->records.size;
     struct entry e = {
         .origin = {record->position, record->part, (uint16_t)(letters->source_count - 1)},
-        .line = record->line,
+        .line = is_row ? 0 : record->line,
         .input = tn_bytes_of(letters->input),
         .header = {letters->header, letters->header_size},
         .reason = reason_of(record->reason),
@@ -423,6 +424,12 @@ tn_rc tn_letters_source(struct tn_letters *letters, const char *name, const char
     tn_rc rc = l->layout ? write_name(l, err) : TN_OK; /* a row may die when this source is gone */
     return rc == TN_OK && again && l->box->forget ? l->box->forget(l->box, name, from, part, err)
                                                   : rc;
+}
+
+void tn_letters_input(struct tn_letters *letters, const char *input)
+{
+    (void)snprintf(letters->input, sizeof letters->input, "%s", input);
+    letters->header_size = 0;
 }
 
 void tn_letters_header(struct tn_letters *letters, struct tn_bytes header)

@@ -103,6 +103,8 @@ void tn_letters_close(struct tn_letters *letters);
 TN_MUST_USE tn_rc tn_letters_source(struct tn_letters *letters, const char *name, const char *input,
                                     int64_t from, uint32_t part, bool again, uint16_t *number,
                                     struct tn_err *err);
+/* Its next records are of another input. */
+void tn_letters_input(struct tn_letters *letters, const char *input);
 /* The header of that source, when it is csv; the first one counts. */
 void tn_letters_header(struct tn_letters *letters, struct tn_bytes header);
 

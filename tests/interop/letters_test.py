@@ -4,6 +4,8 @@ Each test is a function `test_*`, whose name is a sentence and which gets an emp
 failed". usage: letters_test.py [NAME...]
 """
 import json
+import random
+import subprocess
 import sys
 from pathlib import Path
 
@@ -236,6 +238,98 @@ def test_many_rows_die_in_many_flushes_and_each_has_one_letter(tarn):
     write(tarn, "--commit-every", "7000", "--memory", "12M", stdin=data)
     same(len(rows(tarn, LETTERS)), count * 2 // 3, "letters")
     same(sum(row["sum"] for row in rows(tarn)), count // 3, "sum")
+
+
+def retry(tarn, *args, rc=0, letters=LETTERS, sent=None, left=0):
+    result = tarn.run("retry", TABLE, *args, "--dead-letters", letters)
+    same(result.rc, rc, "exit code of retry: %s" % result.err)
+    if sent is not None:
+        need("tarn: %d letters were sent again, %d are left" % (sent, left) in result.err, result.err)
+    return result
+
+
+def test_letters_are_sent_again_until_they_are_taken(tarn):
+    create_scripted(tarn)
+    records = [{"dev": "a", "n": 1}, {"dev": "b", "n": 13}, {"dev": "c", "n": 7}, {"dev": "d", "n": 113}, b"{"]
+    write(tarn, file_of(tarn, "in.json", *records))
+    before = rows(tarn, LETTERS)
+    retry(tarn, rc=1, sent=4, left=4)
+    same(rows(tarn, LETTERS), before, "letters that failed again")
+    sums = {"a": 1, "d": 3}
+    same({row["dev"]: row["sum"] for row in rows(tarn)}, sums, "sums")
+    create_scripted(tarn, SCRIPT.replace("13", "-1").replace("n == 7", "n == -7"), new=False)
+    retry(tarn, "--commit-every", "1", rc=1, sent=4, left=1)
+    same({row["dev"]: row["sum"] for row in rows(tarn)}, {"a": 1, "b": 13, "c": 7, "d": 16}, "sums")
+    same([x["record"] for x in rows(tarn, LETTERS)], ["{"], "letters")
+    retry(tarn, rc=1, sent=1, left=1)
+    for table in (TABLE, LETTERS):
+        tarn.run("fsck", table).ok("fsck")
+
+
+def test_letters_of_every_form_are_sent_as_they_came(tarn):
+    create(tarn, "dev STRING", "ts TIMESTAMP(3)")
+    path = Path(tarn.warehouse) / "in.csv"
+    path.write_bytes(b'dev,ts\n"a\nb",5\nc,x\n')
+    write(tarn, path, "--input", "csv")
+    write(tarn, "--input", "changes", stdin=lines({"kind": "+U", "row": {"dev": "d", "ts": 6}}))
+    write(tarn, "--input", "debezium-json", stdin=lines({"before": None, "after": {"dev": "e", "ts": 7}, "op": "c"}))
+    write(tarn, stdin=lines({"dev": "f", "ts": 8}), letters="plant.more")
+    result = retry(tarn, "--time", "ts=ms", rc=1, sent=4, left=1)
+    same([row["dev"] for row in rows(tarn)], ["a\nb", "d", "e"], "rows")
+    same([x["line"] for x in rows(tarn, LETTERS)], [4], "line of the letter that is left")
+    need("committed snapshot=" in result.err, result.err)
+
+
+def test_letters_in_a_file_move_to_a_table_and_are_sent(tarn):
+    create_scripted(tarn)
+    path = Path(tarn.warehouse) / "dead.jsonl"
+    write(tarn, stdin=lines({"dev": "b", "n": 13}, {"dev": 'c"', "n": 7}), letters=path)
+    result = tarn.run("retry", TABLE, "--dead-letters", path)
+    same(result.rc, 2, "exit code")
+    need("FILE --dead-letters D.T" in result.err, result.err)
+    create_scripted(tarn, SCRIPT.replace("13", "-1"), new=False)
+    retry(tarn, path, rc=1, sent=2, left=1)
+    need(not path.exists(), "the file is there")
+    same([x["record"] for x in rows(tarn, LETTERS)], [json.dumps({"dev": 'c"', "n": 7})], "letters")
+    path.write_text('{"reason":"of another time"}\n')
+    retry(tarn, path, rc=2)
+    need(path.exists(), "the file is gone")
+
+
+def test_only_the_letters_of_the_table_are_sent(tarn):
+    create(tarn)
+    create(tarn, table="plant.q")
+    tarn.run("write", "plant.q", "--dead-letters", LETTERS, stdin=lines(BAD, BAD))
+    write(tarn, stdin=lines(BAD))
+    retry(tarn, rc=1, sent=1, left=1)
+    same(len(rows(tarn, LETTERS)), 3, "letters")
+    for args, text in (((), "--dead-letters D.T says where"), (("--dead-letters", "plant.daed"), "did you mean 'plant.dead'?")):
+        result = tarn.run("retry", TABLE, *args)
+        same(result.rc, 2, "exit code")
+        need(text in result.err, result.err)
+
+
+def test_a_retry_that_is_killed_folds_no_row_twice(tarn):
+    create_scripted(tarn)
+    count = 40
+    path = file_of(tarn, "in.json", *[{"dev": "d%d" % i, "n": 13 if i % 2 else 113} for i in range(count)])
+    write(tarn, path)
+    same(len(rows(tarn, LETTERS)), count, "letters")
+    create_scripted(tarn, SCRIPT.replace("13", "-1"), new=False)
+    rng, killed = random.Random(5), 0
+    argv = [str(peer.TARN), "retry", TABLE, "--warehouse", tarn.warehouse, "--dead-letters", LETTERS, "--commit-every", "1"]
+    for _ in range(60):
+        process = subprocess.Popen(argv, stderr=subprocess.PIPE)
+        for _ in range(rng.randrange(12)):
+            process.stderr.readline()
+        process.kill()
+        process.communicate()
+        killed += process.returncode < 0
+    retry(tarn)
+    need(killed > 0, "none was killed")
+    want = {"d%d" % i: 13 if i % 2 else 16 for i in range(count)}
+    same({row["dev"]: row["sum"] for row in rows(tarn)}, want, "sums after %d kills" % killed)
+    same(rows(tarn, LETTERS), [], "letters")
 
 
 def main():
