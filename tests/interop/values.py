@@ -144,7 +144,7 @@ def floating_text(value, single):
     return repr(value) if not single or value == 0 else _single_text(value)
 
 
-def _narrow(value):
+def narrow(value):
     try:
         return struct.unpack("<f", struct.pack("<f", value))[0]
     except OverflowError:
@@ -152,13 +152,13 @@ def _narrow(value):
 
 
 def _single_text(value):
-    value = _narrow(value)
+    value = narrow(value)
     sign, magnitude = ("-" if value < 0 else ""), abs(value)
     for digits in range(1, 10):
         mantissa, exponent = ("%.*e" % (digits - 1, magnitude)).split("e")
         middle = int(mantissa.replace(".", ""))
         # printf rounds to nearest; a neighbour may read back where the nearest does not
-        good = [m for m in (middle, middle - 1, middle + 1) if m > 0 and _narrow(float("%de%d" % (m, int(exponent) - digits + 1))) == magnitude]
+        good = [m for m in (middle, middle - 1, middle + 1) if m > 0 and narrow(float("%de%d" % (m, int(exponent) - digits + 1))) == magnitude]
         if good:
             return sign + repr(float("%de%d" % (good[0], int(exponent) - digits + 1)))
     raise AssertionError(value)
