@@ -50,20 +50,6 @@ static void key_without_partition(const struct tn_schema *schema, struct tn_buf 
     }
 }
 
-/* What a comparison by < and > can't place. Source: Paimon before 2.0, GenerateUtils. */
-static void float_keys(const struct tn_schema *schema, struct tn_buf *lines)
-{
-    for (uint32_t i = 0; i < schema->trimmed_keys.count; i++) {
-        const struct tn_field *field = &schema->fields[schema->trimmed_keys.index[i]];
-        if (field->type.kind == TN_TYPE_FLOAT || field->type.kind == TN_TYPE_DOUBLE) {
-            tn_buf_format(lines,
-                          "primary key '%s': rows with NaN or -0.0 are refused: Paimon before 2.0 "
-                          "confuses them with other keys\n",
-                          field->name);
-        }
-    }
-}
-
 static void day_numbers(const struct tn_schema *schema, struct tn_buf *lines)
 {
     for (uint32_t i = 0; i < schema->partition_keys.count; i++) {
@@ -282,7 +268,6 @@ void tn_options_hazards(const struct tn_schema *schema, const struct tn_options 
     option_hazards(schema, options, lines);
     merge_hazards(schema, options, lines);
     key_without_partition(schema, lines);
-    float_keys(schema, lines);
     if (options->partition_legacy_name) {
         day_numbers(schema, lines);
     }

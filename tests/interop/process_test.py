@@ -250,6 +250,7 @@ def a_wrong_command_line_changes_nothing(args):
         for options, word in (({"merge-engine": "frist-row"}, "first-row"), ({"deletion-vectors.enabled": "true"}, "deletion-vectors"),
                               ({"bucket": "-1"}, "bucket"), ({"file.format": "orc"}, "file.format")):
             refused(b, [{"name": "k", "type": "INT"}], options, word)
+        refused(b, [{"name": "k", "type": "DOUBLE"}], {"bucket": "1"}, "DOUBLE")
         refused(b, [{"name": "k", "type": "INT"}, {"name": "a", "type": "ARRAY<INT>"}], {"bucket": "1"}, "a")
         refused(b, [{"name": "k", "type": "INT"}, {"name": "a", "type": "DUOBLE"}], {"bucket": "1"}, "DOUBLE")
 

@@ -46,9 +46,10 @@ NO_KEYS = ('"NaN"', "-0.0")  # Paimon before 2.0 takes them for other keys
 INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 
 
-def random_type(rng):
+def random_type(rng, floats=True):
     name = rng.choice(["BOOLEAN", "TINYINT", "SMALLINT", "INT", "INT", "BIGINT", "DECIMAL", "CHAR", "VARCHAR", "STRING", "STRING",
-                       "BINARY", "VARBINARY", "BYTES", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "FLOAT", "DOUBLE", "DOUBLE"])
+                       "BINARY", "VARBINARY", "BYTES", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ"]
+                      + (["FLOAT", "DOUBLE", "DOUBLE"] if floats else []))
     if name == "DECIMAL":
         precision = rng.choice([1, 5, 9, 10, 18, 19, 27, 38])
         return Type(name, precision, rng.randint(0, min(precision, 12)))
