@@ -160,7 +160,9 @@ static const char letters_text[] =
     "                                           fails has it anew, and the exit code is 1.\n"
     "  tarn retry D.T FILE --dead-letters D.L   those in FILE move to D.L first; FILE goes\n"
     "\n"
-    "A retry that is killed is gone on with by the next one, and no row is taken twice. Rows of a\n"
+    "A retry that is killed is gone on with by the next one, and no row is taken twice; until "
+    "then\n"
+    "a record's letter has -1 - part as its part, and a number in `retry`. Rows of a\n"
     "record are counted as its `map` makes them: one that makes others now, in a changed script, "
     "may\n"
     "pass rows over or take them twice.\n";

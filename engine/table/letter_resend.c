@@ -97,22 +97,28 @@ static tn_rc take(void *user, const struct tn_value *values, struct tn_err *err)
     return add(user, values, false, err);
 }
 
+/* The first row that a letter is about. */
+static int64_t first_part(const struct tn_value *values)
+{
+    int64_t part = values[TN_LETTER_PART].as.i64;
+    return part < 0 ? -1 - part : part;
+}
+
 /* Those of the place's number and below; the next one's first rows may be in. */
 static tn_rc settle_one(struct tn_resend *r, struct tn_value *values, struct tn_resend_place place,
                         struct tn_err *err)
 {
     tn_rc rc = TN_OK;
     if (values[TN_LETTER_RETRY].as.i64 > place.number) {
-        int64_t part = values[TN_LETTER_PART].as.i64;
-        if ((int64_t)place.part <= part) {
+        struct tn_value kept[] = {values[TN_LETTER_PART], values[TN_LETTER_RETRY]};
+        if ((int64_t)place.part <= first_part(values)) {
             return TN_OK;
         }
-        struct tn_value number = values[TN_LETTER_RETRY];
-        values[TN_LETTER_PART].as.i64 = (int64_t)place.part;
+        values[TN_LETTER_PART].as.i64 = -1 - (int64_t)place.part;
         values[TN_LETTER_RETRY].null = true;
         rc = tn_letter_table_put(r->letters, values, TN_ROW_INSERT, err);
-        values[TN_LETTER_PART].as.i64 = part;
-        values[TN_LETTER_RETRY] = number;
+        values[TN_LETTER_PART] = kept[0];
+        values[TN_LETTER_RETRY] = kept[1];
     }
     return rc == TN_OK ? tn_letter_table_put(r->letters, values, TN_ROW_DELETE, err) : rc;
 }
@@ -138,18 +144,20 @@ static bool is_row(const struct tn_value *values)
     return !input->null && tn_bytes_equal(input->as.bytes, tn_bytes_of(TN_LETTER_ROW));
 }
 
-/* A record's letter covers the rows behind its part, too. */
+/* Those of part -1 - p come first. */
 static tn_rc take_next(void *user, const struct tn_value *values, struct tn_err *err)
 {
     struct tn_resend *r = user;
     struct tn_bytes source = values[TN_LETTER_SOURCE].as.bytes;
     int64_t position = values[TN_LETTER_POSITION].as.i64;
     bool covered = r->covering_size > 0 && position == r->covering_position &&
+                   first_part(values) >= r->covering_part &&
                    tn_bytes_equal(source, (struct tn_bytes){r->covering, r->covering_size});
     if (!covered && !is_row(values) && source.size <= sizeof r->covering) {
         memcpy(r->covering, source.data, source.size);
         r->covering_size = source.size;
         r->covering_position = position;
+        r->covering_part = first_part(values);
     }
     return add(r, values, covered, err);
 }
@@ -163,6 +171,19 @@ static tn_rc count_one(void *user, const struct tn_value *values, struct tn_err 
     return TN_OK;
 }
 
+/* A record's letter changes its key: what it had goes last. */
+static tn_rc number_one(struct tn_resend *r, struct tn_value *values, int64_t number,
+                        struct tn_err *err)
+{
+    struct tn_value part = values[TN_LETTER_PART];
+    bool moves = !is_row(values) && part.as.i64 >= 0;
+    values[TN_LETTER_RETRY] = (struct tn_value){.as.i64 = number};
+    values[TN_LETTER_PART].as.i64 = moves ? -1 - part.as.i64 : part.as.i64;
+    tn_rc rc = tn_letter_table_put(r->letters, values, TN_ROW_INSERT, err);
+    values[TN_LETTER_PART] = part;
+    return rc == TN_OK && moves ? tn_letter_table_put(r->letters, values, TN_ROW_DELETE, err) : rc;
+}
+
 static tn_rc number_all(struct tn_resend *r, int64_t number, struct tn_err *err)
 {
     tn_rc rc = scan(r, take_next, -1, err);
@@ -170,12 +191,11 @@ static tn_rc number_all(struct tn_resend *r, int64_t number, struct tn_err *err)
         struct tn_value values[TN_LETTER_COLUMNS];
         bool covered = false;
         rc = load(r, values, &covered, err);
-        if (rc == TN_OK) {
-            values[TN_LETTER_RETRY] = (struct tn_value){.as.i64 = number};
-            number += !covered;
-            r->count += !covered;
-            rc = tn_letter_table_put(r->letters, values, covered ? TN_ROW_DELETE : TN_ROW_INSERT,
-                                     err);
+        if (rc == TN_OK && covered) {
+            rc = tn_letter_table_put(r->letters, values, TN_ROW_DELETE, err);
+        } else if (rc == TN_OK) {
+            r->count++;
+            rc = number_one(r, values, number++, err);
         }
     }
     r->at = 0;
@@ -207,7 +227,10 @@ tn_rc tn_resend_next(struct tn_resend *resend, struct tn_value *values, struct t
     do {
         rc = load(resend, values, &covered, err);
     } while (rc == TN_OK && covered);
-    resend->number += rc == TN_OK;
+    if (rc == TN_OK) {
+        resend->number++;
+        values[TN_LETTER_PART].as.i64 = first_part(values);
+    }
     return rc;
 }
 

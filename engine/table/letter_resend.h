@@ -8,9 +8,11 @@
  * The number stands in the column `retry`; who writes a letter anew leaves it NULL. A process that
  * is killed between the last two commits leaves numbers behind that the position covers: the next
  * begin removes those letters first, so no row is put twice. One that is killed before leaves
- * numbers that mean nothing. A record of which only the first rows were put before a cut keeps a
- * letter for the others; and of letters that an attempt made that came to nothing, those go that
- * the record's first letter covers.
+ * numbers that mean nothing.
+ *
+ * The letter of a record from row p on is one of part -1 - p while it is numbered, so that a letter
+ * that row p itself gets is beside it. When a cut came between its rows it is left with those that
+ * were not put. It covers letters of its rows that an attempt made that came to nothing: those go.
  */
 #pragma once
 
@@ -27,6 +29,7 @@ struct tn_resend {
     unsigned char covering[TN_LETTER_SOURCE_SIZE]; /* the record whose first letter came last */
     size_t covering_size;
     int64_t covering_position;
+    int64_t covering_part;
 };
 
 /* Up to where letters were sent: a position of the table's, or {0}. */

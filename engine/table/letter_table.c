@@ -482,7 +482,7 @@ static tn_rc box_forget(struct tn_letter_box *box, const char *source, int64_t f
 {
     struct tn_letter_table *l = of(box);
     struct tn_buf where;
-    unsigned char data[2 * TN_LETTER_SOURCE_SIZE + 192];
+    unsigned char data[2 * TN_LETTER_SOURCE_SIZE + 256];
     tn_buf_init(&where, data, sizeof data);
     tn_buf_text(&where, "`source` = '");
     for (const char *at = source; *at; at++) {
@@ -490,8 +490,9 @@ static tn_rc box_forget(struct tn_letter_box *box, const char *source, int64_t f
         tn_buf_byte(&where, (unsigned char)*at);
     }
     tn_buf_format(&where,
-                  "' and (`position` > %" PRId64 " or `position` = %" PRId64 " and `part` >= %u)",
-                  from, from, part);
+                  "' and (`position` > %" PRId64 " or `position` = %" PRId64
+                  " and (`part` >= %u or `part` <= %" PRId64 "))",
+                  from, from, part, -1 - (int64_t)part); /* as letter_resend.h numbers them */
     tn_buf_byte(&where, 0);
     tn_rc rc = tn_letter_table_each(l, (const char *)data, note_found, l, err);
     if (rc == TN_OK && l->found.size > 0) {

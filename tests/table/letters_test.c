@@ -5,13 +5,14 @@
 #define BED_SCALE 4 /* two tables at once */
 #include "bed.h"
 #include "given.h"
-#include "table/letter_table.h"
+#include "table/letter_resend.h"
 
 enum { DEPTH_MAX = 2, LOOKER = DEPTH_MAX + 1, ENGINES };
-enum { RECORDS_MAX = 48, PARTS = 4, VERSIONS_MAX = DEPTH_MAX + 1, RECORD_MAX = 400 };
+enum { RECORDS_MAX = 48, PARTS = 4, VERSIONS_MAX = DEPTH_MAX + 2, RECORD_MAX = 400 };
 
 #define SOURCE  "it's a source"
 #define LETTERS "db.dead"
+#define AGAIN   "again"
 
 static struct bed_engine engines[ENGINES];
 static struct bed_scenario scenario;
@@ -106,6 +107,9 @@ struct program {
     struct tn_table *table;
     uint64_t random;
     uint32_t version;
+    struct tn_resend resend;
+    struct tn_resend_place place;
+    bool sends_again;
     uint32_t retries; /* turns that may fail */
     uint16_t source;
     struct tn_err err;
@@ -192,20 +196,36 @@ static tn_rc take(struct program *p, uint32_t record)
     return rc;
 }
 
-static tn_rc cut(struct program *p, uint32_t records)
+static tn_rc cut_at(struct program *p, const char *source, const char *position)
 {
-    char position[16];
-    (void)snprintf(position, sizeof position, "%u", records);
     tn_rc rc = tn_letters_publish(&p->letters, &p->err);
     if (rc != TN_OK && p->retries > 0) {
         p->retries--;
         rc = tn_letters_publish(&p->letters, &p->err);
     }
     if (rc == TN_OK) {
-        rc = tn_table_position(p->table, BED_SOURCE, position, &p->err);
+        rc = tn_table_position(p->table, source, position, &p->err);
     }
-    while (rc == TN_OK && (rc = tn_table_cut(p->table, records, &p->err)) == TN_AGAIN) {
+    while (rc == TN_OK && (rc = tn_table_cut(p->table, 0, &p->err)) == TN_AGAIN) {
         rc = turn(p);
+    }
+    return rc;
+}
+
+static tn_rc cut(struct program *p, uint32_t records)
+{
+    char position[16];
+    (void)snprintf(position, sizeof position, "%u", records);
+    return cut_at(p, BED_SOURCE, position);
+}
+
+static tn_rc finish(struct program *p)
+{
+    tn_rc rc = TN_OK;
+    while (rc == TN_OK && (rc = tn_table_finish(p->table, record_count, &p->err)) != TN_OK &&
+           p->retries > 0) {
+        p->retries--;
+        rc = TN_OK;
     }
     return rc;
 }
@@ -224,11 +244,67 @@ static tn_rc write_records(struct program *p, uint32_t from)
         }
     }
     rc = rc == TN_OK ? cut(p, record_count) : rc;
-    while (rc == TN_OK && (rc = tn_table_finish(p->table, record_count, &p->err)) != TN_OK &&
-           p->retries > 0) {
-        p->retries--;
-        rc = TN_OK;
+    return rc == TN_OK ? finish(p) : rc;
+}
+
+/* ---- one that sends letters again ---- */
+
+static tn_rc cut_again(struct program *p, int64_t number, uint32_t part)
+{
+    char position[32];
+    p->place = (struct tn_resend_place){number, part};
+    (void)snprintf(position, sizeof position, "%" PRId64 ":%u", number, part);
+    return cut_at(p, AGAIN, position);
+}
+
+/* The rows of a record from `part` on; a cut may come between them. */
+static tn_rc take_again(struct program *p, uint32_t record, uint32_t part)
+{
+    struct outcome o = outcome_of(record, p->version);
+    tn_rc rc = TN_OK;
+    if (o.refused < part) {
+        return bury(p, record, part);
     }
+    for (uint32_t i = part; rc == TN_OK && i < o.parts; i++) {
+        rc = i == o.refused ? bury(p, record, i) : put(p, record, i);
+        if (rc == TN_OK && i + 1 < o.parts && random_below(&p->random, 6) == 0) {
+            rc = cut_again(p, p->resend.number - 1, i + 1);
+        }
+    }
+    return rc;
+}
+
+static tn_rc send_again(struct program *p, const struct tn_value *values)
+{
+    uint32_t record = (uint32_t)values[TN_LETTER_POSITION].as.i64;
+    uint32_t part = (uint32_t)values[TN_LETTER_PART].as.i64;
+    bool is_row = tn_bytes_equal(values[TN_LETTER_INPUT].as.bytes, tn_bytes_of(TN_LETTER_ROW));
+    tn_rc rc = is_row ? put(p, record, part) : take_again(p, record, part);
+    if (rc == TN_OK && random_below(&p->random, 4) == 0) {
+        rc = cut_again(p, p->resend.number, 0);
+    }
+    return rc;
+}
+
+static tn_rc send_all(struct program *p)
+{
+    const char *text = tn_table_position_of(p->table, AGAIN);
+    uint64_t left;
+    if (text) {
+        char *end;
+        p->place.number = strtoll(text, &end, 10);
+        p->place.part = (uint32_t)strtoul(end + 1, NULL, 10);
+    }
+    tn_rc rc = tn_resend_begin(&p->resend, &p->box, BED_TABLE, p->place, &p->err);
+    while (rc == TN_OK) {
+        struct tn_value values[TN_LETTER_COLUMNS];
+        rc = tn_resend_next(&p->resend, values, &p->err);
+        rc = rc == TN_OK ? send_again(p, values) : rc;
+    }
+    rc = rc == TN_ABSENT ? cut_again(p, p->resend.number, 0) : rc;
+    rc = rc == TN_OK ? finish(p) : rc;
+    rc = rc == TN_OK ? tn_resend_finish(&p->resend, p->place, &left, &p->err) : rc;
+    tn_resend_close(&p->resend);
     return rc;
 }
 
@@ -265,14 +341,17 @@ static tn_rc open_all(struct program *p, uint32_t *from)
     tn_letters_layout(&p->letters, tn_table_layout(p->table));
     const char *position = tn_table_position_of(p->table, BED_SOURCE);
     *from = position ? (uint32_t)strtoul(position, NULL, 10) : 0;
-    return tn_letters_source(&p->letters, SOURCE, "json", *from, 0, true, &p->source, &p->err);
+    return tn_letters_source(&p->letters, SOURCE, "json", *from, 0, !p->sends_again, &p->source,
+                             &p->err);
 }
 
 static __attribute__((noinline)) tn_rc run_program(struct program *p)
 {
     uint32_t from = 0;
     tn_rc rc = open_all(p, &from);
-    rc = rc == TN_OK ? write_records(p, from) : rc;
+    if (rc == TN_OK) {
+        rc = p->sends_again ? send_all(p) : write_records(p, from);
+    }
     struct tn_err kept = p->err;
     if (p->table) {
         tn_letter_table_rest(&p->box);
@@ -415,6 +494,58 @@ static const char *check_record(uint32_t record)
     return NULL;
 }
 
+/* Some time it had no more rows than those, and none was refused. */
+static bool may_end(uint32_t record, uint32_t parts)
+{
+    for (uint32_t version = 2; version <= VERSIONS_MAX; version++) {
+        struct outcome o = outcome_of(record, version);
+        if (o.refused == PARTS && o.parts <= parts) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* After letters were sent again: rows of the first time are there, and of a record that had a
+ * letter as a whole the rest is, too: rows, and a letter for what is behind them. */
+static const char *check_sent(uint32_t record)
+{
+    struct outcome first = outcome_of(record, 1);
+    uint32_t found_parts = 0;
+    bool whole = false;
+    while (found_parts < PARTS && found.fates[record][found_parts] != FATE_NONE && !whole) {
+        whole = found.is_record[record][found_parts];
+        found_parts++;
+    }
+    bool right = first.refused == PARTS ? found_parts == first.parts && !whole
+                                        : whole || found_parts >= first.refused;
+    if (first.refused < PARTS && !whole) {
+        right = right && may_end(record, found_parts);
+    }
+    for (uint32_t i = found_parts; right && i < PARTS; i++) {
+        right = found.fates[record][i] == FATE_NONE;
+    }
+    return right ? NULL
+                 : BED_PROBLEM("record %u: %u rows are found%s, the first time %u and %s", record,
+                               found_parts, whole ? ", one for the rest" : "", first.parts,
+                               first.refused < PARTS ? "a letter" : "none");
+}
+
+static const char *look_sent(struct sim_disk *disk)
+{
+    struct bed_engine *engine = &engines[LOOKER];
+    uint32_t position;
+    memset(&found, 0, sizeof found);
+    bed_engine_start(engine, &disk->io, 7);
+    const char *problem = see_rows(engine, &position);
+    problem = problem ? problem : see_letters(engine);
+    problem = problem ? problem : found.problem;
+    for (uint32_t i = 0; !problem && i < record_count; i++) {
+        problem = check_sent(i);
+    }
+    return problem;
+}
+
 /* All that is committed is right; of the rest there are letters at most. */
 static const char *look(struct sim_disk *disk, uint32_t position_min)
 {
@@ -450,6 +581,7 @@ struct run {
     uint32_t depth;
     uint32_t every; /* one of so many calls is cut */
     double until;
+    bool sends_again;
     uint64_t states;
     const char *problem;
     char text[900];
@@ -472,7 +604,7 @@ static void fail(struct run *run, const char *problem, const char *how, uint64_t
 static void look_and_go_on(struct run *run, struct sim_disk *left, const char *how, uint64_t call)
 {
     run->states++;
-    const char *problem = look(left, 0);
+    const char *problem = run->sends_again ? NULL : look(left, 0);
     if (problem) {
         fail(run, problem, how, call);
         return;
@@ -481,6 +613,7 @@ static void look_and_go_on(struct run *run, struct sim_disk *left, const char *h
     *next = (struct run){.random = random_next(&run->random),
                          .depth = run->depth + 1,
                          .every = 90,
+                         .sends_again = run->sends_again,
                          .until = run->until};
     run_at(next, left);
     run->states += next->states;
@@ -516,14 +649,18 @@ static void run_at(struct run *run, const struct sim_disk *from)
     if (run->depth < DEPTH_MAX) {
         sim_disk_watch(&run->disk, before_call, run);
     }
-    run->program = (struct program){
-        .engine = engine, .random = random_next(&run->random), .version = run->depth + 1};
+    run->program = (struct program){.engine = engine,
+                                    .random = random_next(&run->random),
+                                    .version = run->depth + 1 + run->sends_again,
+                                    .sends_again = run->sends_again};
     tn_rc rc = run_program(&run->program);
     sim_disk_watch(&run->disk, NULL, NULL);
     if (rc != TN_OK) {
         fail(run, run->program.err.text, "without a cut", 0);
     }
-    const char *problem = run->problem ? NULL : look(&run->disk, record_count);
+    const char *problem = run->problem       ? NULL
+                          : run->sends_again ? look_sent(&run->disk)
+                                             : look(&run->disk, record_count);
     if (problem) {
         fail(run, problem, "at the end", 0);
     }
@@ -569,6 +706,33 @@ static void every_row_is_in_the_table_or_has_a_letter_after_any_cut(void)
         make_world(&base, seed + worlds);
         base.model = (seed + worlds) % 3 == 0 ? SIM_ORDERED : SIM_STRICT;
         runs[0] = (struct run){.random = seed + worlds, .every = 30, .until = until};
+        run_at(&runs[0], &base);
+        sim_disk_deinit(&base);
+        report(&runs[0], seed + worlds, __func__);
+        states += runs[0].states;
+        worlds++;
+    } while (seconds_now() < until);
+    (void)printf("%" PRIu64 " tables, %" PRIu64 " states\n", worlds, states);
+}
+
+static void letters_that_are_sent_again_are_folded_once_after_any_cut(void)
+{
+    uint64_t seed = given_number("SEED", 1);
+    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 2;
+    uint64_t states = 0;
+    uint64_t worlds = 0;
+    do {
+        static struct program p;
+        struct sim_disk base;
+        make_world(&base, seed + worlds);
+        bed_engine_start(&engines[0], &base.io, seed);
+        p = (struct program){.engine = &engines[0], .random = seed + worlds, .version = 1};
+        tn_rc rc = run_program(&p);
+        CHECK_OK(rc, p.err);
+        base.model = (seed + worlds) % 3 == 0 ? SIM_ORDERED : SIM_STRICT;
+        sim_disk_kill(&base); /* handles and locks go */
+        runs[0] =
+            (struct run){.random = seed + worlds, .every = 30, .until = until, .sends_again = true};
         run_at(&runs[0], &base);
         sim_disk_deinit(&base);
         report(&runs[0], seed + worlds, __func__);
@@ -638,6 +802,7 @@ static void a_call_that_fails_neither_loses_nor_repeats_a_letter(void)
 static const struct test tests[] = {
     TEST(a_call_that_fails_neither_loses_nor_repeats_a_letter),
     TEST(every_row_is_in_the_table_or_has_a_letter_after_any_cut),
+    TEST(letters_that_are_sent_again_are_folded_once_after_any_cut),
 };
 
 int main(int argc, char **argv)
