@@ -229,6 +229,15 @@ def test_debezium_records_are_read_by_their_schema(tarn):
     clean(tarn)
 
 
+def test_updates_without_before_are_told_as_they_came(tarn):
+    """apache/paimon#3176, #3113: what was before is not invented; a tombstone is no row."""
+    told, rows = changed(tarn, "debezium-json", [
+        {"before": None, "after": {"id": 1, "v": "a"}, "op": "r"}, {"before": None, "after": {"id": 1, "v": "b"}, "op": "u"}, "",
+        {"payload": {"before": {"id": 2, "v": "b"}, "after": None, "op": "d"}}, "null"])
+    same(told, [("+I", 1, "a"), ("+U", 1, "b"), ("-D", 2, "b")], "told")
+    same(rows, [(1, "b")], "rows")
+
+
 def test_points_of_the_line_protocol_are_written(tarn):
     create(tarn, ["measurement STRING", "dev STRING", "temp DOUBLE", "n BIGINT", "note STRING", "ts TIMESTAMP(3)"], "--option", "bucket=-1")
     text = "\n".join(['# a comment', 'room,dev=gw\\ 1 temp=21,n=3i,note="say \\"hi\\",\nnow" 1000', "", "room,dev=b n=1.5 2000", "room temp=1i"])

@@ -218,6 +218,9 @@ def kinds_for(table):
 
 # ---------------------------------------------------------------- input formats of tarn
 
+DATABASES = ["debezium-json", "canal-json", "maxwell-json"]  # forms of updates with both images
+
+
 class Input:
     """Records in one of tarn's formats: the text, and for each record the changes it means (None: a dead letter)."""
 
@@ -225,18 +228,20 @@ class Input:
         self.rng, self.table, self.name = rng, table, name
         self.texts, self.records = [], []
 
-    def object(self, row, shuffle=True):
+    def object(self, row, shuffle=True, whole=False):
         rng, table = self.rng, self.table
-        form = values.debezium_form if self.name == "debezium-json" else values.json_form
+        form = {"debezium-json": values.database_form, "maxwell-json": values.database_form,
+                "canal-json": values.canal_form}.get(self.name, values.json_form)
         pairs = [(n, form(rng, t, v)) for n, t, v in zip(table.names, table.types, row)
-                 if v != values.NULL or rng.random() < 0.5]
+                 if v != values.NULL or whole or rng.random() < 0.5]
         if shuffle:
             rng.shuffle(pairs)
         blank = rng.choice(["", "", " "])
         return "{%s}" % ",".join("%s:%s%s" % (json.dumps(n, ensure_ascii=rng.random() < 0.3), blank, v) for n, v in pairs)
 
     def add(self, kind, row):
-        self.texts.append({"json": self.json, "changes": self.changes, "csv": self.csv, "debezium-json": self.debezium}[self.name](kind, row))
+        self.texts.append({"json": self.json, "changes": self.changes, "csv": self.csv, "debezium-json": self.debezium,
+                           "canal-json": self.canal, "maxwell-json": self.maxwell}[self.name](kind, row))
         self.records.append([(kind, row)])
 
     def json(self, _kind, row):
@@ -255,9 +260,21 @@ class Input:
                 "-D": '{"before":%s,"after":null,"op":"d"}' % image}[kind]
         return '{"schema":{"type":"struct"},"payload":%s}' % text if self.rng.random() < 0.2 else text
 
+    def canal(self, kind, row):
+        word = {"+I": "INSERT", "+U": "UPDATE", "-D": "DELETE"}[kind]
+        members = ['"data":[%s]' % self.object(row), '"type":"%s"' % word, '"old":null', '"isDdl":false']
+        return "{%s}" % ",".join(self.rng.sample(members, len(members)))
+
+    def maxwell(self, kind, row):
+        word = {"+I": "insert", "+U": "update", "-D": "delete"}[kind]
+        members = ['"data":%s' % self.object(row), '"type":"%s"' % word, '"ts":1']
+        return "{%s}" % ",".join(self.rng.sample(members, len(members)))
+
     def update(self, before, after):
-        """A Debezium update with both images: two changes."""
-        self.texts.append('{"before":%s,"after":%s,"op":"u"}' % (self.object(before), self.object(after)))
+        """An update with both images: two changes."""
+        form = {"debezium-json": '{"before":%s,"after":%s,"op":"u"}', "canal-json": '{"old":[%s],"data":[%s],"type":"UPDATE"}',
+                "maxwell-json": '{"old":%s,"data":%s,"type":"update"}'}[self.name]
+        self.texts.append(form % (self.object(before, whole=True), self.object(after)))
         self.records.append([("-U", before), ("+U", after)])
 
     def bad(self):
@@ -274,7 +291,8 @@ class Input:
             text = ",".join(["1"] * (len(table.names) + 3))
         else:
             image = rng.choice(['{"no_such_column":1}', '{"%s":[}' % table.names[0], "{", '{"%s":{"x":1}}' % table.names[0], "[]", "nonsense"])
-            text = {"json": image, "changes": '{"kind":"+I","row":%s}' % image, "debezium-json": '{"op":"c","after":%s}' % image}[self.name]
+            text = {"json": image, "changes": '{"kind":"+I","row":%s}' % image, "debezium-json": '{"op":"c","after":%s}' % image,
+                    "canal-json": '{"data":[%s],"type":"INSERT"}' % image, "maxwell-json": '{"data":%s,"type":"insert"}' % image}[self.name]
         self.texts.append(text)
         self.records.append(None)
 
@@ -284,8 +302,7 @@ class Input:
 
     def kinds(self):
         all_kinds = kinds_for(self.table)
-        return {"json": ["+I"], "csv": ["+I"], "changes": all_kinds,
-                "debezium-json": [k for k in all_kinds if k != "-U"]}[self.name]
+        return {"json": ["+I"], "csv": ["+I"], "changes": all_kinds}.get(self.name, [k for k in all_kinds if k != "-U"])
 
 
 # ---------------------------------------------------------------- a case
@@ -358,7 +375,7 @@ class Case:
     def records(self, name, count, bad_chance):
         """An Input; the model moves on with it."""
         rng, records, taken = self.rng, Input(self.rng, self.table, name), set()
-        updates = name == "debezium-json" and self.table.primary and "rowkind.field" not in self.table.options
+        updates = name in DATABASES and self.table.primary and "rowkind.field" not in self.table.options
         for _ in range(count):
             if rng.random() < bad_chance:
                 records.bad()
@@ -384,7 +401,7 @@ class Case:
         rng = self.rng
         base, last = self.model.copy(), self.latest()
         # In csv a NULL of a table with one column is a blank line, which is no record.
-        name = rng.choice(["json", "changes", "debezium-json"] + (["csv"] if len(self.table.names) > 1 else []))
+        name = rng.choice(["json", "changes"] + DATABASES + (["csv"] if len(self.table.names) > 1 else []))
         records = self.records(name, rng.choice([1, 5, 30, 30, 100, 400]), rng.choice([0, 0, 0.1]))
         path = self.file(records.text(), name)
         dead = self.folder / ("dead-%d" % self.files)

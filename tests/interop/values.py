@@ -252,11 +252,20 @@ def json_form(rng, t, value):
     return '"%s"' % time_form(rng, t, plain)
 
 
-def debezium_form(rng, t, value):
-    """The same as Debezium's: bytes are base64."""
+def database_form(rng, t, value):
+    """The same as Debezium's and Maxwell's: bytes are base64."""
     if t.binary and value != NULL:
         return json.dumps(base64.b64encode(bytes.fromhex(json.loads(value))).decode())
     return json_form(rng, t, value)
+
+
+def canal_form(rng, t, value):
+    """The same as canal's: all is text, and a character of it a byte where those are meant."""
+    if value == NULL:
+        return value
+    if t.binary:
+        return json.dumps(bytes.fromhex(json.loads(value)).decode("latin-1"), ensure_ascii=rng.random() < 0.3)
+    return json.dumps(plain_form(json_form(rng, t, value)))
 
 
 def time_form(rng, t, plain):
