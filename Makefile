@@ -82,7 +82,7 @@ cross: ## the C tests on 32-bit and 64-bit ARM, emulated (TARGET=armhf and TARGE
 
 tidy: ## layers, format, warnings, lint: what a change must pass before it is sent
 	@scripts/deps/debian build tidy armhf
-	@$(MAKE) --no-print-directory gen
+	@$(MAKE) --no-print-directory gen build/stylua/done
 	@sh scripts/test/list tidy | TEST_LINES=200 sh scripts/test/all build/tidy $(JOBS)
 
 bench: deps ## CPU and memory of tarn and of every peer that is installed, and what lookups and scripts cost
@@ -103,8 +103,9 @@ fuzz: ## libFuzzer on each target of tests/fuzz, FUZZ_SECONDS each (clang)
 	@$(MAKE) --no-print-directory $(fuzz) fuzzers
 	@sh scripts/test/list fuzz | sh scripts/test/all build/fuzz/log $(JOBS)
 
-fmt: ## rewrites the C files in the one style
+fmt: build/stylua/done ## rewrites C and Lua files in the one style
 	clang-format -i $(wildcard engine/*.[ch] engine/*/*.[ch] tests/*.h tests/*/*.[ch])
+	build/stylua/bin/node scripts/lint/stylua.mjs --write $(wildcard boards/*/*.lua lua/*/*.lua scripts/*.lua scripts/*/*.lua tests/*/*.lua)
 
 clean: ## forgets what was built
 	rm -rf build
@@ -162,6 +163,15 @@ build/venv/done: tests/interop/requirements.txt
 	@echo "installing pypaimon into build/venv"
 	$(QUIET)$(PYTHON) -m venv --clear build/venv
 	$(QUIET)build/venv/bin/pip install --quiet --disable-pip-version-check -r $<
+	$(QUIET)touch $@
+
+# StyLua is no package of Debian: its library comes by npm, and npm by pip.
+build/stylua/done: scripts/deps/stylua.txt scripts/deps/stylua.json
+	@echo "installing stylua into build/stylua"
+	$(QUIET)$(PYTHON) -m venv --clear build/stylua
+	$(QUIET)build/stylua/bin/pip install --quiet --disable-pip-version-check -r $<
+	$(QUIET)cp scripts/deps/stylua.json build/stylua/package.json
+	$(QUIET)cd build/stylua && PATH="$$PWD/bin:$$PATH" npm install --silent --no-audit --no-fund
 	$(QUIET)touch $@
 
 oracle:
