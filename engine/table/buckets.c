@@ -57,6 +57,8 @@ bool tn_buckets_close_one(struct tn_table *t)
         }
     }
     if (oldest) {
+        bool due = oldest->unfolded && tn_changes_due(&t->changes, t->open->number);
+        t->closed_untold = t->closed_untold || due || oldest->owes;
         tn_buckets_close(t, oldest);
         rebuild_slots(t);
     }

@@ -213,23 +213,43 @@ bool tn_round_forget(struct tn_round *round, const struct tn_level_file *file)
 typedef tn_rc dir_fn(void *user, const struct tn_entry *entry, const char **dir,
                      struct tn_err *err);
 
+/* The list may be as good as full: where the path fits, it gets the memory of its entry. */
+static bool discard_entry(struct tn_round *round, struct tn_round_entry *entry, const char *dir)
+{
+    const char *name = entry->entry.file.file_name; /* not in it */
+    size_t dir_size = strlen(dir);
+    size_t size = dir_size + strlen(name) + 1;
+    struct tn_round_garbage *garbage = (struct tn_round_garbage *)(void *)entry;
+    if (sizeof *garbage + size > sizeof *entry) {
+        return false;
+    }
+    char *path = (char *)(garbage + 1);
+    memmove(path, dir, dir_size);
+    memmove(path + dir_size, name, size - dir_size);
+    *garbage = (struct tn_round_garbage){path, round->garbage};
+    round->garbage = garbage;
+    return true;
+}
+
 static tn_rc discard_list(struct tn_round *round, struct tn_round_entry **list,
                           struct tn_heap *heap, dir_fn *dir_of, void *user, struct tn_err *err)
 {
     tn_rc rc = TN_OK;
     while (rc == TN_OK && *list) {
         struct tn_round_entry *entry = *list;
+        struct tn_round_entry *next = entry->next;
+        struct tn_level_file *file = entry->file;
         const char *dir;
         if (!entry->gone) {
             rc = dir_of(user, &entry->entry, &dir, err);
-            if (rc == TN_OK) {
+            if (rc == TN_OK && !discard_entry(round, entry, dir)) {
                 rc = tn_round_discard(round, dir, entry->entry.file.file_name, err);
             }
         }
         if (rc == TN_OK) {
-            *list = entry->next;
-            if (entry->file) {
-                tn_level_file_drop(heap, entry->file);
+            *list = next;
+            if (file) {
+                tn_level_file_drop(heap, file);
             }
         }
     }

@@ -277,6 +277,7 @@ static tn_rc init_memory(struct tn_table *t, struct tn_arena *arena, struct tn_e
     tn_pool_init(&t->pages, t->env->memtable, t->env->memtable_size, page_size(t));
     tn_parking_init(&t->parking, &t->pages, parked);
     t->load_max = TN_LOAD_MAX;
+    t->removals_max = UINT32_MAX;
     t->files_max =
         (uint32_t)(tn_arena_free(&t->env->workers[TN_LANE_SHORT]->arena) / COMMIT_FILE_SIZE);
     return TN_OK;

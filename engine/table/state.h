@@ -81,6 +81,7 @@ struct tn_gather_task {
     int32_t level_end; /* what lies in the levels before it is wanted */
     int64_t round;     /* that was open when it began */
     bool listed;       /* there are no more */
+    bool again;        /* compactions that should have told came to nothing, or wait for a cut */
     bool active;
     bool under_way; /* the task runs */
 };
@@ -94,6 +95,8 @@ struct tn_commit_task {
     struct tn_err not_expired; /* no text: it went well */
     struct tn_rivals rivals;
     bool skipped;          /* nothing to commit */
+    bool untold;           /* not all is in the round that it should have told */
+    bool too_much;         /* its compactions did not fit the memory of a commit */
     bool named;            /* it is the one that --user and --commit-id name */
     int64_t consumer_next; /* what its draft says; 0: there is none */
     bool repeated;         /* user and identifier were there: nothing was committed */
@@ -144,6 +147,7 @@ struct tn_table {
     struct tn_round *open;
     struct tn_round *closing; /* or NULL */
     uint32_t files_max;       /* of a round: what a commit's memory is enough for */
+    uint32_t removals_max;    /* likewise: files that compactions take; fewer when that was short */
     int64_t last_seen;        /* newest snapshot that our levels rest on */
 
     struct tn_load_task load;
@@ -153,13 +157,14 @@ struct tn_table {
     struct tn_commit_task commit;
     uint32_t flushes_since_slice;
     bool pages_short;
-    uint32_t load_max; /* buckets the next load takes: less when memory was short */
-    bool reload;       /* levels are stale: another writer was there */
-    bool round_full;   /* the open round's list has no room for more buckets: cut it */
-    bool result_waits; /* a compaction's result has no room in its round: cut it */
-    bool named_done;   /* the commit that --user and --commit-id name was made */
-    bool broken;       /* a round is only half of what it should be: nothing more is committed */
-    bool voided;       /* that is since another writer changed rows */
+    uint32_t load_max;  /* buckets the next load takes: less when memory was short */
+    bool reload;        /* levels are stale: another writer was there */
+    bool round_full;    /* the open round's list has no room for more buckets: cut it */
+    bool closed_untold; /* a bucket left before the open round told all of it */
+    bool result_waits;  /* a compaction's result has no room in its round: cut it */
+    bool named_done;    /* the commit that --user and --commit-id name was made */
+    bool broken;        /* a round is only half of what it should be: nothing more is committed */
+    bool voided;        /* that is since another writer changed rows */
     uint32_t sources_gone; /* compactions in a row that lost a source */
     uint32_t state_gone;   /* flushes in a row that lost a file of the state before */
     struct tn_setbacks setbacks;
@@ -239,6 +244,8 @@ void tn_work_begin_gather(struct tn_table *table, int32_t level_end);
 void tn_work_gather(struct tn_table *table);
 /* Whether the open round's cut waits until buckets are gathered; begins to when it should. */
 bool tn_work_gathers(struct tn_table *table);
+/* Round `number`, committed now, did not tell all that it should have: the open one will. */
+void tn_work_gather_again(struct tn_table *table, int64_t number);
 /* A cut couldn't wait for it: what is still to be gathered goes into the round that is open now. */
 void tn_work_gather_on(struct tn_table *table);
 

@@ -8,6 +8,7 @@
 enum {
     POSITIONS_MAX = 32, /* sources that snapshots carry: 160 bytes each */
     OPEN_DIRECTLY = 8,  /* buckets: rows of more of them wait for each other */
+    AGAIN_MAX = 8,      /* rounds of a finish for what others before them did not tell */
     MEMTABLE_PAGES = 3, /* of the smallest: index, hash, rows */
 };
 
@@ -482,7 +483,10 @@ tn_rc tn_table_finish(struct tn_table *table, uint64_t row_count, struct tn_err 
     if (rc == TN_OK) {
         rc = turn_until_idle(table, err);
     }
-    while (rc == TN_OK && !tn_round_empty(table->open)) { /* compactions that ended later */
+    uint32_t again = 0; /* what a round should have told and did not */
+    while (rc == TN_OK &&
+           (!tn_round_empty(table->open) || (table->gather.again && again < AGAIN_MAX))) {
+        again += table->gather.again; /* else these are compactions that ended later */
         rc = cut_when_possible(table, row_count, err);
         if (rc == TN_OK) {
             rc = turn_until_idle(table, err);

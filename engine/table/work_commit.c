@@ -332,7 +332,9 @@ static tn_rc commit_execute(struct tn_task *task, void *context, struct tn_err *
         commit->repeated = true;
         return TN_OK;
     }
-    if (rc != TN_OK && rc != TN_IO && commit->result.append_id != 0) {
+    bool only = commit->round->added_count == 0 && commit->round->removed_count > 1;
+    commit->too_much = rc == TN_AGAIN && (only || commit->result.append_id != 0);
+    if (rc != TN_OK && rc != TN_IO && (commit->too_much || commit->result.append_id != 0)) {
         commit->result.compact_refused = true; /* the rows stand; they must not be added twice */
         rc = TN_OK;
     }
@@ -432,6 +434,12 @@ static void commit_complete(struct tn_task *task, tn_rc rc)
     }
     round->state = TN_ROUND_DONE;
     t->recovered.positioned = t->recovered.positioned || round->positions;
+    if (commit->too_much) {
+        t->removals_max = round->removed_count > 1 ? round->removed_count / 2 : 1;
+    }
+    if (commit->result.compact_refused || commit->untold) {
+        tn_work_gather_again(t, round->number);
+    }
     t->closing = NULL;
     t->compact_due = true;
     report(t, commit);
@@ -450,7 +458,9 @@ void tn_work_commit(struct tn_table *table)
         /* Compactions alone are our own. */
         .named = table->spec.user && !table->named_done &&
                  (table->closing->added_count > 0 || table->closing->positions_moved),
+        .untold = table->result_waits || table->closed_untold,
         .under_way = true};
+    table->closed_untold = false;
     table->closing->state = TN_ROUND_COMMITTING;
     tn_exec_submit(table->env->exec, &commit->task);
 }

@@ -337,6 +337,9 @@ static bool has_room(const struct tn_table *t, const struct tn_round *round)
 {
     const struct tn_compaction *c = &t->slice.compaction;
     const struct tn_compact_output *lists[] = {c->rows.first, c->changes.first};
+    if (round->removed_count > 0 && round->removed_count + c->file_count > t->removals_max) {
+        return false;
+    }
     size_t need = tn_round_need(round, tn_table_pending(t)) + c->file_count * (size_t)512;
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
         for (const struct tn_compact_output *o = lists[i]; o; o = o->next) {

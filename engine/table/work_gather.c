@@ -152,18 +152,41 @@ void tn_work_begin_gather(struct tn_table *table, int32_t level_end)
     g->round = table->open->number;
     g->opened = 0;
     g->active = true;
+    g->again = false;
     look_from_start(g);
+}
+
+/* The levels whose files the open round should tell of; 0: none. */
+static int32_t levels_to_tell(const struct tn_table *t)
+{
+    const struct tn_gather_task *g = &t->gather;
+    bool rows = t->active_count > 0 || tn_buckets_wait(t) || !tn_round_empty(t->open);
+    if (!g->window) {
+        return 0;
+    }
+    if (tn_changes_due(&t->changes, t->open->number) &&
+        (g->again || (rows && t->changes.full_every > 1))) {
+        return t->options.num_levels - 1;
+    }
+    return g->again && tn_options_need_lookup(&t->options) ? 1 : 0;
 }
 
 bool tn_work_gathers(struct tn_table *table)
 {
-    const struct tn_gather_task *g = &table->gather;
-    bool rows = table->active_count > 0 || tn_buckets_wait(table) || !tn_round_empty(table->open);
-    if (!g->active && g->round != table->open->number && rows && g->window &&
-        table->changes.full_every > 1 && tn_changes_due(&table->changes, table->open->number)) {
-        tn_work_begin_gather(table, table->options.num_levels - 1);
+    struct tn_gather_task *g = &table->gather;
+    int32_t levels = levels_to_tell(table);
+    if (!g->active && g->round != table->open->number && levels > 0) {
+        tn_work_begin_gather(table, levels);
     }
     return g->active && !table->result_waits;
+}
+
+void tn_work_gather_again(struct tn_table *table, int64_t number)
+{
+    table->gather.again = table->gather.window != NULL;
+    if (table->changes.full_round == number) {
+        tn_changes_again(&table->changes, table->open->number);
+    }
 }
 
 void tn_work_gather_on(struct tn_table *table)

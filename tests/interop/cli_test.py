@@ -809,6 +809,18 @@ def test_a_writer_tells_what_one_that_was_killed_did_not(tarn):
         clean(tarn, table)
 
 
+def test_full_compactions_tell_of_more_partitions_than_fit_a_commit(tarn):
+    rng = random.Random(1)
+    rows = [{"p": rng.randrange(130 if k % 3 else 400), "k": k, "s": "x" * rng.randrange(400)} for k in range(6000)]
+    create(tarn, ["p INT", "k INT", "s STRING"], "--primary-key", "p,k", "--partition-by", "p", "--option", "bucket=1",
+           "--option", "changelog-producer=full-compaction")
+    for _ in range(2):
+        write(tarn, rows)
+        same({f["level"] for f in files_of(tarn)}, {5}, "levels of files")
+    same(len(followed(tarn)), len(rows), "rows that the changes lead to")
+    clean(tarn)
+
+
 def test_a_full_standard_output_is_said_to_be_full(tarn):
     sensors(tarn)
     write(tarn, [{"dev": "a", "temp": 1.0}])
