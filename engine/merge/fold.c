@@ -267,8 +267,9 @@ static tn_rc at_key(const struct tn_fold *fold, const struct tn_kv *kv, tn_rc rc
     struct tn_buf text;
     tn_buf_init(&text, memory, sizeof memory);
     tn_row_format_json(merge->order->layout, &merge->order->keys, kv->row, &text);
-    return tn_err_in(err, "%s%skey %.*s%s", where ? where : "", where ? ": " : "", (int)text.size,
-                     (const char *)text.data, text.overflow ? "..." : "");
+    (void)tn_err_in(err, "%s%skey %.*s%s", where ? where : "", where ? ": " : "", (int)text.size,
+                    (const char *)text.data, text.overflow ? "..." : "");
+    return rc;
 }
 
 /* ABSENT: nothing of the key remains. */
