@@ -415,6 +415,12 @@ tn_rc tn_letters_source(struct tn_letters *letters, const char *name, const char
                           size >= sizeof l->name ? "the source's name is too long"
                                                  : "too many sources at once");
     }
+    if (!l->swept) { /* the table's lock is there by now */
+        tn_spool_sweep(&l->sources);
+        tn_spool_sweep(&l->records);
+        tn_spool_sweep(&l->rows);
+        l->swept = true;
+    }
     memset(l->name, 0, sizeof l->name);
     memcpy(l->name, name, size);
     (void)snprintf(l->input, sizeof l->input, "%s", input);

@@ -67,6 +67,7 @@ struct tn_letters {
     const char *table;
     const struct tn_row_layout *layout;
     bool muted;
+    bool swept;              /* of what a killed process left */
     struct tn_spool sources; /* their names, TN_LETTER_SOURCE_SIZE each */
     struct tn_spool records;
     struct tn_spool rows;

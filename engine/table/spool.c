@@ -24,11 +24,18 @@ static void close_handle(struct tn_spool *spool, int *file)
     *file = -1;
 }
 
+void tn_spool_sweep(struct tn_spool *spool)
+{
+    struct tn_err ignored = {0};
+    if (spool->out < 0 && !spool->torn) {
+        (void)spool->io->vtable->unlink(spool->io, spool->path, &ignored);
+    }
+}
+
 static tn_rc make(struct tn_spool *spool, struct tn_err *err)
 {
     struct tn_io *io = spool->io;
-    struct tn_err ignored = {0};
-    (void)io->vtable->unlink(io, spool->path, &ignored); /* else `create` fails */
+    tn_spool_sweep(spool); /* else `create` fails */
     tn_rc rc = io->vtable->make_dir(io, DIR, err);
     return rc == TN_OK ? io->vtable->create(io, spool->path, &spool->out, err) : rc;
 }

@@ -25,6 +25,8 @@ struct tn_spool {
 /* Touches no file. INVALID: the table's name is too long for a file's. */
 TN_MUST_USE tn_rc tn_spool_init(struct tn_spool *spool, struct tn_io *io, const char *table,
                                 const char *kind, struct tn_err *err);
+/* What a killed process left goes, when nothing was written yet. */
+void tn_spool_sweep(struct tn_spool *spool);
 /* After a failure the spool is as it was. */
 TN_MUST_USE tn_rc tn_spool_add(struct tn_spool *spool, struct tn_bytes bytes, struct tn_err *err);
 /* Exactly `size` bytes from `at` on; CORRUPT when they are not there. */
