@@ -63,14 +63,15 @@ static tn_rc go_to(struct tn_copy *copy, struct tn_feed *feed, struct tn_feed_pl
     return rc;
 }
 
-/* Among the sources of letters. Another file under the same name is another source. */
+/* Among the sources of letters. Another file under the same name is another source, and so is the
+ * same file for another table. */
 static tn_rc name_source(struct tn_copy *copy, struct tn_feed *feed, struct tn_err *err)
 {
     const struct tn_source *source = &copy->source;
     const char *identity = source->seekable ? source->identity : copy->spec.run;
     bool again = source->seekable || !copy->spec.placed; /* else each run has its own name */
-    char name[TN_LETTER_SOURCE_SIZE];
-    (void)snprintf(name, sizeof name, "%s:%s", copy->key, identity);
+    char name[2 * TN_LETTER_SOURCE_SIZE]; /* one that is too long is found to be so */
+    (void)snprintf(name, sizeof name, "%s:%s:%s", copy->key, identity, copy->spec.table_name);
     return tn_letters_source(feed->spec.letters, name, tn_input_name(copy->spec.decode.input),
                              (int64_t)feed->next.offset, feed->next.part, again, &feed->source,
                              err);

@@ -37,7 +37,7 @@ struct tn_writing {
     uint64_t stalls_said;
     bool expiry_said;
     char who[96];
-    char run[TN_LETTER_SOURCE_SIZE / 2]; /* names this run, or its one commit */
+    char run[128]; /* names this run, or its one commit */
     struct tn_dead dead;
 };
 

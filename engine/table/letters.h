@@ -21,7 +21,7 @@
 #include "table/spool.h"
 
 enum {
-    TN_LETTER_SOURCE_SIZE = 256, /* of a source's name, with its zero */
+    TN_LETTER_SOURCE_SIZE = 512, /* of a source's name, with its zero */
     TN_LETTER_INPUT_SIZE = 24,
     TN_LETTER_HEADER_SIZE = 4096,
 };

@@ -139,6 +139,16 @@ def test_a_repeat_of_a_named_commit_leaves_letters_as_they_are(tarn):
     need(":me:8" in before[0]["source"], before[0]["source"])
 
 
+def test_tables_that_share_a_file_share_no_letter(tarn):
+    create(tarn)
+    create(tarn, "dev STRING", "n STRING", table="plant.q")
+    path = file_of(tarn, "in.json", BAD, b"{")
+    write(tarn, path)
+    tarn.run("write", "plant.q", path, "--dead-letters", LETTERS)
+    same(sorted((x["table"], x["position"]) for x in rows(tarn, LETTERS)),
+         [("plant.q", len(lines(BAD))), (TABLE, 0), (TABLE, len(lines(BAD)))], "letters")
+
+
 def test_a_name_is_a_table_where_there_is_its_database(tarn):
     create(tarn)
     here = Path.cwd() / "plant2.dead"
