@@ -77,6 +77,37 @@ static tn_rc name_source(struct tn_copy *copy, struct tn_feed *feed, struct tn_e
                              err);
 }
 
+/* A file's identity is of its first bytes, as many as there were when it was first seen. When
+ * nothing of it is committed yet, letters may know: it has grown since. */
+static tn_rc recognize(struct tn_copy *copy, struct tn_letters *letters, const char *path,
+                       struct tn_err *err)
+{
+    const char *inode = strchr(copy->source.identity, '-');
+    const char *end = inode ? strchr(inode + 1, '-') : NULL;
+    char name[TN_LETTER_SOURCE_SIZE];
+    char prefix[TN_LETTER_SOURCE_SIZE];
+    if (!end || !letters->box->find) {
+        return TN_OK;
+    }
+    int size = snprintf(prefix, sizeof prefix, "%s:%.*s", copy->key,
+                        (int)(end + 1 - copy->source.identity), copy->source.identity);
+    tn_rc rc = letters->box->find(letters->box, prefix, name, err);
+    if (rc != TN_OK || !name[0] || size <= 0) {
+        return rc;
+    }
+    struct tn_source again;
+    char *known = name + strlen(copy->key) + 1;
+    known[strcspn(known, ":")] = 0;
+    rc = tn_source_open(&again, path, known, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    bool same = strcmp(again.identity, known) == 0;
+    tn_source_close(same ? &copy->source : &again);
+    copy->source = same ? again : copy->source;
+    return TN_OK;
+}
+
 static tn_rc find_place(struct tn_copy *copy, const struct tn_table *table,
                         struct tn_feed_place *place, struct tn_err *err)
 {
@@ -209,6 +240,10 @@ tn_rc tn_copy_source(struct tn_copy *copy, struct tn_feed *feed, const char *pat
     }
     struct tn_feed_place place = {0};
     rc = tn_decoder_open(&feed->decoder, &copy->spec.decode, arena, err);
+    if (rc == TN_OK && feed->spec.letters && copy->source.seekable &&
+        !tn_table_position_of(table, copy->key)) {
+        rc = recognize(copy, feed->spec.letters, path, err);
+    }
     if (rc == TN_OK && copy->spec.placed && copy->source.seekable) {
         rc = find_place(copy, table, &place, err);
     }

@@ -477,6 +477,63 @@ static tn_rc delete_found(struct tn_letter_table *l, struct tn_bytes source, str
     return rc;
 }
 
+/* As a predicate has it. */
+static void put_text(struct tn_buf *where, const char *text)
+{
+    tn_buf_byte(where, '\'');
+    for (; *text; text++) {
+        tn_buf_text(where, *text == '\'' ? "'" : "");
+        tn_buf_byte(where, (unsigned char)*text);
+    }
+    tn_buf_byte(where, '\'');
+}
+
+static tn_rc take_name(void *user, const struct tn_value *values, struct tn_err *err)
+{
+    struct tn_bytes source = values[TN_LETTER_SOURCE].as.bytes;
+    char *name = user;
+    (void)err;
+    if (source.size < TN_LETTER_SOURCE_SIZE) {
+        memcpy(name, source.data, source.size);
+        name[source.size] = 0;
+    }
+    return TN_OK;
+}
+
+static tn_rc box_find(struct tn_letter_box *box, const char *prefix,
+                      char name[TN_LETTER_SOURCE_SIZE], struct tn_err *err)
+{
+    struct tn_buf where;
+    enum { TEXT_SIZE = 4 * TN_LETTER_SOURCE_SIZE + 64 };
+    struct tn_letter_table *l = of(box);
+    char end[TN_LETTER_SOURCE_SIZE];
+    int size = snprintf(end, sizeof end, "%s", prefix);
+    name[0] = 0;
+    if (size <= 0 || (size_t)size >= sizeof end) {
+        return TN_OK;
+    }
+    end[size - 1]++; /* the first text behind all that begin so */
+    tn_rc rc = box_commit(box, err);
+    tn_letter_table_rest(l); /* the text lies below what a scan takes */
+    size_t mark = tn_arena_mark(&l->arena);
+    void *data = NULL;
+    rc = rc != TN_OK ? rc : tn_arena_need(&l->arena, TEXT_SIZE, "a name", &data, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    tn_buf_init(&where, data, TEXT_SIZE);
+    tn_buf_text(&where, "`source` >= ");
+    put_text(&where, prefix);
+    tn_buf_text(&where, " and `source` < ");
+    put_text(&where, end);
+    tn_buf_byte(&where, 0);
+    if (!where.overflow) {
+        rc = tn_letter_table_each(l, data, take_name, name, err);
+    }
+    tn_arena_reset(&l->arena, mark);
+    return rc;
+}
+
 static tn_rc box_forget(struct tn_letter_box *box, const char *source, int64_t from, uint32_t part,
                         struct tn_err *err)
 {
@@ -484,13 +541,10 @@ static tn_rc box_forget(struct tn_letter_box *box, const char *source, int64_t f
     struct tn_buf where;
     unsigned char data[2 * TN_LETTER_SOURCE_SIZE + 256];
     tn_buf_init(&where, data, sizeof data);
-    tn_buf_text(&where, "`source` = '");
-    for (const char *at = source; *at; at++) {
-        tn_buf_text(&where, *at == '\'' ? "'" : "");
-        tn_buf_byte(&where, (unsigned char)*at);
-    }
+    tn_buf_text(&where, "`source` = ");
+    put_text(&where, source);
     tn_buf_format(&where,
-                  "' and (`position` > %" PRId64 " or `position` = %" PRId64
+                  " and (`position` > %" PRId64 " or `position` = %" PRId64
                   " and (`part` >= %u or `part` <= %" PRId64 "))",
                   from, from, part, -1 - (int64_t)part); /* as letter_resend.h numbers them */
     tn_buf_byte(&where, 0);
@@ -526,8 +580,8 @@ static tn_rc open_all(struct tn_letter_table *l, const struct tn_letter_table_sp
 tn_rc tn_letter_table_open(struct tn_letter_table *letters, struct tn_env *env,
                            const struct tn_letter_table_spec *spec, struct tn_err *err)
 {
-    letters->box =
-        (struct tn_letter_box){.put = box_put, .commit = box_commit, .forget = box_forget};
+    letters->box = (struct tn_letter_box){
+        .put = box_put, .commit = box_commit, .forget = box_forget, .find = box_find};
     letters->name = spec->name;
     letters->lock = -1;
     letters->owner = NULL;

@@ -58,6 +58,9 @@ struct tn_letter_box {
     /* Letters of the source from a position and part on are gone. NULL: they can't. */
     TN_MUST_USE tn_rc (*forget)(struct tn_letter_box *box, const char *source, int64_t from,
                                 uint32_t part, struct tn_err *err);
+    /* A source that there are letters of, whose name begins so; "": none. NULL: nobody knows. */
+    TN_MUST_USE tn_rc (*find)(struct tn_letter_box *box, const char *prefix,
+                              char name[TN_LETTER_SOURCE_SIZE], struct tn_err *err);
     uint32_t size_max; /* of a letter's texts together, in bytes; 0: any */
 };
 

@@ -149,6 +149,21 @@ def test_tables_that_share_a_file_share_no_letter(tarn):
          [("plant.q", len(lines(BAD))), (TABLE, 0), (TABLE, len(lines(BAD)))], "letters")
 
 
+def test_a_file_that_grew_before_its_first_position_is_the_same(tarn):
+    create(tarn)
+    path = file_of(tarn, "it's.json", GOOD, BAD)
+    write(tarn, path, "--user", "me", "--commit-id", "1")  # which notes no position
+    with path.open("ab") as to:
+        to.write(lines(BAD))
+    write(tarn, path)
+    got = rows(tarn, LETTERS)
+    same(keys(got), [(len(lines(GOOD)), 0), (len(lines(GOOD, BAD)), 0)], "letters")
+    same(len({x["source"] for x in got}), 1, "sources")
+    path.write_bytes(lines(BAD, GOOD))  # the same inode, another file
+    write(tarn, path, "--user", "me", "--commit-id", "2")
+    same(len({x["source"] for x in rows(tarn, LETTERS)}), 2, "sources")
+
+
 def test_a_name_is_a_table_where_there_is_its_database(tarn):
     create(tarn)
     here = Path.cwd() / "plant2.dead"

@@ -324,8 +324,10 @@ static tn_rc open_all(struct program *p, uint32_t *from)
     tn_rc rc = tn_letter_table_open(&p->box, &p->engine->env, &box, &p->err);
     if (rc == TN_OK) {
         p->counted.inner = &p->box.box;
-        p->counted.box = (struct tn_letter_box){counted_put, counted_commit, counted_forget,
-                                                p->box.box.size_max};
+        p->counted.box = (struct tn_letter_box){.put = counted_put,
+                                                .commit = counted_commit,
+                                                .forget = counted_forget,
+                                                .size_max = p->box.box.size_max};
         rc = tn_letters_open(&p->letters, p->engine->env.io, BED_TABLE, &p->counted.box, &p->err);
     }
     p->engine->env.memtable_size = (size_t)(1 + random_below(&p->random, 4)) * 64 * 1024;
