@@ -172,13 +172,13 @@ def random_columns(rng, textual=False):
     """A Table of random keys and of columns that folds know; `textual`: its values can stand in any JSON, as `map` sees it."""
     table = Table()
 
-    def a_type():
+    def a_type(key=False):
         while True:
             t = values.random_type(rng)
-            if not (textual and (t.binary or t.floating)):
+            if not (textual and (t.binary or t.floating) or key and t.floating):
                 return t
     names = ["p0"] * (rng.random() < 0.3) + ["k%d" % i for i in range(rng.choice([1, 1, 2]))]
-    columns = [(n, values.Type(rng.choice(["INT", "STRING"])) if n == "p0" else a_type(), True) for n in names]
+    columns = [(n, values.Type(rng.choice(["INT", "STRING"])) if n == "p0" else a_type(True), True) for n in names]
     columns.append((CONTROL, values.Type("INT"), False))
     columns.append(("n", values.Type(rng.choice(["BIGINT", "INT"])), False))  # counts, most of the time
     for i in range(rng.randint(1, 5)):
@@ -210,7 +210,6 @@ def line_of(table, row):
 
 
 def key_of(table, row):
-    """As texts: zero has two signs, and NaN is itself."""
     return tuple(canonical(t, row[n]) for n, t in zip(table.names, table.types) if n in table.primary)
 
 
@@ -344,10 +343,12 @@ class Fold:
         return b is not None and (a is None or a < b)
 
     def merge_columns(self, now, row):
-        if row[CONTROL] in self.actions:
-            raise Dead("refused")
-        was = now or dict.fromkeys(self.plain)
-        return self.checked({**row, **{n: fitting(self.types[n], RULES[self.rules[n]].step(was[n], row[n])) for n in self.plain}})
+        was, out = now or dict.fromkeys(self.plain), dict(row)
+        for name in self.plain:  # in their order, which decides of two errors
+            if name == CONTROL and row[CONTROL] in self.actions:
+                raise Dead("refused")
+            out[name] = fitting(self.types[name], RULES[self.rules[name]].step(was[name], row[name]))
+        return self.checked(out)
 
     def twos(self):
         return {n for one in self.by_two for n in {"x_mean": ("x_mean", "x_count"), "d_told": ("d_told",)}[one]}

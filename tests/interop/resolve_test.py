@@ -31,6 +31,7 @@ from peer import need, same
 
 TABLE = peer.TABLE
 LETTERS = "db.letters"
+PARKED = 2
 PLACE = re.compile(r"fold\.lua:\d+: ")
 
 
@@ -57,8 +58,7 @@ class Rows:
         if name == "p0":
             return rng.choice(["1", "2"] if t.name == "INT" else ['"x"', '"y z"'])
         if name in self.table.primary:
-            text = values.random_value(rng, t, self.few)
-            return "1.5" if text in ('"NaN"', "-0.0") else text  # which are no keys
+            return values.random_value(rng, t, self.few)
         if name == folds.CONTROL:
             return str(rng.randrange(folds.CONTROLS))
         if name in ("s", "x", "d"):
@@ -125,12 +125,12 @@ class Model:
         self.table, self.followed = table, followed
         self.rows, self.letters, self.known, self.late = {}, {}, {}, True
 
-    def apply(self, fold, record, place):
-        """Takes the record at a place, which letters name: (*place, part) -> (a part of the reason, the row)."""
+    def apply(self, fold, record, place, first=0, end=None):
+        """Takes a record, or rows `first` to `end` of it, at a place that letters name: (*place, part) -> (a part of the reason, the row)."""
         if record.dead is not None:
             self.letters[(*place, 0)] = record.dead, None
             return
-        for part, (kind, row) in enumerate(record.changes):
+        for part, (kind, row) in list(enumerate(record.changes))[first:end]:
             try:
                 self.put(row, self.step(fold, kind, row))
             except Dead as e:
@@ -255,7 +255,7 @@ class Case:
         self.letters = rng.choice([None, LETTERS, self.folder / "letters"])
         self.repeated = False  # some rows came again
         self.offsets, self.seconds = {}, 0.08  # {file: {byte: line}}, what a process took
-        self.files = self.last = self.snapshot_count = self.killed = 0
+        self.files = self.last = self.snapshot_count = self.broken = 0
         self.expected, self.announced, self.changes, self.done = {}, {}, {}, {}
         self.changed, self.foreign = {}, {}  # snapshot -> keys that the script announces otherwise there, that others wrote
         self.java = self.python = None
@@ -348,24 +348,25 @@ class Case:
             args += ["--memory", "10M"]
         if self.letters:
             args += ["--dead-letters", self.letters]
-        if not isinstance(self.mapping, RowMap) and rng.random() < 0.3:
+        if not self.heavy and not isinstance(self.mapping, RowMap) and rng.random() < 0.3:  # (long rows are shown in part)
             self.check_trial(path, records)
         kills = [(rng.random(), rng.random() < 0.2 and rng.random()) for _ in range(rng.choice([0, 0, 0, 1, 2]))]
-        committed, rc = 0, -signal.SIGKILL
-        while rc == -signal.SIGKILL:
+        committed, rc = (0, 0), None
+        while rc not in (0, 1):
             part, new = kills.pop() if kills else (None, False)
             rc, err = self.process(args, part and part * self.seconds)
             begin, committed = committed, self.learn(path, records)
-            if rc == -signal.SIGKILL:
-                self.after_a_kill(new)
+            if rc not in (0, 1):
+                self.after_a_break(rng.random() if rc == PARKED else new)
         self.finish_file(path, records, committed)
-        dead = any(name == path.name and line > begin for name, line, _ in self.model.letters)
+        dead = any(name == path.name and (line - 1, part) >= begin for name, line, part in self.model.letters)
         same(rc, 1 if dead else 0, "exit code of write %s: %s" % (path.name, err))
         self.offsets[path.name] = line_at(records)
         self.check_letters()
 
-    def after_a_kill(self, new):
-        self.killed, self.repeated = self.killed + 1, True
+    def after_a_break(self, new):
+        self.broken, self.repeated = self.broken + 1, True
+        need(self.broken < 100, "a hundred scripts, and none of them goes on")
         self.do("fsck")
         self.do("expire")  # which may have been cut in the middle
         if new:
@@ -401,7 +402,10 @@ class Case:
         return out
 
     def process(self, args, seconds):
-        """(exit code, what it said); killed after some seconds, which no seed repeats."""
+        """(exit code, what it said); killed after some seconds, which no seed repeats.
+
+        PARKED: rows of a key that has got stuck at the end of a column's range have failed one behind the other; it takes another
+        script to go on."""
         argv = [str(peer.TARN), args[0], "--warehouse", str(self.warehouse), *map(str, args[1:])]
         self.log("tarn %s%s" % (" ".join(map(str, args)), " until %.3f s" % seconds if seconds is not None else ""))
         begin = time.monotonic()
@@ -412,36 +416,39 @@ class Case:
         except subprocess.TimeoutExpired:
             process.kill()
             err = process.communicate()[1].decode()
-        need(process.returncode in (0, 1, -signal.SIGKILL), "%s: exit code %d: %s" % (" ".join(argv), process.returncode, err[-3000:]))
+        parked = process.returncode == PARKED and "is parked after 100 failures in a row" in err
+        need(process.returncode in (0, 1, -signal.SIGKILL) or parked, "%s: exit code %d: %s" % (" ".join(argv), process.returncode, err[-3000:]))
         return process.returncode, err
 
     def learn(self, path, records):
-        """Moves the model to what the new snapshots say is in them; returns how many records are committed."""
-        done = self.done.get(path.name, 0)
+        """Moves the model to what the new snapshots say is in them; returns the place: (records, rows of the next one)."""
+        done = self.done.get(path.name, (0, 0))
         for s in range(self.last + 1, self.latest() + 1):
             said = self.properties(s)
             position = said.get("tarn.position.file." + path.name)
             if position:
-                lines = int(position.rsplit(":", 1)[1])
-                need(lines >= done, "snapshot %d: position %s after %d lines" % (s, position, done))
-                self.apply(path, records, done, lines)
-                done = lines
+                lines, part = (position.split(":") + ["0"])[2:4]
+                place = int(lines), int(part)
+                need(place >= done, "snapshot %d: position %s after %s" % (s, position, done))
+                self.apply(path, records, done, place)
+                done = place
                 self.check_digests(s, said)
             self.hold(s)
         self.done[path.name] = done
         return done
 
     def apply(self, path, records, begin, end):
-        for at in range(begin, end):
-            self.model.apply(self.fold, records[at], (path.name, at + 1))
+        for at in range(begin[0], min(end[0] + (end[1] > 0), len(records))):
+            first = begin[1] if at == begin[0] else 0
+            self.model.apply(self.fold, records[at], (path.name, at + 1), first, end[1] if at == end[0] else None)
 
     def finish_file(self, path, records, begin):
         """What no snapshot has is done with only when it changes nothing."""
         before = self.model.lines(self.fold)
-        self.apply(path, records, begin, len(records))
+        self.apply(path, records, begin, (len(records), 0))
         bad = peer.difference(self.model.lines(self.fold), before)
-        need(not bad, "%s ends at line %d, %d are committed: %s" % (path.name, len(records), begin, bad))
-        self.done[path.name] = len(records)
+        need(not bad, "%s has %d records, %s are committed: %s" % (path.name, len(records), begin, bad))
+        self.done[path.name] = len(records), 0
 
     def properties(self, snapshot):
         path = self.warehouse / ("db.db/t/snapshot/snapshot-%d" % snapshot)
@@ -680,7 +687,7 @@ def main():
 
 def run_cases(args, python, end):
     """Random ones, up to the first failure."""
-    number, snapshots, killed = args.case or 0, 0, 0
+    number, snapshots, broken = args.case or 0, 0, 0
     while number == (args.case or 0) or (args.case is None and time.monotonic() < end):
         case = Case(args, number)
         try:
@@ -692,8 +699,8 @@ def run_cases(args, python, end):
             print("%d passed, 1 failed" % (number - (args.case or 0)))
             return 1
         shutil.rmtree(case.folder)
-        number, snapshots, killed = number + 1, snapshots + case.snapshot_count, killed + case.killed
-    print("%d snapshots read, %d processes killed" % (snapshots, killed))
+        number, snapshots, broken = number + 1, snapshots + case.snapshot_count, broken + case.broken
+    print("%d snapshots read, %d processes broken off" % (snapshots, broken))
     print("%d passed, 0 failed" % (number - (args.case or 0) + len(runner.tests_of(globals())) * (args.case is None)))
     return 0
 
