@@ -40,9 +40,15 @@ TN_MUST_USE tn_rc tn_script_pair_open(struct tn_script_pair *pair,
 void tn_script_pair_close(
     struct tn_script_pair *pair); /* also one that failed to open, or of {0} */
 
-/* NULL: the script has no `map`. */
+/* NULL: the script has no such handler. */
 static inline struct tn_script *tn_script_pair_map(struct tn_script_pair *pair)
 {
     struct tn_script *script = &pair->scripts[TN_SCRIPT_LOOP];
     return tn_script_has(script, TN_SCRIPT_MAP) ? script : NULL;
+}
+
+static inline struct tn_script *tn_script_pair_upload(struct tn_script_pair *pair)
+{
+    struct tn_script *script = &pair->scripts[TN_SCRIPT_LOOP];
+    return tn_script_has(script, TN_SCRIPT_UPLOAD) ? script : NULL;
 }

@@ -20,6 +20,9 @@ static int ctx_index(lua_State *L)
 {
     const struct tn_script *script = lua_touserdata(L, lua_upvalueindex(1));
     const char *key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
+    if (script->calling == TN_SCRIPT_UPLOAD && strcmp(key, "table") != 0) {
+        return luaL_error(L, "there is no ctx.%s; upload has ctx.table", key);
+    }
     if (strcmp(key, "sequence") == 0) {
         lua_pushinteger(L, script->ctx.sequence);
     } else if (strcmp(key, "late") == 0) {

@@ -96,7 +96,8 @@ struct tn_script {
     int now_at, row_at, made_at, ctx_at;
     const void *keep;
     const void *remove;
-    struct tn_script_ctx ctx; /* of the call that runs */
+    struct tn_script_ctx ctx;       /* of the call that runs */
+    enum tn_script_handler calling; /* of those that get a ctx */
 };
 
 /* Loads the file, takes its handlers, and (unless skip_cases) runs its cases. INVALID: the file, a

@@ -70,7 +70,7 @@ static void check_row(lua_State *L, const struct tn_script *script, struct tn_ro
     }
 }
 
-static int wrong_result(lua_State *L, const char *what, const char *want)
+int tn_script_wrong_result(lua_State *L, const char *what, const char *want)
 {
     const char *got = luaL_getmetafield(L, -1, "__name") == LUA_TSTRING
                           ? lua_tostring(L, -1)
@@ -104,7 +104,7 @@ static void take_verdict(lua_State *L, struct tn_script_merging *m)
     } else if (take_row(L, script, &m->row, &m->result)) {
         check_row(L, script, m->result, m->row, what);
     } else {
-        (void)wrong_result(L, what, "a row, tarn.KEEP or tarn.DELETE");
+        (void)tn_script_wrong_result(L, what, "a row, tarn.KEEP or tarn.DELETE");
     }
 }
 
@@ -142,6 +142,7 @@ void tn_script_apply(lua_State *L, struct tn_script_merging *m)
 {
     struct tn_script *script = m->script;
     script->vm->call_place = script->places[m->handler];
+    script->calling = m->handler;
     tn_script_row_point(script->row, m->row);
     if (m->handler == TN_SCRIPT_MERGE && script->folds) {
         apply_folds(L, m);
@@ -249,7 +250,7 @@ bool tn_script_show(lua_State *L, struct tn_script *script, struct tn_row row, s
         return false;
     }
     if (!take_row(L, script, &row, image)) {
-        return wrong_result(L, "announce", "a row or nil") != 0;
+        return tn_script_wrong_result(L, "announce", "a row or nil") != 0;
     }
     check_row(L, script, *image, row, "announce");
     return true;
@@ -295,7 +296,7 @@ static void each_result(lua_State *L, struct tn_script *script, tn_script_each_f
 {
     struct tn_row row = {NULL, 0};
     if (!take_row(L, script, NULL, &row)) {
-        (void)wrong_result(L, "map", "a row, a list of rows or nil");
+        (void)tn_script_wrong_result(L, "map", "a row, a list of rows or nil");
         return;
     }
     check_nulls(L, script, row, "map");

@@ -2,6 +2,7 @@
  *
  *     script.c        loading, references, parking, state
  *     script_call.c   the handlers: arguments, results, checks
+ *     upload.c        the one that gets no row
  *     script_case.c   m.test; what it needs from here is in lua/tarn/case.lua
  */
 #pragma once
@@ -33,6 +34,12 @@ bool tn_script_show(struct lua_State *L, struct tn_script *script, struct tn_row
 typedef void tn_script_each_fn(struct lua_State *L, void *user, struct tn_row row);
 void tn_script_map_top(struct lua_State *L, struct tn_script *script, tn_script_each_fn *each,
                        void *user);
+
+/* Raises that a handler's result, on top, is none: "merge returned a number; want ...". */
+int tn_script_wrong_result(struct lua_State *L, const char *what, const char *want);
+
+/* Of a case: (state or nil) -> what `upload` answered, which is right. Upvalue 1: the script. */
+int tn_script_upload_case(struct lua_State *L);
 
 /* The handles forget the rows that they were pointed at. */
 void tn_script_release(struct tn_script *script);

@@ -4,11 +4,12 @@
 --     { merge = { { ts = 2 }, { ts = 1 }, { late = true } }, gives = tarn.KEEP, name = "late" }
 --     { announce = { { temp = 3 } } }                      gives nothing: no image
 --     { map = { { t = 1 }, { topic = { "a" } } }, gives = { { temp = 1 } } }    a list of rows
---     { upload = { state, ctx }, gives = "wait" }
+--     { upload = { { link = { metered = true } } }, gives = { wait = 600 } }
 --     { merge = { nil, { temp = "x" } }, raises = "is no number" }
 --
 -- `gives` names the columns that are looked at; others may be anything. A function in its place
--- gets the result and says whether it is right. Columns that a given row leaves out are NULL.
+-- gets the result and says whether it is right. Columns that a given row leaves out are NULL. What
+-- a given state leaves out is 0, false or nil; the link is up, and the clock is synced.
 --
 -- @module tarn.case
 
@@ -119,27 +120,6 @@ local function plain_decide(handler, now, row, ctx)
     return result
 end
 
---- A plan orders tables and says how fast, never which files.
-local PLAN = { wait = "number", through = true, rate = "string" }
-
-local function check_plan(plan)
-    if plan == "wait" or plan == "now" then
-        return plan
-    end
-    if type(plan) ~= "table" then
-        error(('upload returned %s; want "wait", "now" or a plan'):format(show(plan)), 0)
-    end
-    for key, value in pairs(plan) do
-        local want = PLAN[key]
-        if not want then
-            error("a plan has no '" .. tostring(key) .. "'", 0)
-        elseif want ~= true and type(value) ~= want then
-            error(("a plan's %s is a %s"):format(key, want), 0)
-        end
-    end
-    return plan
-end
-
 local function is_list(value)
     return type(value) == "table" and (#value > 0 or next(value) == nil)
 end
@@ -154,7 +134,10 @@ end
 --- What a handler gives for a case's arguments; with `host` as the engine would call it.
 local function call(name, handler, given, host)
     if name == "upload" then
-        return check_plan(handler(given[1], given[2]))
+        if given[2] ~= nil then
+            error("a case of upload has a state and no ctx", 0)
+        end
+        return host.upload(given[1])
     end
     if name == "map" then
         local meta = given[2] or { topic = {}, received_ms = 0, clock = "synced", position = 0 }
@@ -212,7 +195,7 @@ end
 
 --- @tparam table handlers the script's, by name
 -- @tparam table case
--- @tparam table host the engine's merge, retract, announce and map; empty: there are no columns
+-- @tparam table host the engine's upload; where there are columns, merge, retract, announce, map
 -- @treturn string name
 -- @treturn boolean whether it passed
 -- @treturn ?string why not

@@ -124,6 +124,7 @@ static void properties_name_the_file_that_has_the_handler(void)
     CHECK(pair.property_count == 2);
     CHECK(strcmp(pair.properties[0].name, "tarn.script.merge") == 0);
     CHECK(strcmp(pair.properties[1].name, "tarn.script.upload") == 0);
+    CHECK(tn_script_pair_upload(&pair) == &pair.scripts[TN_SCRIPT_LOOP]);
     CHECK(strlen(pair.properties[0].value) == 64);
     CHECK(strcmp(pair.properties[0].value, pair.properties[1].value) == 0);
 }
