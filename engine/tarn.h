@@ -84,9 +84,10 @@ void tarn_close(tarn_engine *engine);
  * schema   JSON: {"fields":[{"name":"k","type":"BIGINT"},...],"primaryKeys":["k"],
  *          "partitionKeys":[],"options":{"bucket":"1"},"comment":""}; see `tarn help create`
  * returns  TARN_EXISTS       there is such a table; it is left alone
- *          TARN_AGAIN        the schema has a script, and a table is open: close it first
- *          TARN_INVALID      the script can't be used; a name, a type, a key or an option's value;
- * the text has the line TARN_UNSUPPORTED  a type or option that can't be written yet, by name
+ *          TARN_AGAIN        the schema has a script, and a table or a scan is open: close it first
+ *          TARN_INVALID      a name, a type, a key or an option's value, and the text has the line;
+ *                            or the script can't be used, and it has the path
+ *          TARN_UNSUPPORTED  a type or option that can't be written yet, by name
  *          TARN_IO, TARN_FULL
  * costs    three folders, one file, two barriers
  * thread   the engine's
@@ -175,8 +176,8 @@ int32_t tarn_table_column(const tarn_table *table, const char *name);
  *                        same put goes on with the part that it stopped at
  *          TARN_CANCELED the script failed a hundred times in a row; close the table, correct it,
  *                        and put what was not committed again
- *          TARN_IO, TARN_FULL, TARN_CORRUPT  of a flush or compaction that made room; see
- * tarn_commit costs    no I/O while the memtable has room; else flushes and compacts until it has
+ *          TARN_IO, TARN_FULL, TARN_CORRUPT  of work that made room, as tarn_commit
+ * costs    no I/O while the memtable has room; else flushes and compacts until it has
  * thread   the engine's */
 tarn_rc tarn_put_json(tarn_table *table, tarn_row_kind kind, const char *json, size_t size,
                       tarn_error *error);

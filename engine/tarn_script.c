@@ -25,8 +25,9 @@ tn_rc tn_api_script_try(tarn_engine *engine, const char *table, const struct tn_
     if (!tn_schema_option(schema, TN_SCRIPT_OPTION)) {
         return TN_OK;
     }
-    if (engine->table) { /* which has the memory that a script would take */
-        return tn_err_set(err, TN_AGAIN, 0, "a table is open: close it first");
+    if (engine->table || engine->scan) { /* which has the memory that a script would take */
+        return tn_err_set(err, TN_AGAIN, 0, "a %s is open: close it first",
+                          engine->table ? "table" : "scan");
     }
     tn_rc rc = tn_scripted_open(&engine->scripted, &spec, schema, err);
     tn_scripted_close(&engine->scripted);

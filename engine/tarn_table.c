@@ -211,7 +211,11 @@ static tn_rc map_and_put(tarn_table *table, const struct tn_bytes *json, const s
     struct tn_bytes rows;
     tn_rc rc = tn_api_script_map(&table->script, table->engine->env.clock, table->put_count, json,
                                  row, &rows, err);
-    return rc == TN_OK ? put_mapped(table, rows, kind, err) : rc;
+    if (rc != TN_OK) {
+        table->script.part = 0; /* of a put that this ends, or the next one would skip as many */
+        return rc;
+    }
+    return put_mapped(table, rows, kind, err);
 }
 
 static tn_rc put_json(tarn_table *table, enum tn_row_kind kind, struct tn_bytes json,

@@ -250,6 +250,84 @@ static void a_script_that_cannot_be_used_is_refused_with_its_path(void)
     end(engine);
 }
 
+/* A scan has the memory that a script would take. */
+static void no_table_with_a_script_is_made_while_a_scan_is_open(void)
+{
+    tarn_engine *engine = begin(sums);
+    tarn_rc rc = create(engine, "sums.lua");
+    CHECK_OK((int)rc, error);
+    tarn_scan *scan;
+    tarn_scan_options options = {.size = sizeof options, .table = "d.t"};
+    rc = tarn_scan_open(engine, &options, &scan, &error);
+    CHECK_OK((int)rc, error);
+    rc = tarn_create(engine, "d.u",
+                     "{\"fields\":[{\"name\":\"k\",\"type\":\"INT\"}],\"primaryKeys\":"
+                     "[\"k\"],\"options\":{\"bucket\":\"1\",\"tarn.script\":\"sums.lua\"}}",
+                     &error);
+    CHECK(rc == TARN_AGAIN && strstr(error.text, "a scan is open"));
+    tarn_scan_close(scan);
+    end(engine);
+}
+
+/* Of each record 61 rows; of one that it saw before none, for it fails. */
+static const char once[] = "local m, seen = {}, {}\n"
+                           "function m.map(r)\n"
+                           "    if seen[r.k] then error('again') end\n"
+                           "    seen[r.k] = true\n"
+                           "    local rows = {}\n"
+                           "    for i = 1, 61 do\n"
+                           "        rows[i] = {k = r.k .. i .. ('x'):rep(1000)}\n"
+                           "    end\n"
+                           "    return rows\n"
+                           "end\n"
+                           "return m\n";
+
+static int count_rows(tarn_engine *engine, const char *where)
+{
+    int count = 0;
+    tarn_scan *scan;
+    tarn_scan_options options = {.size = sizeof options, .table = "d.t", .where = where};
+    tarn_rc rc = tarn_scan_open(engine, &options, &scan, &error);
+    CHECK_OK((int)rc, error);
+    while ((rc = tarn_scan_next(scan, &error)) == TARN_OK) {
+        count++;
+    }
+    CHECK(rc == TARN_ABSENT);
+    tarn_scan_close(scan);
+    return count;
+}
+
+/* The scan keeps the put from making room, between the rows that `map` made of it; called again,
+ * `map` fails, and what was put of it has nothing to do with the put that comes next. */
+static void a_put_that_ends_in_the_middle_takes_nothing_from_the_next(void)
+{
+    tarn_engine *engine = begin(once);
+    tarn_rc rc = create(engine, "sums.lua");
+    CHECK_OK((int)rc, error);
+    tarn_table *table = open_table(engine, true);
+    rc = put(table, "{\"k\":\"a-\"}"); /* which opens the bucket */
+    CHECK_OK((int)rc, error);
+    tarn_scan *scan;
+    tarn_scan_options options = {.size = sizeof options, .table = "d.t"};
+    rc = tarn_scan_open(engine, &options, &scan, &error);
+    CHECK_OK((int)rc, error);
+    char json[32];
+    for (int i = 0; rc == TARN_OK; i++) {
+        CHECK(i < 1000);
+        (void)snprintf(json, sizeof json, "{\"k\":\"a%d-\"}", i);
+        rc = put(table, json);
+    }
+    CHECK(rc == TARN_AGAIN && strstr(error.text, "row "));
+    tarn_scan_close(scan);
+    rc = put(table, json);
+    CHECK(rc == TARN_INVALID && strstr(error.text, "again"));
+    rc = put(table, "{\"k\":\"z-\"}");
+    CHECK_OK((int)rc, error);
+    commit(table);
+    CHECK(count_rows(engine, "k >= 'z'") == 61);
+    end(engine);
+}
+
 /* Programs that were built before there were dead letters go on working. */
 static void options_of_the_version_before_are_taken(void)
 {
@@ -273,6 +351,8 @@ static const struct test tests[] = {
     TEST(a_letter_that_nobody_wants_fails_the_commit),
     TEST(a_script_that_fails_a_hundred_times_is_parked),
     TEST(a_script_that_cannot_be_used_is_refused_with_its_path),
+    TEST(no_table_with_a_script_is_made_while_a_scan_is_open),
+    TEST(a_put_that_ends_in_the_middle_takes_nothing_from_the_next),
     TEST(options_of_the_version_before_are_taken),
 };
 
