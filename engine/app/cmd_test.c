@@ -42,6 +42,7 @@ struct test {
     struct tn_schema schema;
     struct tn_row_layout layout;
     struct tn_columns keys;
+    struct tn_default_row defaults;
     bool typed;
     uint32_t failed;
 };
@@ -76,7 +77,7 @@ static tn_rc open_columns(struct test *t, struct tn_err *err)
     }
     t->keys = t->schema.primary_keys; /* fields and columns are the same ones */
     t->typed = true;
-    return TN_OK;
+    return tn_default_row_make(&t->schema, &t->layout, &t->app->table, &t->defaults, err);
 }
 
 /* ---- the script ---- */
@@ -115,6 +116,7 @@ static tn_rc open_script(struct test *t, struct tn_err *err)
     struct tn_script_spec spec = {.path = name,
                                   .layout = t->typed ? &t->layout : NULL,
                                   .keys = t->keys,
+                                  .defaults = t->defaults,
                                   .table = o.table ? o.table : "test",
                                   .row_size_max = TN_TRIAL_ROW_SIZE_MAX,
                                   .skip_cases = true};

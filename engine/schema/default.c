@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/check.h"
+
 static tn_rc unquoted(struct tn_bytes *text, struct tn_err *err)
 {
     bool opens = text->size > 0 && text->data[0] == '\'';
@@ -79,4 +81,56 @@ tn_rc tn_default_read(const struct tn_field *field, struct tn_arena *arena, stru
         rc = fit(type, text, arena, value, err);
     }
     return rc == TN_OK ? rc : tn_err_in(err, "field '%.60s': default value", field->name);
+}
+
+static uint32_t count_defaults(const struct tn_schema *schema)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < schema->field_count; i++) {
+        count += schema->fields[i].default_value != NULL;
+    }
+    return count;
+}
+
+static tn_rc read_all(const struct tn_schema *schema, struct tn_arena *arena,
+                      struct tn_value *values, uint32_t *index, struct tn_err *err)
+{
+    tn_rc rc = TN_OK;
+    for (uint32_t i = 0; rc == TN_OK && i < schema->field_count; i++) {
+        rc = tn_default_read(&schema->fields[i], arena, &values[i], err);
+        if (schema->fields[i].default_value) {
+            *index++ = i;
+        }
+    }
+    return rc;
+}
+
+tn_rc tn_default_row_make(const struct tn_schema *schema, const struct tn_row_layout *layout,
+                          struct tn_arena *arena, struct tn_default_row *made, struct tn_err *err)
+{
+    TN_CHECK(layout->column_count == schema->field_count);
+    uint32_t count = count_defaults(schema);
+    void *index = NULL;
+    void *values = NULL;
+    void *row = NULL;
+    *made = (struct tn_default_row){0};
+    if (count == 0) {
+        return TN_OK;
+    }
+    tn_rc rc = tn_arena_need(arena, count * sizeof(uint32_t), "defaults", &index, err);
+    if (rc == TN_OK) {
+        rc = tn_arena_need(arena, schema->field_count * sizeof(struct tn_value), "defaults",
+                           &values, err);
+    }
+    if (rc == TN_OK) {
+        rc = read_all(schema, arena, values, index, err);
+    }
+    if (rc == TN_OK) {
+        rc = tn_arena_need(arena, tn_row_packed_size(layout, values), "defaults", &row, err);
+    }
+    if (rc == TN_OK) {
+        made->columns = (struct tn_columns){index, count};
+        made->row = (struct tn_row){row, tn_row_pack(layout, values, row)};
+    }
+    return rc;
 }

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "schema/row.h"
 #include "schema/schema.h"
 #include "schema/value.h"
 
@@ -15,3 +16,14 @@
  * type, AGAIN when the arena is full. */
 TN_MUST_USE tn_rc tn_default_read(const struct tn_field *field, struct tn_arena *arena,
                                   struct tn_value *value, struct tn_err *err);
+
+/* Of a whole table, which has no nested columns: they are filled in where a row has NULL. */
+struct tn_default_row {
+    struct tn_columns columns; /* those that have one */
+    struct tn_row row;         /* with these */
+};
+
+/* All of it lives in the arena; nothing is taken where no column has a default. */
+TN_MUST_USE tn_rc tn_default_row_make(const struct tn_schema *schema,
+                                      const struct tn_row_layout *layout, struct tn_arena *arena,
+                                      struct tn_default_row *made, struct tn_err *err);

@@ -23,6 +23,7 @@
  */
 #pragma once
 
+#include "schema/default.h"
 #include "schema/row.h"
 #include "script/row.h"
 #include "script/vm.h"
@@ -48,10 +49,11 @@ struct tn_script_spec {
     /* Columns of the rows; kept by pointer. NULL: rows are plain tables, and only the script's own
      * cases can be run. */
     const struct tn_row_layout *layout;
-    struct tn_columns keys; /* columns that no handler may change */
-    const char *table;      /* ctx.table */
-    uint32_t row_size_max;  /* bytes packed; 0: no limit of its own */
-    bool skip_cases;        /* m.test is not run at load: `tarn test` does that case by case */
+    struct tn_columns keys;         /* columns that no handler may change */
+    struct tn_default_row defaults; /* what `map` leaves NULL gets; kept by pointer */
+    const char *table;              /* ctx.table */
+    uint32_t row_size_max;          /* bytes packed; 0: no limit of its own */
+    bool skip_cases; /* m.test is not run at load: `tarn test` does that case by case */
 };
 
 /* What `merge` and `retract` are told besides the rows. */
@@ -130,7 +132,8 @@ TN_MUST_USE tn_rc tn_script_announce(struct tn_script *script, struct tn_row row
                                      struct tn_buf *out, struct tn_err *err);
 
 /* The rows that `map` makes of a row, appended to `out` as tn_script_next_row reads them: `*count`
- * of them, maybe none. Without a `map`: the row itself. */
+ * of them, maybe none. They are as rows of a record: a column with a default is not NULL in them.
+ * Without a `map`: the row itself. */
 TN_MUST_USE tn_rc tn_script_map(struct tn_script *script, struct tn_row row,
                                 const struct tn_script_meta *meta, uint32_t *count,
                                 struct tn_buf *out, struct tn_err *err);

@@ -292,6 +292,26 @@ tn_rc tn_script_announce(struct tn_script *script, struct tn_row row, bool *show
 
 /* ---- map ---- */
 
+/* The row on top is one of a record: NULL gets the column's default, after NOT NULL was looked at,
+ * as where records are decoded. */
+static struct tn_row with_defaults(lua_State *L, struct tn_script *script, struct tn_row row)
+{
+    const struct tn_default_row *defaults = &script->spec.defaults;
+    struct tn_script_row *handle = lua_touserdata(L, -1);
+    if (defaults->columns.count == 0) {
+        return row;
+    }
+    if (handle) {
+        lua_pushvalue(L, -1);
+    } else {
+        push_reference(L, script->made_at);
+        handle = script->made;
+    }
+    tn_script_row_keep(L, handle, lua_gettop(L), defaults->row, defaults->columns);
+    lua_pop(L, 1);
+    return handle->row;
+}
+
 static void each_result(lua_State *L, struct tn_script *script, tn_script_each_fn *each, void *user)
 {
     struct tn_row row = {NULL, 0};
@@ -300,7 +320,7 @@ static void each_result(lua_State *L, struct tn_script *script, tn_script_each_f
         return;
     }
     check_nulls(L, script, row, "map");
-    each(L, user, row);
+    each(L, user, with_defaults(L, script, row));
 }
 
 void tn_script_map_top(lua_State *L, struct tn_script *script, tn_script_each_fn *each, void *user)

@@ -165,7 +165,12 @@ tn_rc tn_scripted_open(struct tn_scripted *s, const struct tn_scripted_spec *spe
     if (rc == TN_OK) {
         rc = late_column(schema, spec->env->arena, &pair.late_by, err);
     }
-    pair.script = (struct tn_script_spec){.layout = &s->layout,
+    struct tn_default_row defaults = {0};
+    if (rc == TN_OK) {
+        rc = tn_default_row_make(schema, &s->layout, spec->env->arena, &defaults, err);
+    }
+    pair.script = (struct tn_script_spec){.defaults = defaults,
+                                          .layout = &s->layout,
                                           .keys = schema->primary_keys,
                                           .table = spec->table,
                                           .skip_cases = spec->skip_cases};

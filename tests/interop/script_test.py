@@ -228,6 +228,23 @@ def test_rows_are_folded_over_commits_and_digests_are_kept(tarn):
     same(sorted(k for k in properties(tarn, newest) if "script" in k), ["tarn.script.merge"], "handlers")
 
 
+def test_mapped_rows_get_the_defaults_that_records_get(tarn):
+    fields = [{"name": "k", "type": "STRING"}, {"name": "unit", "type": "STRING", "defaultValue": "degC"},
+              {"name": "n", "type": "INT", "defaultValue": "-7"}, {"name": "x", "type": "INT"}]
+    described = Path(tarn.warehouse) / "schema.json"
+    described.write_text(json.dumps({"fields": fields, "primaryKeys": ["k"], "options": {"bucket": "1"}}))
+    path = script(tarn, "return {map = function(r) return {k = r.k, n = r.n, x = r.x} end}")
+    tarn.run("create", "plant.plain", "--schema", described).ok("create")
+    tarn.run("create", "plant.mapped", "--schema", described, "--option", "tarn.script=%s" % path).ok("create")
+    records = lines_of([{"k": "a"}, {"k": "b", "n": 1, "x": 2}, {"k": "c", "n": None}])
+    for name in ("plant.plain", "plant.mapped"):
+        tarn.run("write", name, stdin=records).ok("write")
+    same(cat(tarn, "plant.mapped"), cat(tarn, "plant.plain"), "rows")
+    same([(r["unit"], r["n"]) for r in cat(tarn, "plant.plain")], [("degC", -7), ("degC", 1), ("degC", -7)], "defaults")
+    tried = run(tarn, path, "--table", "plant.mapped", "--rows", "-", stdin=records)
+    same([r["n"] for r in tables(tried.lines)], [-7, 1, -7], "of the trial")
+
+
 def test_only_write_needs_the_script(tarn):
     path = table(tarn, SUM)
     write(tarn, [{"k": "a", "n": 1}], "--commit-every", "1").ok("write")

@@ -209,6 +209,40 @@ static void map_of_a_packed_row_may_change_the_key(void)
     CHECK(!tn_script_next_row(&rows, &row));
 }
 
+/* As records without a script; what NOT NULL refuses no default rescues. */
+static void what_map_leaves_null_gets_the_columns_default(void)
+{
+    static const char *const defaults[] = {"nobody", NULL, "1.5", NULL, "7"};
+    static const uint32_t index[] = {0, 2, 4};
+    unsigned char data[2][128];
+    char lines[512];
+    uint32_t count = 0;
+    load("return {map = function(r)\n"
+         "if type(r) == 'userdata' then r.temp_max = nil return r end\n"
+         "if r.whole then return {dev = 'a', temp_max = 2, must = 1} end\n"
+         "if r.two then return {{dev = 'a', must = 1}, {dev = 'b', temp = 1, must = 2}} end\n"
+         "return {temp_max = r.t} end}");
+    s.script.spec.defaults =
+        (struct tn_default_row){{index, COUNT(index)}, pack_texts(&c, defaults, data[0])};
+    tn_rc rc = map_record("{\"two\":1}", lines, sizeof lines);
+    CHECK_OK(rc, s.err);
+    CHECK(strcmp(lines,
+                 "{\"dev\":\"a\",\"temp\":null,\"temp_max\":1.5,\"n\":null,\"must\":1}\n"
+                 "{\"dev\":\"b\",\"temp\":1.0,\"temp_max\":1.5,\"n\":null,\"must\":2}\n") == 0);
+    rc = map_record("{\"whole\":1}", lines, sizeof lines);
+    CHECK_OK(rc, s.err);
+    CHECK(strstr(lines, "\"temp_max\":2.0"));
+    rc = map_record("{\"t\":3}", lines, sizeof lines);
+    CHECK(rc == TN_INVALID && strstr(s.err.text, "column 'dev' is NULL, but it is NOT NULL"));
+    struct tn_row row = pack_texts(&c, two, data[1]);
+    tn_buf_init(&out, out_memory, sizeof out_memory);
+    rc = tn_script_map(&s.script, row, &meta, &count, &out, &s.err);
+    CHECK_OK(rc, s.err);
+    struct tn_bytes rows = tn_buf_bytes(&out);
+    CHECK(tn_script_next_row(&rows, &row));
+    CHECK(strstr(row_text(&c, row), "\"temp\":19.5,\"temp_max\":1.5,\"n\":1"));
+}
+
 struct attempt {
     const char *text;
     const char *want;
@@ -569,6 +603,7 @@ static const struct test tests[] = {
     TEST(announce_shows_an_image_or_nothing),
     TEST(map_makes_rows_of_a_record),
     TEST(map_of_a_packed_row_may_change_the_key),
+    TEST(what_map_leaves_null_gets_the_columns_default),
     TEST(json_is_read_strictly),
     TEST(a_wrong_result_is_an_error_at_the_handlers_line),
     TEST(an_error_in_a_handler_concerns_one_row),
