@@ -8,6 +8,7 @@
 #include "app/reader.h"
 #include "app/schema_file.h"
 #include "app/trial.h"
+#include "script/scripted.h"
 
 static struct {
     const char *table;
@@ -23,7 +24,7 @@ static const struct tn_flag flags[] = {
     {"rows", 0, TN_FLAG_TEXT, &o.rows, "FILE|-",
      "show what the script makes of these records; with --quiet only what they cost"},
     {"input", 0, TN_FLAG_TEXT, &o.input, "FORM",
-     "of records that no `map` takes: json (default), changes, csv, debezium-json, canal-json, "
+     "json (default), which a `map` gets as it stands; changes, csv, debezium-json, canal-json, "
      "maxwell-json, line-protocol"},
 };
 
@@ -43,6 +44,7 @@ struct test {
     struct tn_row_layout layout;
     struct tn_columns keys;
     struct tn_default_row defaults;
+    struct tn_columns late_by;
     bool typed;
     uint32_t failed;
 };
@@ -77,7 +79,8 @@ static tn_rc open_columns(struct test *t, struct tn_err *err)
     }
     t->keys = t->schema.primary_keys; /* fields and columns are the same ones */
     t->typed = true;
-    return tn_default_row_make(&t->schema, &t->layout, &t->app->table, &t->defaults, err);
+    rc = tn_default_row_make(&t->schema, &t->layout, &t->app->table, &t->defaults, err);
+    return rc == TN_OK ? tn_scripted_late(&t->schema, &t->app->table, &t->late_by, err) : rc;
 }
 
 /* ---- the script ---- */
@@ -186,6 +189,7 @@ static tn_rc run_rows(struct test *t, struct tn_err *err)
                                  .schema = &t->schema,
                                  .layout = &t->layout,
                                  .keys = t->keys,
+                                 .late_by = t->late_by,
                                  .to = stdout,
                                  .quiet = tn_common.quiet};
     bool standard = strcmp(o.rows, "-") == 0;

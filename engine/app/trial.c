@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "io/clock.h"
+#include "script/resolver.h"
 
 enum { PLACES = 1 << 16, KEYS_MAX = PLACES / 2, MAPPED_SIZE = 256 * 1024, SHOWN_MAX = 2000 };
 
@@ -172,7 +173,8 @@ static tn_rc decide(struct tn_trial *t, const struct tn_row *was, struct tn_row 
                     struct tn_err *err)
 {
     struct tn_script *script = t->spec.script;
-    struct tn_script_ctx ctx = {kind, (int64_t)t->records, false};
+    struct tn_script_ctx ctx = {kind, (int64_t)t->records,
+                                tn_script_is_late(t->spec.layout, t->spec.late_by, was, row)};
     int64_t begin = now_ns();
     if (kind == TN_ROW_DELETE) {
         return count(t, TN_SCRIPT_RETRACT, begin,
@@ -256,15 +258,29 @@ static tn_rc take_row(struct tn_trial *t, struct tn_row row, enum tn_row_kind ki
 
 /* ---- records ---- */
 
-static tn_rc take_mapped(struct tn_trial *t, struct tn_bytes record, struct tn_err *err)
+static bool maps(const struct tn_trial *t)
 {
+    return tn_script_has(t->spec.script, TN_SCRIPT_MAP);
+}
+
+static bool maps_records(const struct tn_trial *t)
+{
+    return maps(t) && t->spec.input == TN_INPUT_JSON;
+}
+
+/* Of a record of JSON, or of a row. */
+static tn_rc take_mapped(struct tn_trial *t, const struct tn_bytes *record,
+                         const struct tn_row *from, enum tn_row_kind kind, struct tn_err *err)
+{
+    struct tn_script *script = t->spec.script;
     struct tn_script_meta meta = {
         .clock = "synced", .source = "rows", .position = (int64_t)t->line_number};
     struct tn_buf out = buffer(t, MAPPED);
     uint32_t made = 0;
     int64_t begin = now_ns();
     tn_rc rc = count(t, TN_SCRIPT_MAP, begin,
-                     tn_script_map_json(t->spec.script, record, &meta, &made, &out, err));
+                     record ? tn_script_map_json(script, *record, &meta, &made, &out, err)
+                            : tn_script_map(script, *from, &meta, &made, &out, err));
     if (rc != TN_OK || made == 0) {
         if (!t->spec.quiet) {
             (void)fprintf(t->spec.to, "%" PRIu64 " %s\n", t->line_number,
@@ -278,7 +294,7 @@ static tn_rc take_mapped(struct tn_trial *t, struct tn_bytes record, struct tn_e
     struct tn_bytes rows = tn_buf_bytes(&out);
     struct tn_row row;
     while (rc == TN_OK && tn_script_next_row(&rows, &row)) {
-        rc = take_row(t, row, TN_ROW_INSERT, err);
+        rc = take_row(t, row, kind, err);
     }
     return rc;
 }
@@ -298,8 +314,10 @@ static tn_rc take_decoded(struct tn_trial *t, struct tn_bytes line, struct tn_er
         bury(t, decoded.reason);
     }
     for (uint32_t i = 0; rc == TN_OK && i < decoded.count; i++) {
-        rc =
-            take_row(t, tn_decoder_row(t->decoder, &decoded, i), tn_decoded_kind(&decoded, i), err);
+        struct tn_row row = tn_decoder_row(t->decoder, &decoded, i);
+        enum tn_row_kind kind = tn_decoded_kind(&decoded, i);
+        bool mapped = maps(t) && kind != TN_ROW_UPDATE_BEFORE;
+        rc = mapped ? take_mapped(t, NULL, &row, kind, err) : take_row(t, row, kind, err);
     }
     return rc;
 }
@@ -321,8 +339,8 @@ static tn_rc take_line(struct tn_trial *t, struct tn_bytes line, struct tn_err *
         return TN_OK;
     }
     t->records++;
-    return tn_script_has(t->spec.script, TN_SCRIPT_MAP) ? take_mapped(t, line, err)
-                                                        : take_decoded(t, line, err);
+    return maps_records(t) ? take_mapped(t, &line, NULL, TN_ROW_INSERT, err)
+                           : take_decoded(t, line, err);
 }
 
 tn_rc tn_trial_run(struct tn_trial *t, FILE *from, struct tn_err *err)
@@ -379,5 +397,5 @@ tn_rc tn_trial_open(struct tn_trial *t, const struct tn_trial_spec *spec, struct
         rc = tn_arena_need(arena, TN_TRIAL_ROW_SIZE_MAX, "a line", &memory, err);
         t->line = memory;
     }
-    return rc == TN_OK && !tn_script_has(spec->script, TN_SCRIPT_MAP) ? open_decoder(t, err) : rc;
+    return rc == TN_OK && !maps_records(t) ? open_decoder(t, err) : rc;
 }

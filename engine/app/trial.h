@@ -27,8 +27,9 @@ struct tn_trial_spec {
     struct tn_script *script; /* loaded with the layout below */
     const struct tn_schema *schema;
     const struct tn_row_layout *layout;
-    struct tn_columns keys; /* none: nothing is merged */
-    enum tn_input input;    /* of records that no `map` takes */
+    struct tn_columns keys;    /* none: nothing is merged */
+    struct tn_columns late_by; /* what ctx.late goes by; none: no row is late */
+    enum tn_input input;       /* json goes to `map` as it stands, of others each row */
     FILE *to;
     bool quiet; /* only count */
 };

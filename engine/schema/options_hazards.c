@@ -238,7 +238,7 @@ static void merge_hazards(const struct tn_schema *schema, const struct tn_option
         {aggregation || partial ? options->changelog_producer == TN_CHANGELOG_NONE : false,
          "'changelog-producer' = 'none': who reads the table as a stream gets the rows as "
          "written, not as merged"},
-        {options->changelog_producer == TN_CHANGELOG_INPUT,
+        {options->changelog_producer == TN_CHANGELOG_INPUT && !options->script,
          "'changelog-producer' = 'input': rows that come without a -U give none"},
         {derived && !options->changelog_deduplicate,
          "'changelog-producer': a row that did not change gives -U and +U all the same; "

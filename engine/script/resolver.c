@@ -2,10 +2,10 @@
 
 #include "script/script_private.h"
 
-static bool is_late(const struct tn_script_resolver *r, const struct tn_row *now, struct tn_row row)
+bool tn_script_is_late(const struct tn_row_layout *layout, struct tn_columns late_by,
+                       const struct tn_row *now, struct tn_row row)
 {
-    return now && r->late_by.count > 0 &&
-           tn_row_compare(r->script->spec.layout, r->late_by, row, *now) < 0;
+    return now && late_by.count > 0 && tn_row_compare(layout, late_by, row, *now) < 0;
 }
 
 static tn_rc call(struct tn_script_resolver *r, const struct tn_row *now, struct tn_row row,
@@ -39,7 +39,8 @@ static tn_rc resolve(struct tn_resolver *resolver, const struct tn_row *now, str
         [TN_SCRIPT_ROW] = TN_VERDICT_ROW,
     };
     struct tn_script_resolver *r = (struct tn_script_resolver *)(void *)resolver;
-    struct tn_script_ctx ctx = {kind, sequence, is_late(r, now, row)};
+    bool late = tn_script_is_late(r->script->spec.layout, r->late_by, now, row);
+    struct tn_script_ctx ctx = {kind, sequence, late};
     enum tn_script_verdict said = TN_SCRIPT_KEEP;
     tn_rc rc = tn_script_check_parked(r->script, err);
     if (rc == TN_OK) {

@@ -22,3 +22,7 @@ struct tn_script_resolver {
 /* All three are kept by pointer until the last row is resolved. */
 void tn_script_resolver_init(struct tn_script_resolver *resolver, struct tn_script *script,
                              struct tn_columns late_by);
+
+/* A row that came has less in these columns than what is true now: ctx.late. */
+bool tn_script_is_late(const struct tn_row_layout *layout, struct tn_columns late_by,
+                       const struct tn_row *now, struct tn_row row);

@@ -65,9 +65,8 @@ static tn_rc open_folder(const struct tn_scripted *s, struct tn_io_posix *files,
 
 /* ---- what it is loaded with ---- */
 
-/* The column of tarn.sequence.field, if there is one. */
-static tn_rc late_column(const struct tn_schema *schema, struct tn_arena *arena,
-                         struct tn_columns *columns, struct tn_err *err)
+tn_rc tn_scripted_late(const struct tn_schema *schema, struct tn_arena *arena,
+                       struct tn_columns *columns, struct tn_err *err)
 {
     const char *name = tn_schema_option(schema, TN_SEQUENCE_OPTION);
     int32_t field = name ? tn_schema_find(schema, tn_bytes_of(name)) : -1;
@@ -163,7 +162,7 @@ tn_rc tn_scripted_open(struct tn_scripted *s, const struct tn_scripted_spec *spe
         rc = init_layout(s, schema, err);
     }
     if (rc == TN_OK) {
-        rc = late_column(schema, spec->env->arena, &pair.late_by, err);
+        rc = tn_scripted_late(schema, spec->env->arena, &pair.late_by, err);
     }
     struct tn_default_row defaults = {0};
     if (rc == TN_OK) {

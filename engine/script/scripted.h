@@ -29,8 +29,7 @@ struct tn_scripted_spec {
     struct tn_env *env; /* memory for names comes from its arena until close */
     struct tn_budget *budget;
     const char *table;     /* "db.t"; lives as long */
-    const char *warehouse; /* its folder; NULL: it is none of the system's, and paths begin with '/'
-                            */
+    const char *warehouse; /* its folder; NULL: none of the system's, so paths begin with '/' */
     bool skip_cases;
     tn_vm_log_fn *log; /* NULL: nobody listens */
     void *user;
@@ -56,6 +55,10 @@ TN_MUST_USE tn_rc tn_scripted_open(struct tn_scripted *scripted,
                                    const struct tn_scripted_spec *spec,
                                    const struct tn_schema *schema, struct tn_err *err);
 void tn_scripted_close(struct tn_scripted *scripted); /* also one that failed to open, or of {0} */
+
+/* The column of tarn.sequence.field, which ctx.late goes by; none where the schema names none. */
+TN_MUST_USE tn_rc tn_scripted_late(const struct tn_schema *schema, struct tn_arena *arena,
+                                   struct tn_columns *columns, struct tn_err *err);
 
 /* What the table is to be opened with; nothing where there is no script. */
 void tn_scripted_fill(struct tn_scripted *scripted, struct tn_table_spec *spec);

@@ -117,6 +117,24 @@ def test_deletes_are_retracted(tarn):
     same([line.split()[1] for line in lines if line.startswith("    table:")], ["+I", "+U", "-D", "+I"], "table")
 
 
+def test_a_trial_is_told_of_late_rows_as_a_table_is(tarn):
+    table(tarn, "return {merge = function(now, row) return row end}", "--option", "tarn.sequence.field=n")
+    path = script(tarn, "return {merge = function(now, row, ctx) if ctx.late then return tarn.KEEP end return row end}", "late.lua")
+    records = Path(tarn.warehouse) / "rows.json"
+    records.write_text(lines_of([{"k": "a", "n": n} for n in (3, 2, 4)]))
+    lines = tarn.run("test", path, "--table", TABLE, "--rows", records).ok("test")
+    same([line.split()[1] for line in lines if line.startswith("    table:")], ["+I", "as", "+U"], "table")
+
+
+def test_a_trial_maps_rows_of_other_inputs_and_keeps_their_kind(tarn):
+    path = script(tarn, "return {map = function(r) r.dev = r.dev:upper() return r end}")
+    changes = [{"kind": k, "row": {"dev": "a", "n": n}} for k, n in (("+I", 1), ("-U", 1), ("+U", 2), ("-D", 2))]
+    rc, lines = rows(tarn, path, changes, "--input", "changes")
+    same(rc, 0, "exit code")
+    same([line.split()[1] for line in lines if line.startswith("    table:")], ["+I", "+U", "-D"], "table")
+    need(any(line.startswith("map: 3 calls") for line in lines), lines)
+
+
 # ---- inputs that broke others ----
 
 def test_integers_keep_their_digits_through_a_script(tarn):
@@ -300,6 +318,14 @@ def test_map_makes_any_number_of_rows_of_a_record(tarn):
     result.ok("write")
     need("dropped 1 records" in result.err and "rows=3" in result.err, result.err)
     same([(r["k"], r["n"], r["s"]) for r in cat(tarn)], [("x1", 1, "0"), ("x2", 2, "0"), ("x3", 3, "0"), ("z1", 1, "53")], "rows")
+
+
+def test_announced_changes_are_no_hazard(tarn):
+    """The warning of changelog-producer = input is about rows that nobody resolves."""
+    path = script(tarn, "return {merge = function(now, row) return row end}")
+    result = tarn.run("create", TABLE, *KV, "--option", "changelog-producer=input", "--option", f"tarn.script={path}")
+    result.ok("create")
+    need("-U" not in result.err, result.err)
 
 
 def test_map_sees_rows_of_other_inputs_and_keeps_their_kind(tarn):
