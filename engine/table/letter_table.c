@@ -241,9 +241,10 @@ static tn_rc pack(struct tn_letter_table *l, const struct tn_value *values, stru
     return rc;
 }
 
+/* What was put is committed where a round's list is full, or nothing is left that would end. */
 static tn_rc make_room(struct tn_letter_table *l, struct tn_err *err)
 {
-    if (!tn_table_idle(l->table)) {
+    if (!tn_table_wants_cut(l->table) && !tn_table_idle(l->table)) {
         return tn_table_turn(l->table, true, err);
     }
     tn_rc rc = tn_table_finish(l->table, l->row_count, err);
@@ -258,6 +259,9 @@ tn_rc tn_letter_table_put(struct tn_letter_table *letters, const struct tn_value
     tn_rc rc = open_table(letters, err);
     if (rc == TN_OK) {
         rc = pack(letters, values, &row, err);
+    }
+    if (rc == TN_OK && tn_table_wants_cut(letters->table)) {
+        rc = make_room(letters, err);
     }
     if (rc != TN_OK) {
         return rc;

@@ -78,7 +78,7 @@ typedef tn_rc tn_letter_fn(void *user, const struct tn_value *values, struct tn_
 TN_MUST_USE tn_rc tn_letter_table_each(struct tn_letter_table *letters, const char *where,
                                        tn_letter_fn *each, void *user, struct tn_err *err);
 
-/* One row of it, which tn_letter_box.commit makes last. */
+/* One row of it, which tn_letter_box.commit makes last; of many some are there for good before. */
 TN_MUST_USE tn_rc tn_letter_table_put(struct tn_letter_table *letters,
                                       const struct tn_value *values, enum tn_row_kind kind,
                                       struct tn_err *err);

@@ -375,11 +375,11 @@ tn_rc tn_letters_open(struct tn_letters *letters, struct tn_io *io, const char *
         (struct tn_letters){.sink = {sink_begin, sink_put, sink_end}, .box = box, .table = table};
     int failed = pthread_mutex_init(&letters->lock, NULL);
     TN_CHECK(failed == 0);
-    tn_rc rc = tn_spool_init(&letters->sources, io, table, "sources", err);
-    if (rc == TN_OK) {
-        rc = tn_spool_init(&letters->records, io, table, "letters", err);
-    }
-    return rc == TN_OK ? tn_spool_init(&letters->rows, io, table, "rows", err) : rc;
+    tn_rc rcs[] = {/* all of them: close looks at each */
+                   tn_spool_init(&letters->sources, io, table, "sources", err),
+                   tn_spool_init(&letters->records, io, table, "letters", err),
+                   tn_spool_init(&letters->rows, io, table, "rows", err)};
+    return rcs[0] != TN_OK ? rcs[0] : rcs[1] != TN_OK ? rcs[1] : rcs[2];
 }
 
 void tn_letters_layout(struct tn_letters *letters, const struct tn_row_layout *layout)

@@ -99,7 +99,7 @@ TN_MUST_USE tn_rc tn_letters_open(struct tn_letters *letters, struct tn_io *io, 
 void tn_letters_layout(struct tn_letters *letters, const struct tn_row_layout *layout);
 /* The commit that all of this belongs to was made before: its letters stand as they are. */
 void tn_letters_mute(struct tn_letters *letters);
-void tn_letters_close(struct tn_letters *letters);
+void tn_letters_close(struct tn_letters *letters); /* also those that failed to open */
 
 /* Another source, which begins at a record and row of it: letters of what comes again are taken
  * back.

@@ -801,7 +801,72 @@ static void a_call_that_fails_neither_loses_nor_repeats_a_letter(void)
     (void)printf("%" PRIu64 " calls failed\n", count);
 }
 
+/* ---- many ---- */
+
+enum { MANY = 3000, MANY_SIZE = 4000 };
+
+static tn_rc count_letter(void *user, const struct tn_value *values, struct tn_err *err)
+{
+    uint32_t *count = user;
+    (void)err;
+    CHECK(values[TN_LETTER_POSITION].as.i64 == *count);
+    ++*count;
+    return TN_OK;
+}
+
+/* More than one commit of the table has memory for. */
+static void any_number_of_letters_goes_into_a_table(void)
+{
+    static struct tn_letter_table box;
+    static unsigned char record[MANY_SIZE];
+    struct bed_engine *engine = &engines[0];
+    struct sim_disk disk;
+    struct tn_err err;
+    struct tn_letter_table_spec spec = {.name = LETTERS, .who = "a test", .table = BED_TABLE};
+    uint64_t random = 1;
+    uint32_t count = 0;
+    sim_disk_init(&disk, BED_DISK_SIZE);
+    bed_engine_start(engine, &disk.io, 1);
+    engine->env.memtable_size = BED_MEMTABLE_SIZE;
+    tn_rc rc = tn_letter_table_open(&box, &engine->env, &spec, &err);
+    for (uint32_t i = 0; rc == TN_OK && i < MANY; i++) {
+        for (uint32_t at = 0; at < MANY_SIZE; at++) {
+            record[at] = (unsigned char)('a' + random_below(&random, 26));
+        }
+        struct tn_value values[TN_LETTER_COLUMNS] = {
+            [TN_LETTER_SOURCE] = {.as.bytes = tn_bytes_of(SOURCE)},
+            [TN_LETTER_POSITION] = {.as.i64 = i},
+            [TN_LETTER_RECORD] = {.as.bytes = {record, sizeof record}}};
+        rc = tn_letter_table_put(&box, values, TN_ROW_INSERT, &err);
+    }
+    rc = rc == TN_OK ? box.box.commit(&box.box, &err) : rc;
+    rc = rc == TN_OK ? tn_letter_table_each(&box, NULL, count_letter, &count, &err) : rc;
+    CHECK_OK(rc, err);
+    CHECK(count == MANY);
+    tn_letter_table_close(&box);
+    sim_disk_deinit(&disk);
+}
+
+/* As when a table's name is too long for a file's. */
+static void letters_that_failed_to_open_can_be_closed(void)
+{
+    static struct tn_letters letters;
+    static char name[400];
+    struct tn_letter_box box = {0};
+    struct sim_disk disk;
+    struct tn_err err;
+    memset(name, 'n', sizeof name - 1);
+    memset(&letters, 0, sizeof letters);
+    sim_disk_init(&disk, BED_DISK_SIZE);
+    tn_rc rc = tn_letters_open(&letters, &disk.io, name, &box, &err);
+    CHECK(rc == TN_INVALID);
+    tn_letters_close(&letters);
+    sim_disk_deinit(&disk);
+}
+
 static const struct test tests[] = {
+    TEST(any_number_of_letters_goes_into_a_table),
+    TEST(letters_that_failed_to_open_can_be_closed),
     TEST(a_call_that_fails_neither_loses_nor_repeats_a_letter),
     TEST(every_row_is_in_the_table_or_has_a_letter_after_any_cut),
     TEST(letters_that_are_sent_again_are_folded_once_after_any_cut),
