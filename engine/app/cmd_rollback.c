@@ -43,17 +43,13 @@ struct beyond {
 /* Paimon leaves it as it is, too. */
 static tn_rc warn_of_consumer(void *user, const char *name, bool is_dir, struct tn_err *err)
 {
-    static const char prefix[] = "consumer-";
     const struct beyond *b = user;
     struct tn_app *app = b->reader->app;
     int64_t next;
     (void)err;
-    if (is_dir || !tn_name_begins(name, prefix)) {
-        return TN_OK;
-    }
-    const char *id = name + sizeof prefix - 1;
-    if (tn_name_begins(id, "tarn-") && !tn_name_begins(id, "tarn-lake-")) {
-        return TN_OK; /* a writer's own, which goes back with its positions */
+    const char *id = tn_consumer_id(name);
+    if (is_dir || !id || tn_consumer_kind_of(id) == TN_CONSUMER_WRITER) {
+        return TN_OK; /* a writer's goes back with its positions */
     }
     struct tn_err ignored;
     tn_rc rc = tn_consumer_read(&app->posix.io, b->reader->root, id, &app->table, &next, &ignored);

@@ -205,7 +205,8 @@ static tn_rc load_state(struct follower *f, struct tn_err *err)
 static tn_rc check_consumer(const char *id, bool forget, struct tn_err *err)
 {
     size_t size = strlen(id);
-    bool own = strncmp(id, "tarn-", 5) == 0 && !(forget && strncmp(id, "tarn-lake-", 10) == 0);
+    enum tn_consumer_kind kind = tn_consumer_kind_of(id);
+    bool own = kind != TN_CONSUMER_READER && !(forget && kind == TN_CONSUMER_LAKE);
     bool bad = size == 0 || size > CONSUMER_NAME_MAX || strchr(id, '/') || id[0] == '.';
     bool holder = size >= 5 && strcmp(id + size - 5, ".full") == 0;
     if (own || bad || holder) {

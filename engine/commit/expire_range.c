@@ -5,14 +5,13 @@
 
 static tn_rc note_consumer(void *user, const char *name, bool is_dir, struct tn_err *err)
 {
-    static const char prefix[] = "consumer-";
     struct tn_expire_run *e = user;
+    const char *id = tn_consumer_id(name);
     int64_t next;
-    if (is_dir || !tn_name_begins(name, prefix)) {
+    if (is_dir || !id) {
         return TN_OK;
     }
-    tn_rc rc = tn_consumer_read(e->worker->io, e->spec->root, name + sizeof prefix - 1,
-                                &e->worker->arena, &next, err);
+    tn_rc rc = tn_consumer_read(e->worker->io, e->spec->root, id, &e->worker->arena, &next, err);
     if (rc == TN_OK) {
         e->consumer_min = next < e->consumer_min ? next : e->consumer_min;
     }

@@ -197,21 +197,15 @@ static tn_rc remove_tags(struct rollback *r, struct tn_err *err)
 
 /* ---- consumers of tarn's own ---- */
 
-/* `consumer-tarn-<uuid>`: the snapshot with a writer's positions, which go back. */
-static bool is_writers(const char *name)
-{
-    static const char prefix[] = "consumer-tarn-";
-    return tn_name_begins(name, prefix) && strlen(name) == sizeof prefix - 1 + TN_UUID_SIZE - 1;
-}
-
+/* A writer's positions go back. */
 static tn_rc move_back(void *user, const char *name, bool is_dir, struct tn_err *err)
 {
     struct rollback *r = user;
     struct tn_io *io = r->worker->io;
     struct tn_arena *arena = &r->worker->arena;
-    const char *id = strchr(name, '-') ? strchr(name, '-') + 1 : name;
+    const char *id = tn_consumer_id(name);
     int64_t next = 0;
-    if (is_dir || !is_writers(name)) {
+    if (is_dir || !id || tn_consumer_kind_of(id) != TN_CONSUMER_WRITER) {
         return TN_OK;
     }
     tn_rc rc = tn_consumer_read(io, r->spec->root, id, arena, &next, err);

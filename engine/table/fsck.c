@@ -81,7 +81,8 @@ static tn_rc check_wait(struct tn_fsck *f, const char *path, int64_t next, struc
 static tn_rc check_consumer(void *user, const char *name, bool is_dir, struct tn_err *err)
 {
     struct tn_fsck *f = user;
-    if (is_dir || strncmp(name, "consumer-", 9) != 0) {
+    const char *id = tn_consumer_id(name);
+    if (is_dir || !id) {
         return TN_OK;
     }
     size_t mark = tn_arena_mark(&f->worker->arena);
@@ -90,7 +91,7 @@ static tn_rc check_consumer(void *user, const char *name, bool is_dir, struct tn
         return tn_fsck_no_path(f, err);
     }
     int64_t next = 0;
-    tn_rc rc = tn_consumer_read(f->io, f->home, name + 9, &f->worker->arena, &next, err);
+    tn_rc rc = tn_consumer_read(f->io, f->home, id, &f->worker->arena, &next, err);
     if (rc != TN_OK) {
         rc = tn_fsck_damage(f, path, NULL, rc, err);
     } else if (f->latest > 0 && next > f->latest + 1) {

@@ -182,7 +182,7 @@ static tn_rc show_consumer(void *user, const char *name, struct tn_err *err)
 
 static tn_rc run_consumers(struct tn_line *l, struct tn_err *err)
 {
-    return each_name(l, TN_DIR_CONSUMER, "consumer-", false, show_consumer, err);
+    return each_name(l, TN_DIR_CONSUMER, TN_CONSUMER_FILE, false, show_consumer, err);
 }
 
 const struct tn_view tn_view_consumers = {consumers_columns,

@@ -1,8 +1,8 @@
 /* The task that makes a round's snapshots. */
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "base/check.h"
+#include "commit/consumer.h"
 #include "file/names.h"
 #include "table/state.h"
 
@@ -176,48 +176,21 @@ static void remove_compacted(const struct tn_table *t, const struct tn_round *ro
 
 /* ---- the consumer that keeps our positions from being expired by others ---- */
 
-struct consumer {
-    const char *dir;
-    const char *path;
-    const char *draft;
-};
-
-static bool name_consumer(const struct tn_table *t, struct tn_arena *arena, struct consumer *c)
-{
-    char name[80];
-    (void)snprintf(name, sizeof name, "consumer-tarn-%s", t->recovered.writer);
-    c->dir = tn_name_in(arena, t->root, TN_DIR_CONSUMER, "");
-    c->path = tn_name_in(arena, t->root, TN_DIR_CONSUMER, name);
-    c->draft = c->dir ? tn_arena_format(arena, "%s.%s.tmp", c->dir, name) : NULL;
-    return c->path && c->draft;
-}
-
-static bool write_consumer(struct tn_worker *worker, const struct consumer *c, int64_t next)
-{
-    struct tn_err ignored = {0};
-    struct tn_io *io = worker->io;
-    const char *text =
-        tn_arena_format(&worker->arena, "{\n  \"nextSnapshot\" : %" PRId64 "\n}", next);
-    (void)io->vtable->unlink(io, c->draft, &ignored);
-    return text && tn_io_write_new(io, c->draft, tn_bytes_of(text), &ignored) == TN_OK;
-}
-
-/* Writes consumer-tarn-<writer> as a draft, which the commit's own barrier covers, so that the file
- * that replaces the old one is never torn. It names the last snapshot that this commit will make,
- * or an older one when others come between: then a little more is kept. 0: there is no draft, and
- * the consumer stands where it stood. */
+/* A draft, which the commit's own barrier covers, so that the file that replaces the old one is
+ * never torn. It names the last snapshot that this commit will make, or an older one when others
+ * come between: then a little more is kept. 0: there is no draft, and the consumer stands where it
+ * stood. */
 static int64_t draft_consumer(const struct tn_table *t, const struct tn_round *round,
                               struct tn_worker *worker, struct sync_list *sync)
 {
     struct tn_err ignored = {0};
-    struct tn_io *io = worker->io;
-    struct consumer c;
+    const char *path;
     int64_t next = t->last_seen + (round->removed_count > 0 ? 2 : 1);
-    if (!name_consumer(t, &worker->arena, &c) ||
-        io->vtable->make_dir(io, c.dir, &ignored) != TN_OK || !write_consumer(worker, &c, next)) {
+    if (tn_consumer_draft(worker->io, t->root, t->user, next, &worker->arena, &path, &ignored) !=
+        TN_OK) {
         return 0;
     }
-    sync->paths[sync->count++] = c.draft;
+    sync->paths[sync->count++] = path;
     return next;
 }
 
@@ -225,22 +198,22 @@ static int64_t draft_consumer(const struct tn_table *t, const struct tn_round *r
  * says, and nothing would keep it: the draft is written again. */
 static void move_consumer(const struct tn_commit_task *commit, struct tn_worker *worker)
 {
+    const struct tn_table *t = commit->table;
     const struct tn_commit_result *result = &commit->result;
     struct tn_err ignored = {0};
     struct tn_io *io = worker->io;
-    struct consumer c;
+    const char *path;
     int64_t made = result->compact_id > 0 ? result->compact_id : result->append_id;
-    if (commit->consumer_next == 0 || made == 0 ||
-        !name_consumer(commit->table, &worker->arena, &c)) {
+    if (commit->consumer_next == 0 || made == 0) {
         return;
     }
-    bool ready = made >= commit->consumer_next;
-    if (!ready && write_consumer(worker, &c, made)) {
-        const char *path = c.draft;
-        ready = io->vtable->sync(io, &path, 1, &ignored) == TN_OK;
+    tn_rc rc = TN_OK;
+    if (made < commit->consumer_next) {
+        rc = tn_consumer_draft(io, t->root, t->user, made, &worker->arena, &path, &ignored);
+        rc = rc == TN_OK ? io->vtable->sync(io, &path, 1, &ignored) : rc;
     }
-    if (ready) {
-        (void)io->vtable->replace(io, c.draft, c.path, &ignored);
+    if (rc == TN_OK) { /* else a little more is kept */
+        (void)!tn_consumer_replace(io, t->root, t->user, &worker->arena, &ignored);
     }
 }
 

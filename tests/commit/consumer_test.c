@@ -137,7 +137,30 @@ static void one_that_is_removed_stays_removed(void)
     sim_disk_deinit(&disk);
 }
 
+static void tarn_s_own_are_told_by_their_names(void)
+{
+    static const struct {
+        const char *name;
+        enum tn_consumer_kind kind;
+    } cases[] = {
+        {"consumer-tail", TN_CONSUMER_READER},
+        {"consumer-", TN_CONSUMER_READER},
+        {"consumer-tarn", TN_CONSUMER_READER},
+        {"consumer-tarn-01234567-89ab-4cde-8fab-0123456789ab", TN_CONSUMER_WRITER},
+        {"consumer-tarn-lake-0123456789abcdef", TN_CONSUMER_LAKE},
+        {"consumer-tarn-01234567", TN_CONSUMER_RESERVED},
+        {"consumer-tarn-", TN_CONSUMER_RESERVED},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *id = tn_consumer_id(cases[i].name);
+        CHECK(id && strcmp(id, cases[i].name + 9) == 0);
+        CHECK(tn_consumer_kind_of(id) == cases[i].kind);
+    }
+    CHECK(!tn_consumer_id(".consumer-tail.tmp") && !tn_consumer_id("consumer"));
+}
+
 static const struct test tests[] = {
+    TEST(tarn_s_own_are_told_by_their_names),
     TEST(a_consumer_is_whole_or_absent_whenever_the_power_goes),
     TEST(both_barriers_are_needed),
     TEST(a_consumer_is_read_as_official_paimon_writes_it),
