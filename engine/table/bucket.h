@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "base/hash.h"
 #include "levels/compact.h"
 #include "table/env.h"
 #include "write/flush.h"
@@ -49,6 +50,12 @@ struct tn_bucket {
     char uuid[TN_UUID_SIZE];
     uint32_t counter; /* of file names */
 };
+
+/* What a bucket goes by where there is no room for its partition. */
+static inline uint64_t tn_bucket_name(struct tn_bytes partition, int32_t number)
+{
+    return tn_hash_64(partition, (uint64_t)(uint32_t)number);
+}
 
 static inline uint32_t tn_bucket_pages(const struct tn_bucket *bucket)
 {

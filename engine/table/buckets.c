@@ -6,7 +6,7 @@
 
 static uint32_t slot_of(const struct tn_table *t, struct tn_bytes partition, int32_t number)
 {
-    uint64_t hash = tn_hash_64(partition, (uint64_t)(uint32_t)number);
+    uint64_t hash = tn_bucket_name(partition, number);
     for (uint32_t i = (uint32_t)hash % TN_TABLE_SLOTS;; i = (i + 1) % TN_TABLE_SLOTS) {
         const struct tn_bucket *bucket = t->slots[i];
         if (!bucket || (bucket->number == number && tn_bytes_equal(bucket->partition, partition))) {

@@ -2,12 +2,7 @@
 
 #include <inttypes.h>
 
-#include "base/hash.h"
-
-uint64_t tn_rivals_name(struct tn_bytes partition, int32_t bucket)
-{
-    return tn_hash_64(partition, (uint64_t)(uint32_t)bucket);
-}
+#include "table/bucket.h"
 
 bool tn_rivals_have_one(const struct tn_rivals *rivals, uint64_t bucket)
 {
@@ -31,7 +26,7 @@ static tn_rc note_entry(void *user, const struct tn_entry *entry, struct tn_err 
 {
     (void)err;
     struct tn_rivals *rivals = user;
-    uint64_t name = tn_rivals_name(entry->partition, entry->bucket);
+    uint64_t name = tn_bucket_name(entry->partition, entry->bucket);
     if (tn_rivals_have_one(rivals, name)) {
         return TN_OK;
     }

@@ -22,9 +22,6 @@ struct tn_rivals {
     bool all; /* too many to tell, or a snapshot that can't be read */
 };
 
-/* What a bucket goes by here. */
-uint64_t tn_rivals_name(struct tn_bytes partition, int32_t bucket);
-
 /* Whether rows changed in one of these buckets. */
 bool tn_rivals_have(const struct tn_rivals *rivals, const struct tn_round_bucket *buckets);
 bool tn_rivals_have_one(const struct tn_rivals *rivals, uint64_t bucket);

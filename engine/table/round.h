@@ -34,7 +34,7 @@ struct tn_round_garbage { /* a path that no snapshot will name: removed with the
 };
 
 struct tn_round_bucket {
-    uint64_t name; /* tn_rivals_name */
+    uint64_t name; /* tn_bucket_name */
     struct tn_round_bucket *next;
 };
 

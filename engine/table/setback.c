@@ -1,13 +1,8 @@
 #include "table/setback.h"
 
-#include "base/hash.h"
+#include "table/bucket.h"
 
 enum { BACK_OFF_MAX = 6 }; /* 64 rounds */
-
-static uint64_t name_of(struct tn_bytes partition, int32_t bucket)
-{
-    return tn_hash_64(partition, (uint64_t)(uint32_t)bucket);
-}
 
 /* Its place, or `count`. */
 static uint32_t find(const struct tn_setbacks *setbacks, uint64_t name)
@@ -25,7 +20,7 @@ const struct tn_setback *tn_setback_of(const struct tn_setbacks *setbacks,
     if (setbacks->count == 0) { /* as ever when all is well */
         return NULL;
     }
-    uint32_t i = find(setbacks, name_of(partition, bucket));
+    uint32_t i = find(setbacks, tn_bucket_name(partition, bucket));
     return i < setbacks->count ? &setbacks->items[i] : NULL;
 }
 
@@ -49,7 +44,7 @@ static struct tn_setback *take(struct tn_setbacks *setbacks)
 bool tn_setback_note(struct tn_setbacks *setbacks, struct tn_bytes partition, int32_t bucket,
                      int64_t round, bool at_stop, tn_rc rc, const struct tn_err *err)
 {
-    uint64_t name = name_of(partition, bucket);
+    uint64_t name = tn_bucket_name(partition, bucket);
     uint32_t i = find(setbacks, name);
     bool known = i < setbacks->count;
     struct tn_setback *setback = known ? &setbacks->items[i] : take(setbacks);
@@ -64,13 +59,14 @@ bool tn_setback_note(struct tn_setbacks *setbacks, struct tn_bytes partition, in
     setback->at_stop = at_stop;
     if (at_stop) {
         setbacks->stop_reason = *err;
+        setbacks->stop_bucket = name;
     }
     return news;
 }
 
 void tn_setback_forget(struct tn_setbacks *setbacks, struct tn_bytes partition, int32_t bucket)
 {
-    uint32_t i = find(setbacks, name_of(partition, bucket));
+    uint32_t i = find(setbacks, tn_bucket_name(partition, bucket));
     if (i < setbacks->count) {
         setbacks->items[i] = setbacks->items[--setbacks->count];
     }

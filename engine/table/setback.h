@@ -12,7 +12,7 @@
 enum { TN_SETBACKS_MAX = 64 };
 
 struct tn_setback {
-    uint64_t bucket; /* hash of partition and number */
+    uint64_t bucket; /* tn_bucket_name */
     tn_rc rc;
     uint32_t failures;
     int64_t retry_round; /* not tried before this round is open */
@@ -25,6 +25,7 @@ struct tn_setbacks {
     uint32_t forgotten;        /* pushed out by others: nobody knows whether they still fail */
     bool damage;               /* one that was forgotten had damaged files */
     struct tn_err stop_reason; /* of the last one that failed at the stop trigger */
+    uint64_t stop_bucket;      /* which that was: of the others the reason is not kept */
 };
 
 /* NULL: the bucket's compaction did not fail. */

@@ -127,11 +127,15 @@ static tn_rc reserve(struct tn_table *t, struct tn_err *err)
     return TN_OK;
 }
 
-/* Runs would pile up without end. */
+/* Runs would pile up without end. The bucket is stuck, so it has a setback. */
 static tn_rc refuse(const struct tn_table *t, const struct tn_bucket *bucket, struct tn_err *err)
 {
-    const struct tn_err *reason = &t->setbacks.stop_reason;
-    return tn_err_set(err, reason->code == TN_CORRUPT ? TN_CORRUPT : TN_FULL, reason->os,
+    static const struct tn_err said_before = {.text = "as was said of it"};
+    const struct tn_setback *setback =
+        tn_setback_of(&t->setbacks, bucket->partition, bucket->number);
+    const struct tn_err *reason =
+        t->setbacks.stop_bucket == setback->bucket ? &t->setbacks.stop_reason : &said_before;
+    return tn_err_set(err, setback->rc == TN_CORRUPT ? TN_CORRUPT : TN_FULL, reason->os,
                       "%s has more runs than num-sorted-run.stop-trigger allows, and compaction "
                       "fails: %s",
                       bucket->dir, reason->text);

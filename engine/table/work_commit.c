@@ -372,7 +372,7 @@ static void check_next(const struct tn_commit_task *commit)
     struct tn_err err = {0};
     if (tn_rivals_have(rivals, t->open->resolved) ||
         (flushing && t->spec.resolver &&
-         tn_rivals_have_one(rivals, tn_rivals_name(flushing->partition, flushing->number)))) {
+         tn_rivals_have_one(rivals, tn_bucket_name(flushing->partition, flushing->number)))) {
         t->voided = true;
         t->broken = true;
         tn_table_fail(t, tn_rivals_refuse(rivals, &err), &err);

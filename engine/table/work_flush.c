@@ -92,7 +92,7 @@ static tn_rc take_flushed(struct tn_flush_task *flush, struct tn_err *err)
         t->counts.flushed_bytes += (uint64_t)file->meta.file_size;
     }
     if (rc == TN_OK && t->spec.resolver) {
-        rc = tn_round_resolved(round, tn_rivals_name(bucket->partition, bucket->number), err);
+        rc = tn_round_resolved(round, tn_bucket_name(bucket->partition, bucket->number), err);
         round->letters += flush->counts.letters;
         t->counts.letters += flush->counts.letters;
         t->counts.rows_resolved += flush->counts.rows;

@@ -156,6 +156,10 @@ static void at_the_stop_trigger_rows_are_refused_and_those_before_committed(void
     open_writer(&w); /* a program that starts again and again must not add a run each time */
     w.table->slice.arena.size = 64;
     CHECK(write_round(&w, rows, &rc) == 0 && rc == TN_FULL);
+    struct tn_err other = {0};
+    rc = tn_err_set(&other, TN_CORRUPT, 0, "damage elsewhere");
+    (void)tn_setback_note(&w.table->setbacks, tn_bytes_of("p"), 9, 0, true, rc, &other);
+    CHECK(write_round(&w, rows, &rc) == 0 && rc == TN_FULL && !strstr(w.err.text, other.text));
     bed_close(&w);
     open_writer(&w); /* with memory */
     CHECK(w.recovered == rows);
