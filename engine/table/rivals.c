@@ -1,6 +1,7 @@
 #include "table/rivals.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "table/bucket.h"
 
@@ -64,12 +65,15 @@ static void note_snapshot(struct tn_rivals *rivals, const struct tn_snapshot *sn
 
 tn_rc tn_rivals_refuse(const struct tn_rivals *rivals, struct tn_err *err)
 {
-    return tn_err_set(
-        err, TN_CONFLICT, 0,
-        "snapshot %" PRId64 " of another writer changed rows of a bucket whose rows "
-        "were resolved beside what was there before; nothing after the last committed "
-        "position was kept: open the table again, and put the rows after it again",
-        rivals->id);
+    char who[64] = "a snapshot of another writer";
+    if (!rivals->all) { /* else it need not be the last one that was looked at */
+        (void)snprintf(who, sizeof who, "snapshot %" PRId64 " of another writer", rivals->id);
+    }
+    return tn_err_set(err, TN_CONFLICT, 0,
+                      "%s changed rows of a bucket whose rows were resolved beside what was there "
+                      "before; nothing after the last committed position was kept: open the table "
+                      "again, and put the rows after it again",
+                      who);
 }
 
 tn_rc tn_rivals_see(void *user, const struct tn_snapshot *snapshot, bool published,

@@ -337,7 +337,8 @@ static tn_rc carry_positions(const struct tn_round *from, struct tn_round *to, s
             rc = tn_round_position(to, p->source, p->text, err);
         }
     }
-    return rc;
+    /* An empty round has no room for them: no turn will make any. */
+    return rc == TN_AGAIN ? tn_err_set(err, TN_UNSUPPORTED, 0, "%s", err->text) : rc;
 }
 
 tn_rc tn_table_cut(struct tn_table *table, uint64_t row_count, struct tn_err *err)

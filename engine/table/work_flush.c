@@ -124,6 +124,19 @@ static bool may_wait_for_room(const struct tn_flush_task *flush)
            tn_levels_runs(bucket->levels, NULL, 0) > 1;
 }
 
+/* What failed can be done with other levels, which come; else the error is said. */
+static bool waits_for_levels(struct tn_flush_task *flush, tn_rc rc)
+{
+    struct tn_table *t = flush->table;
+    struct tn_bucket *bucket = flush->bucket;
+    bucket->crowded = rc == TN_AGAIN && may_wait_for_room(flush);
+    t->compact_due = t->compact_due || bucket->crowded;
+    /* Another's compaction took a file away: levels that are read again say where its rows are. */
+    bool gone = rc == TN_CORRUPT && flush->spec.resolver && t->state_gone++ < STATE_GONE_MAX;
+    t->reload = t->reload || gone;
+    return bucket->crowded || gone;
+}
+
 static void flush_complete(struct tn_task *task, tn_rc rc)
 {
     struct tn_flush_task *flush = (struct tn_flush_task *)(void *)task;
@@ -132,19 +145,12 @@ static void flush_complete(struct tn_task *task, tn_rc rc)
     flush->bucket->flushing = false;
     tn_levels_drop(t->env->levels, flush->held);
     flush->held = NULL;
+    bool waits = waits_for_levels(flush, rc);
     if (rc == TN_OK) {
         rc = take_flushed(flush, &task->err);
     }
     tn_arena_reset(&t->env->workers[TN_LANE_LONG]->arena, flush->mark);
-    if (rc == TN_AGAIN && may_wait_for_room(flush)) {
-        flush->bucket->crowded = true;
-        t->compact_due = true;
-        return;
-    }
-    flush->bucket->crowded = false;
-    if (rc == TN_CORRUPT && flush->spec.resolver && t->state_gone++ < STATE_GONE_MAX) {
-        t->reload = true; /* another's compaction took a file away: levels that are read again say
-                             where its rows are now */
+    if (waits) {
         return;
     }
     if (rc != TN_OK) {

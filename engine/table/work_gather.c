@@ -48,10 +48,7 @@ static tn_rc gather_execute(struct tn_task *task, void *context, struct tn_err *
     int64_t id;
     size_t mark = tn_arena_mark(&worker->arena);
     tn_rc rc = tn_snapshot_latest(worker->io, g->table->root, &worker->arena, &id, err);
-    if (rc == TN_ABSENT) {
-        g->listed = true;
-        return TN_OK;
-    }
+    g->listed = rc == TN_ABSENT;
     if (rc == TN_OK) {
         rc = tn_snapshot_read(worker->io, g->table->root, id, &worker->arena, &snapshot, err);
     }
@@ -61,7 +58,7 @@ static tn_rc gather_execute(struct tn_task *task, void *context, struct tn_err *
         rc = list_some(g, err);
     }
     tn_arena_reset(&worker->arena, mark);
-    return rc;
+    return g->listed ? TN_OK : rc;
 }
 
 static void gather_complete(struct tn_task *task, tn_rc rc)
