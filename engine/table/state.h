@@ -160,7 +160,7 @@ struct tn_table {
     uint32_t load_max;  /* buckets the next load takes: less when memory was short */
     bool reload;        /* levels are stale: another writer was there */
     bool round_full;    /* the open round's list has no room for more buckets: cut it */
-    bool closed_untold; /* a bucket left before the open round told all of it */
+    bool closed_untold; /* a bucket left, and the open round did not tell all of it */
     bool result_waits;  /* a compaction's result has no room in its round: cut it */
     bool named_done;    /* the commit that --user and --commit-id name was made */
     bool broken;        /* a round is only half of what it should be: nothing more is committed */

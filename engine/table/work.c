@@ -216,6 +216,11 @@ static tn_rc drop_compactions(struct tn_table *t, struct tn_round *round, struct
     return rc;
 }
 
+static bool has_compactions(const struct tn_round *round)
+{
+    return round->removed_count > 0 || round->compacted_count > 0;
+}
+
 /* Levels are stale: once nothing works on them, compaction results that nobody has committed are
  * dropped and every bucket is read again. */
 static void start_reload(struct tn_table *t)
@@ -225,6 +230,9 @@ static void start_reload(struct tn_table *t)
     }
     struct tn_err err = {0};
     tn_work_abort_compaction(t);
+    /* Buckets that were closed behind such a result are not read again by themselves. */
+    t->closed_untold =
+        t->closed_untold || has_compactions(t->open) || (t->closing && has_compactions(t->closing));
     tn_rc rc = drop_compactions(t, t->open, &err);
     if (rc == TN_OK && t->closing) {
         rc = drop_compactions(t, t->closing, &err);

@@ -390,6 +390,7 @@ static void commit_complete(struct tn_task *task, tn_rc rc)
          * the pages), and after a failed rename nobody knows. Only a new start can tell. */
         round->state = TN_ROUND_DRAINING;
         round->unknown = rc == TN_IO;
+        t->closed_untold = t->closed_untold || commit->untold; /* the next try must know */
         t->voided = rc == TN_CONFLICT && tn_rivals_have(&commit->rivals, round->resolved);
         t->broken = t->broken || rc == TN_IO || t->voided;
         tn_table_fail(t, rc, &task->err);
