@@ -2,6 +2,8 @@
  * table, what its script takes, too. */
 #include "app/cells.h"
 #include "app/cmd.h"
+#include "app/suggest.h"
+#include "file/names.h"
 #include "script/scripted.h"
 
 static const char *const columns[] = {"part", "kind", "size", "used", "peak", "for"};
@@ -78,13 +80,30 @@ static tn_rc put_rest(const struct tn_app *app, struct tn_cells *cells, struct t
                        : rc;
 }
 
+static tn_rc check_there(struct tn_app *app, const char *table, struct tn_err *err)
+{
+    struct tn_io *io = &app->posix.io;
+    size_t mark = tn_arena_mark(&app->table);
+    const char *root;
+    int64_t ignored;
+    tn_rc rc = tn_name_table_root(&app->table, table, &root, err);
+    if (rc == TN_OK) {
+        const char *schemas = tn_arena_format(&app->table, "%s/schema", root);
+        rc = schemas ? io->vtable->modified(io, schemas, &ignored, err)
+                     : tn_err_set(err, TN_AGAIN, 0, "no memory for a folder's name");
+    }
+    tn_arena_reset(&app->table, mark);
+    return rc == TN_ABSENT ? tn_suggest_table(app, table, err) : rc;
+}
+
 /* As its writer would have it. */
 static tn_rc open_script(struct tn_app *app, const char *table, struct tn_scripted *scripted,
                          struct tn_err *err)
 {
     struct tn_scripted_spec spec = {
         .env = &app->env, .budget = &app->budget, .table = table, .warehouse = app->warehouse};
-    return tn_scripted_find(scripted, &spec, err);
+    tn_rc rc = check_there(app, table, err);
+    return rc == TN_OK ? tn_scripted_find(scripted, &spec, err) : rc;
 }
 
 static tn_rc pools(struct tn_app *app, const struct tn_text_list *words, struct tn_err *err)

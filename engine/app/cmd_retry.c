@@ -21,7 +21,7 @@ static struct {
 } o = {.times = TN_TEXT_LIST(TN_SCHEMA_FIELDS_MAX)};
 
 static const struct tn_flag flags[] = {
-    {"dead-letters", 0, TN_FLAG_TEXT, &o.dead_letters, "D.T",
+    {"dead-letters", 0, TN_FLAG_TEXT, &o.dead_letters, "D.L",
      "the table that they are in; those of FILEs, which go, move there first"},
     {"commit-every", 0, TN_FLAG_TEXT, &o.commit_every, "N|TIME",
      "commit each N letters, or each TIME (10s); default: at the end"},
@@ -336,16 +336,16 @@ static tn_rc retry_all(struct retry *r, const struct tn_text_list *words, struct
 static tn_rc check(struct tn_app *app, struct tn_err *err)
 {
     bool is_table = false;
-    tn_rc rc = o.dead_letters ? tn_dead_is_table(app, o.dead_letters, &is_table, err) : TN_OK;
-    if (rc == TN_OK && !is_table) {
-        rc = tn_err_set(err, o.dead_letters ? TN_UNSUPPORTED : TN_INVALID, 0, "%s%s",
-                        o.dead_letters ? o.dead_letters : "",
-                        o.dead_letters
-                            ? ": letters are sent again from a table: tarn retry D.T FILE "
-                              "--dead-letters D.T moves those of a file there"
-                            : "--dead-letters D.T says where they are");
+    if (!o.dead_letters) {
+        return tn_err_set(err, TN_INVALID, 0, "--dead-letters D.L says where they are");
     }
-    return rc;
+    tn_rc rc = tn_dead_is_table(app, o.dead_letters, &is_table, err);
+    return rc == TN_OK && !is_table
+               ? tn_err_set(err, TN_UNSUPPORTED, 0,
+                            "%s: letters are sent again from a table, D.L in a database D that is "
+                            "there; tarn retry D.T FILE --dead-letters D.L moves those of a file",
+                            o.dead_letters)
+               : rc;
 }
 
 static int finish(struct retry *r, tn_rc rc, struct tn_err *err)
@@ -355,12 +355,11 @@ static int finish(struct retry *r, tn_rc rc, struct tn_err *err)
     letters->row_count = 0;
     tn_resend_close(&r->resend);
     int code = tn_writing_close(&r->writing, rc, err);
-    if (rc == TN_OK) {
+    if (rc == TN_OK && (r->left > 0 || !tn_common.quiet)) {
         (void)fprintf(stderr, "tarn: %" PRIu64 " letters were sent again, %" PRIu64 " are left\n",
                       r->sent, r->left);
-        code = code == 0 && r->left > 0 ? 1 : code;
     }
-    return code;
+    return code == 0 && rc == TN_OK && r->left > 0 ? 1 : code;
 }
 
 static int run(const struct tn_text_list *words)
@@ -401,6 +400,6 @@ static int run(const struct tn_text_list *words)
 }
 
 const struct tn_command tn_cmd_retry = {
-    "retry", "retry D.T [FILE...]",          "sends the dead letters again",
-    flags,   sizeof flags / sizeof flags[0], run,
+    "retry", "retry D.T [FILE...] --dead-letters D.L", "sends the dead letters again",
+    flags,   sizeof flags / sizeof flags[0],           run,
 };

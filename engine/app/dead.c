@@ -74,7 +74,8 @@ int tn_dead_close(struct tn_dead *dead, uint64_t told, int code)
     }
     struct tn_err err = {0};
     uint64_t records = dead->where ? dead->letters.record_count : told;
-    if (records + dead->letters.row_count > 0) {
+    bool there = !dead->letters.uncommitted; /* else an error says that they may not be */
+    if (there && records + dead->letters.row_count > 0) {
         say_count(dead, records, dead->letters.row_count);
         code = code == 0 ? 1 : code;
     }

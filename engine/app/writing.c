@@ -303,8 +303,8 @@ tn_rc tn_writing_open(struct tn_writing *writing, const struct tn_writing_spec *
 static int code_of_error(const struct tn_writing *w, tn_rc rc, const struct tn_err *err)
 {
     int code = tn_say_error(rc, err);
-    if (rc == TN_CANCELED &&
-        w->scripted.open) { /* it is parked: wrong, as one that can't be loaded */
+    if (rc == TN_CANCELED && w->scripted.open) {
+        /* It is parked: wrong, as one that can't be loaded. */
         (void)fprintf(stderr,
                       "tarn: rows since the last commit are not in; correct %s, then write again\n",
                       w->scripted.path);

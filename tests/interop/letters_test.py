@@ -311,7 +311,7 @@ def test_letters_in_a_file_move_to_a_table_and_are_sent(tarn):
     write(tarn, stdin=lines({"dev": "b", "n": 13}, {"dev": 'c"', "n": 7}), letters=path)
     result = tarn.run("retry", TABLE, "--dead-letters", path)
     same(result.rc, 2, "exit code")
-    need("FILE --dead-letters D.T" in result.err, result.err)
+    need("FILE --dead-letters D.L" in result.err, result.err)
     create_scripted(tarn, SCRIPT.replace("13", "-1"), new=False)
     retry(tarn, path, rc=1, sent=2, left=1)
     need(not path.exists(), "the file is there")
@@ -328,7 +328,7 @@ def test_only_the_letters_of_the_table_are_sent(tarn):
     write(tarn, stdin=lines(BAD))
     retry(tarn, rc=1, sent=1, left=1)
     same(len(rows(tarn, LETTERS)), 3, "letters")
-    for args, text in (((), "--dead-letters D.T says where"), (("--dead-letters", "plant.daed"), "did you mean 'plant.dead'?")):
+    for args, text in (((), "--dead-letters D.L says where"), (("--dead-letters", "plant.daed"), "did you mean 'plant.dead'?")):
         result = tarn.run("retry", TABLE, *args)
         same(result.rc, 2, "exit code")
         need(text in result.err, result.err)
