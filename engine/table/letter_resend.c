@@ -73,12 +73,8 @@ static tn_rc scan(struct tn_resend *r, tn_letter_fn *each, int64_t number_max, s
     struct tn_buf where;
     unsigned char text[WHERE_SIZE];
     tn_buf_init(&where, text, sizeof text);
-    tn_buf_text(&where, "`table` = '");
-    for (const char *at = r->table; *at; at++) {
-        tn_buf_text(&where, *at == '\'' ? "'" : "");
-        tn_buf_byte(&where, (unsigned char)*at);
-    }
-    tn_buf_text(&where, "'");
+    tn_buf_text(&where, "`table` = ");
+    tn_letter_table_quote(&where, r->table);
     if (number_max >= 0) {
         tn_buf_format(&where, " and `retry` <= %" PRId64, number_max);
     }

@@ -342,6 +342,16 @@ static tn_rc box_commit(struct tn_letter_box *box, struct tn_err *err)
 
 /* ---- letters that are there ---- */
 
+void tn_letter_table_quote(struct tn_buf *where, const char *text)
+{
+    tn_buf_byte(where, '\'');
+    for (; *text; text++) {
+        tn_buf_text(where, *text == '\'' ? "'" : "");
+        tn_buf_byte(where, (unsigned char)*text);
+    }
+    tn_buf_byte(where, '\'');
+}
+
 struct find {
     struct tn_letter_table *letters;
     tn_letter_fn *each;
@@ -481,17 +491,6 @@ static tn_rc delete_found(struct tn_letter_table *l, struct tn_bytes source, str
     return rc;
 }
 
-/* As a predicate has it. */
-static void put_text(struct tn_buf *where, const char *text)
-{
-    tn_buf_byte(where, '\'');
-    for (; *text; text++) {
-        tn_buf_text(where, *text == '\'' ? "'" : "");
-        tn_buf_byte(where, (unsigned char)*text);
-    }
-    tn_buf_byte(where, '\'');
-}
-
 static tn_rc take_name(void *user, const struct tn_value *values, struct tn_err *err)
 {
     struct tn_bytes source = values[TN_LETTER_SOURCE].as.bytes;
@@ -527,9 +526,9 @@ static tn_rc box_find(struct tn_letter_box *box, const char *prefix,
     }
     tn_buf_init(&where, data, TEXT_SIZE);
     tn_buf_text(&where, "`source` >= ");
-    put_text(&where, prefix);
+    tn_letter_table_quote(&where, prefix);
     tn_buf_text(&where, " and `source` < ");
-    put_text(&where, end);
+    tn_letter_table_quote(&where, end);
     tn_buf_byte(&where, 0);
     if (!where.overflow) {
         rc = tn_letter_table_each(l, data, take_name, name, err);
@@ -546,7 +545,7 @@ static tn_rc box_forget(struct tn_letter_box *box, const char *source, int64_t f
     unsigned char data[2 * TN_LETTER_SOURCE_SIZE + 256];
     tn_buf_init(&where, data, sizeof data);
     tn_buf_text(&where, "`source` = ");
-    put_text(&where, source);
+    tn_letter_table_quote(&where, source);
     tn_buf_format(&where,
                   " and (`position` > %" PRId64 " or `position` = %" PRId64
                   " and (`part` >= %u or `part` <= %" PRId64 "))",

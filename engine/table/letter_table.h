@@ -74,6 +74,9 @@ TN_MUST_USE tn_rc tn_letter_table_schema(struct tn_arena *arena, struct tn_schem
 /* A letter that is there: its values by tn_letter_column, until the call ends. */
 typedef tn_rc tn_letter_fn(void *user, const struct tn_value *values, struct tn_err *err);
 
+/* Appends a text as a predicate has it. */
+void tn_letter_table_quote(struct tn_buf *where, const char *text);
+
 /* All letters that `where` (a predicate; NULL: all) holds for, in the order of their keys. */
 TN_MUST_USE tn_rc tn_letter_table_each(struct tn_letter_table *letters, const char *where,
                                        tn_letter_fn *each, void *user, struct tn_err *err);

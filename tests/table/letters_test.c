@@ -533,15 +533,20 @@ static const char *check_sent(uint32_t record)
                                first.refused < PARTS ? "a letter" : "none");
 }
 
-static const char *look_sent(struct sim_disk *disk)
+static const char *see_all(struct sim_disk *disk, uint32_t *position)
 {
     struct bed_engine *engine = &engines[LOOKER];
-    uint32_t position;
     memset(&found, 0, sizeof found);
     bed_engine_start(engine, &disk->io, 7);
-    const char *problem = see_rows(engine, &position);
+    const char *problem = see_rows(engine, position);
     problem = problem ? problem : see_letters(engine);
-    problem = problem ? problem : found.problem;
+    return problem ? problem : found.problem;
+}
+
+static const char *look_sent(struct sim_disk *disk)
+{
+    uint32_t position;
+    const char *problem = see_all(disk, &position);
     for (uint32_t i = 0; !problem && i < record_count; i++) {
         problem = check_sent(i);
     }
@@ -551,13 +556,8 @@ static const char *look_sent(struct sim_disk *disk)
 /* All that is committed is right; of the rest there are letters at most. */
 static const char *look(struct sim_disk *disk, uint32_t position_min)
 {
-    struct bed_engine *engine = &engines[LOOKER];
     uint32_t position;
-    memset(&found, 0, sizeof found);
-    bed_engine_start(engine, &disk->io, 7);
-    const char *problem = see_rows(engine, &position);
-    problem = problem ? problem : see_letters(engine);
-    problem = problem ? problem : found.problem;
+    const char *problem = see_all(disk, &position);
     if (!problem && position < position_min) {
         problem = BED_PROBLEM("%u of %u records are committed", position, position_min);
     }
