@@ -8,6 +8,7 @@
 #include "table/letter_resend.h"
 
 enum { DEPTH_MAX = 2, LOOKER = DEPTH_MAX + 1, ENGINES };
+enum { BESIDE = 1, KEYS_BESIDE = 1000 }; /* another writer, and the first of its keys */
 enum { RECORDS_MAX = 48, PARTS = 4, VERSIONS_MAX = DEPTH_MAX + 2, RECORD_MAX = 400 };
 
 #define SOURCE  "it's a source"
@@ -433,6 +434,20 @@ static uint32_t position_in(const struct tn_snapshot *snapshot)
     return 0;
 }
 
+/* Of the newest snapshot that has one: another writer's have none of ours. */
+static uint32_t newest_position(struct bed_engine *engine, int64_t id)
+{
+    struct tn_snapshot snapshot;
+    struct tn_err err;
+    uint32_t position = 0;
+    while (position == 0 && id > 0 &&
+           tn_snapshot_read(engine->env.io, BED_ROOT, id--, &engine->own, &snapshot, &err) ==
+               TN_OK) {
+        position = position_in(&snapshot);
+    }
+    return position;
+}
+
 static const char *see_rows(struct bed_engine *engine, uint32_t *position)
 {
     static struct tn_scan scan;
@@ -455,7 +470,7 @@ static const char *see_rows(struct bed_engine *engine, uint32_t *position)
                                 .options = &reader.options,
                                 .schemas = &reader.schemas};
     if (rc == TN_OK) {
-        *position = position_in(&snapshot);
+        *position = newest_position(engine, id);
         rc = tn_scan_open(&scan, &spec, engine->window, BED_WINDOW_SIZE, &engine->own,
                           &engine->workers[TN_LANE_LONG], &err);
     }
@@ -464,6 +479,9 @@ static const char *see_rows(struct bed_engine *engine, uint32_t *position)
     }
     while ((rc = tn_scan_next(&scan, &kv, &err)) == TN_OK) {
         int64_t key = column(kv.row, 0);
+        if (key >= KEYS_BESIDE) {
+            continue;
+        }
         if (column(kv.row, 2) != 1) {
             problem = BED_PROBLEM("key %d was folded %d times", (int)key, (int)column(kv.row, 2));
         }
@@ -801,6 +819,131 @@ static void a_call_that_fails_neither_loses_nor_repeats_a_letter(void)
     (void)printf("%" PRIu64 " calls failed\n", count);
 }
 
+/* ---- another writer ---- */
+
+struct rival {
+    uint64_t random;
+    uint32_t visits;
+    bool here;
+};
+
+static tn_rc accept(struct tn_resolver *unused, const struct tn_row *now, struct tn_row row,
+                    enum tn_row_kind kind, int64_t sequence, enum tn_verdict *verdict,
+                    struct tn_buf *out, struct tn_err *err)
+{
+    (void)unused;
+    (void)now;
+    (void)kind;
+    (void)sequence;
+    (void)err;
+    *verdict = TN_VERDICT_ROW;
+    tn_buf_append(out, row.data, row.size);
+    return TN_OK;
+}
+
+static struct tn_resolver accepts = {.resolve = accept};
+
+/* A row in each bucket, most likely, without a lock. */
+static void write_beside(struct rival *r, struct tn_io *io)
+{
+    enum { ROWS = 8 };
+    struct tn_table_spec spec = {.name = BED_TABLE, .identifier = -1, .resolver = &accepts};
+    struct bed_engine *engine = &engines[BESIDE];
+    struct tn_table *table;
+    struct tn_err err;
+    bed_engine_start(engine, io, random_next(&r->random));
+    tn_rc rc = tn_table_open(&engine->env, &spec, &table, &err);
+    CHECK_OK(rc, err);
+    for (int64_t i = 0; i < ROWS; i++) {
+        unsigned char packed[64];
+        struct tn_row row = pack(KEYS_BESIDE + i, r->visits, 1, packed);
+        while ((rc = tn_table_put(table, row, TN_ROW_INSERT, &err)) == TN_AGAIN) {
+            rc = tn_table_turn(table, true, &err);
+            CHECK_OK(rc, err);
+        }
+        CHECK_OK(rc, err);
+    }
+    rc = tn_table_finish(table, ROWS, &err);
+    CHECK_OK(rc, err);
+    tn_table_close(table);
+}
+
+/* Its name of a writer is its own: ours is put back behind it. */
+static void visit(void *user, struct sim_disk *disk)
+{
+    static const char path[] = ".tarn/" BED_TABLE ".writer";
+    struct rival *r = user;
+    struct tn_io *io = &disk->io;
+    unsigned char ours[TN_UUID_SIZE];
+    struct tn_bytes text;
+    struct tn_err err;
+    if (r->here || r->visits == VERSIONS_MAX - 1 || random_below(&r->random, 40) != 0) {
+        return;
+    }
+    tn_arena_reset(&engines[LOOKER].own, 0);
+    tn_rc rc = tn_io_read_all(io, path, 256, &engines[LOOKER].own, &text, &err);
+    if (rc == TN_ABSENT) {
+        return; /* we are not open yet */
+    }
+    CHECK(rc == TN_OK && text.size < sizeof ours);
+    memcpy(ours, text.data, text.size);
+    r->here = true;
+    rc = io->vtable->unlink(io, path, &err);
+    CHECK_OK(rc, err);
+    write_beside(r, io);
+    rc = io->vtable->unlink(io, path, &err);
+    CHECK_OK(rc, err);
+    rc = tn_io_write_new(io, path, (struct tn_bytes){ours, text.size}, &err);
+    CHECK_OK(rc, err);
+    r->here = false;
+    r->visits++;
+}
+
+/* Letters of its rows may be published already; when the rows come again they may be none. */
+static bool write_until_not_void(struct sim_disk *disk, struct rival *rival, const char **problem)
+{
+    static struct program p;
+    uint32_t version = 1;
+    tn_rc rc;
+    sim_disk_watch(disk, visit, rival);
+    do {
+        bed_engine_start(&engines[0], &disk->io, random_next(&rival->random));
+        p = (struct program){
+            .engine = &engines[0], .random = random_next(&rival->random), .version = version++};
+        rc = run_program(&p);
+        rival->here = true; /* not beside who looks */
+        *problem = rc != TN_OK && rc != TN_CONFLICT ? BED_PROBLEM("%s", p.err.text)
+                                                    : look(disk, rc == TN_OK ? record_count : 0);
+        rival->here = false;
+    } while (rc == TN_CONFLICT && !*problem);
+    sim_disk_watch(disk, NULL, NULL);
+    return version > 2;
+}
+
+static void what_a_void_round_s_letters_say_is_taken_back(void)
+{
+    uint64_t seed = given_number("SEED", 1);
+    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 4;
+    uint64_t worlds = 0;
+    uint64_t voided = 0;
+    do {
+        struct sim_disk disk;
+        struct rival rival = {.random = seed + worlds};
+        const char *problem;
+        make_world(&disk, seed + worlds);
+        voided += write_until_not_void(&disk, &rival, &problem);
+        if (problem) {
+            (void)fprintf(stderr, "seed %" PRIu64 ": %s\n%s\n", seed + worlds, problem,
+                          scenario.schema);
+            abort();
+        }
+        sim_disk_deinit(&disk);
+        worlds++;
+    } while (worlds < 20 || seconds_now() < until);
+    (void)printf("%" PRIu64 " tables, %" PRIu64 " had rounds that were void\n", worlds, voided);
+    CHECK(voided > 0);
+}
+
 /* ---- many ---- */
 
 enum { MANY = 3000, MANY_SIZE = 4000 };
@@ -865,6 +1008,7 @@ static void letters_that_failed_to_open_can_be_closed(void)
 }
 
 static const struct test tests[] = {
+    TEST(what_a_void_round_s_letters_say_is_taken_back),
     TEST(any_number_of_letters_goes_into_a_table),
     TEST(letters_that_failed_to_open_can_be_closed),
     TEST(a_call_that_fails_neither_loses_nor_repeats_a_letter),
