@@ -57,6 +57,10 @@ static tn_rc load(struct tn_resend *r, struct tn_value *values, bool *covered, s
     }
     tn_rc rc = tn_spool_read(&r->spool, r->at, head, sizeof head, err);
     uint32_t size = rc == TN_OK ? tn_load_u32(head) : 0;
+    if (size > l->env.row_size_max) { /* the disk has kept something else */
+        return tn_err_set(err, TN_CORRUPT, 0, "%s: byte %" PRIu64 ": no letter begins here",
+                          r->spool.path, r->at);
+    }
     if (rc == TN_OK) {
         rc = tn_spool_read(&r->spool, r->at + HEAD_SIZE, l->text, size, err);
     }

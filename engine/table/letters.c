@@ -1,5 +1,6 @@
 #include "table/letters.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -262,19 +263,36 @@ struct texts {
     unsigned char reason[TN_ERR_TEXT_SIZE];
 };
 
+/* The disk may have kept something else: what is read must fit where it goes. */
+static tn_rc check_heading(const struct tn_letters *l, const struct tn_spool *spool, uint64_t from,
+                           const unsigned char *at, struct tn_err *err)
+{
+    struct entry e = {.input.size = at[36],
+                      .header.size = tn_load_u16(at + 34),
+                      .reason.size = tn_load_u16(at + 32),
+                      .record_size = tn_load_u32(at + 28)};
+    bool right = e.header.size <= TN_LETTER_HEADER_SIZE && e.reason.size <= TN_ERR_TEXT_SIZE &&
+                 fits(l, &e) && (uint64_t)heading_size(&e) + e.record_size == tn_load_u32(at);
+    return right ? TN_OK
+                 : tn_err_set(err, TN_CORRUPT, 0, "%s: byte %" PRIu64 ": no letter begins here",
+                              spool->path, from);
+}
+
 static tn_rc publish_one(struct tn_letters *l, struct tn_spool *spool, uint64_t *from,
                          uint64_t *count, struct tn_err *err)
 {
     unsigned char at[ENTRY_SIZE];
     struct texts texts;
     tn_rc rc = tn_spool_read(spool, *from, at, sizeof at, err);
+    if (rc == TN_OK) {
+        rc = check_heading(l, spool, *from, at, err);
+    }
     if (rc != TN_OK) {
         return rc;
     }
     uint16_t reason_size = tn_load_u16(at + 32);
     uint16_t header_size = tn_load_u16(at + 34);
     uint64_t next = *from + sizeof at;
-    TN_CHECK(reason_size <= sizeof texts.reason && header_size <= sizeof l->header_read);
     struct tn_dead_letter letter = {.position = (int64_t)tn_load_u64(at + 8),
                                     .part = tn_load_u32(at + 4),
                                     .line = tn_load_u64(at + 16),

@@ -1007,7 +1007,48 @@ static void letters_that_failed_to_open_can_be_closed(void)
     sim_disk_deinit(&disk);
 }
 
+static tn_rc take_none(struct tn_letter_box *box, const struct tn_dead_letter *letter,
+                       struct tn_err *err)
+{
+    (void)box;
+    (void)err;
+    CHECK(!letter);
+    return TN_OK;
+}
+
+static void a_scratch_file_that_changed_is_an_error(void)
+{
+    static struct tn_letters letters;
+    static unsigned char other[512];
+    struct tn_letter_box box = {.put = take_none, .size_max = 4000};
+    struct tn_letter_record letter = {.record = tn_bytes_of("a record"), .reason = "a reason"};
+    for (int fill = 0; fill < 256; fill += 85) {
+        struct sim_disk disk;
+        struct tn_err err;
+        uint16_t source;
+        int file;
+        sim_disk_init(&disk, BED_DISK_SIZE);
+        tn_rc rc = tn_letters_open(&letters, &disk.io, BED_TABLE, &box, &err);
+        CHECK_OK(rc, err);
+        rc = tn_letters_source(&letters, SOURCE, "json", 0, 0, false, &source, &err);
+        CHECK_OK(rc, err);
+        rc = tn_letters_bury(&letters, &letter, &err);
+        CHECK_OK(rc, err);
+        rc = disk.io.vtable->reopen(&disk.io, letters.records.path, 0, &file, &err);
+        CHECK_OK(rc, err);
+        memset(other, fill, sizeof other);
+        rc = disk.io.vtable->append(&disk.io, file, (struct tn_bytes){other, sizeof other}, &err);
+        CHECK_OK(rc, err);
+        disk.io.vtable->close(&disk.io, file);
+        rc = tn_letters_publish(&letters, &err);
+        CHECK(rc == TN_CORRUPT && strstr(err.text, letters.records.path));
+        tn_letters_close(&letters);
+        sim_disk_deinit(&disk);
+    }
+}
+
 static const struct test tests[] = {
+    TEST(a_scratch_file_that_changed_is_an_error),
     TEST(what_a_void_round_s_letters_say_is_taken_back),
     TEST(any_number_of_letters_goes_into_a_table),
     TEST(letters_that_failed_to_open_can_be_closed),
