@@ -139,22 +139,24 @@ static bool same(struct tn_row a, struct tn_row b)
     return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
 }
 
-/* The difference of the images, as a changelog would have it. */
-static tn_rc tell(struct tn_trial *t, const struct tn_row *was, const struct tn_row *is,
-                  struct tn_err *err)
-{
+struct images {
     struct tn_row before;
     struct tn_row after;
-    tn_rc rc = show(t, was, TOLD_BEFORE, &before, err);
-    if (rc == TN_OK) {
-        rc = show(t, is, TOLD_AFTER, &after, err);
-    }
-    if (rc != TN_OK) {
-        return rc;
-    }
+};
+
+static tn_rc show_both(struct tn_trial *t, const struct tn_row *was, const struct tn_row *is,
+                       struct images *images, struct tn_err *err)
+{
+    tn_rc rc = show(t, was, TOLD_BEFORE, &images->before, err);
+    return rc == TN_OK ? show(t, is, TOLD_AFTER, &images->after, err) : rc;
+}
+
+/* The difference of the images, as a changelog would have it. */
+static void tell(struct tn_trial *t, struct tn_row before, struct tn_row after)
+{
     if (same(before, after)) {
         say(t, "    told:  nothing");
-        return TN_OK;
+        return;
     }
     t->told++;
     if (before.size > 0) {
@@ -163,7 +165,6 @@ static tn_rc tell(struct tn_trial *t, const struct tn_row *was, const struct tn_
     if (after.size > 0) {
         say_row(t, before.size > 0 ? "    told:  +U" : "    told:  +I", after);
     }
-    return TN_OK;
 }
 
 /* ---- one row ---- */
@@ -189,7 +190,7 @@ static tn_rc decide(struct tn_trial *t, const struct tn_row *was, struct tn_row 
                  tn_script_merge(script, was, row, &ctx, verdict, out, err));
 }
 
-/* `is` NULL: the key is gone. */
+/* `is` NULL: the key is gone. A change that can't be told is none. */
 static tn_rc change(struct tn_trial *t, struct tn_trial_key **place, uint64_t hash,
                     const struct tn_row *was, const struct tn_row *is, struct tn_err *err)
 {
@@ -197,19 +198,20 @@ static tn_rc change(struct tn_trial *t, struct tn_trial_key **place, uint64_t ha
         say(t, "    table: as it was");
         return TN_OK;
     }
+    struct images images;
+    tn_rc rc = show_both(t, was, is, &images, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
     t->changed++;
     if (is) {
         say_row(t, was ? "    table: +U" : "    table: +I", *is);
     } else {
         say(t, "    table: -D");
     }
-    tn_rc rc = tell(t, was, is, err);
-    if (rc == TN_INVALID) {
-        bury(t, err->text);
-        return TN_OK;
-    }
-    if (rc != TN_OK || is) {
-        return rc == TN_OK ? keep(t, place, hash, *is, err) : rc;
+    tell(t, images.before, images.after);
+    if (is) {
+        return keep(t, place, hash, *is, err);
     }
     (*place)->size = 0;
     return TN_OK;
@@ -227,10 +229,6 @@ static tn_rc merge_row(struct tn_trial *t, struct tn_row row, enum tn_row_kind k
     struct tn_buf out = buffer(t, MERGED);
     enum tn_script_verdict verdict;
     tn_rc rc = decide(t, was.data ? &was : NULL, row, kind, &verdict, &out, err);
-    if (rc == TN_INVALID) {
-        bury(t, err->text);
-        return TN_OK;
-    }
     if (rc != TN_OK) {
         return rc;
     }
@@ -253,7 +251,12 @@ static tn_rc take_row(struct tn_trial *t, struct tn_row row, enum tn_row_kind ki
         say_row(t, before, row);
     }
     bool merged = t->spec.keys.count > 0 && kind != TN_ROW_UPDATE_BEFORE;
-    return merged ? merge_row(t, row, kind, err) : TN_OK;
+    tn_rc rc = merged ? merge_row(t, row, kind, err) : TN_OK;
+    if (rc == TN_INVALID) {
+        bury(t, err->text);
+        return TN_OK;
+    }
+    return rc;
 }
 
 /* ---- records ---- */

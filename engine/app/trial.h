@@ -1,7 +1,8 @@
 /* trial: real rows through a script, without a table: what `tarn test --rows` shows.
  *
- * Each record goes through `map`, each row of it through `merge` or `retract` beside what its key
- * has so far, and the change through `announce`. What a table would keep is kept in memory, by key.
+ * Each record goes through `map` (as in app/mapper.h), each row of it through `merge` or `retract`
+ * beside what its key has so far, and the change through `announce`. What a table would keep is
+ * kept in memory, by key.
  *
  *     7 +I {"dev":"a","temp":20.5}
  *         table: +U {"dev":"a","temp":20.5,"temp_max":21.0}

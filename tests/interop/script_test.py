@@ -110,6 +110,14 @@ def test_rows_go_through_merge_and_announce_in_order(tarn):
     need(re.fullmatch(r"merge: 4 calls, \d+ ns and \d+ bytes of new memory a call", lines[-3]), lines[-3])
 
 
+def test_a_change_that_can_t_be_told_is_none(tarn):
+    path = script(tarn, "local m = {}\nfunction m.announce(row) if row.n == 2 then error('not that', 0) end return row end\nreturn m")
+    rc, lines = rows(tarn, path, [{"dev": "a", "n": n} for n in (1, 2, 3)])
+    same(rc, 1, "exit code")
+    same([t["n"] for t in tables(lines)], [1, 3], "table")
+    same([line.split()[1] for line in lines if line.startswith("    told:")], ["+I", "-U", "+U"], "told")
+
+
 def test_deletes_are_retracted(tarn):
     path = script(tarn, "return {merge = function(now, row) return row end}")
     changes = [{"kind": k, "row": {"dev": "a", "n": n}} for k, n in (("+I", 1), ("-U", 1), ("+U", 2), ("-D", 2), ("+I", 3))]
