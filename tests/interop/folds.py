@@ -298,7 +298,7 @@ class Fold:
             if name in self.rules:
                 self.rules[name] = "newest"
         self.by_two = [] if self.by_column else [n for n in ("x_mean", "d_told") if n in self.types]
-        controls = rng.sample(range(CONTROLS), 8)
+        controls = rng.sample(range(CONTROLS), 9)
         self.actions = {controls.pop(): rng.choice(["error"] if self.by_column else CHANCES) for _ in range(rng.randint(0, 4))}
         self.late = "s" in self.types and not self.by_column and rng.choice([None, "own"] + ["ctx", "ctx"] * bool(sequence))
         self.full = rng.choice([None, None, 4, 9])  # this many rows are enough: the row goes
@@ -307,6 +307,7 @@ class Fold:
         self.stays = controls.pop() if rng.random() < 0.3 else None  # of a delete: an error
         self.shows = rng.choice([None, None, "same", "some", "some"])
         self.hidden = controls.pop() if rng.random() < 0.35 else None
+        self.unseen = controls.pop() if rng.random() < 0.2 else None  # can't be announced: an error
         self.image = [n for i, n in enumerate(table.names) if table.not_null[i] or rng.random() < 0.6]
         self.tells = "d_told" in self.types and rng.random() < 0.7
 
@@ -388,8 +389,14 @@ class Fold:
             return now
         return self.retract(now, row) if kind == "-D" else self.merge(now, row, late)
 
+    def announce_as(self, other):
+        for name in ("shows", "hidden", "unseen", "image", "tells"):
+            setattr(self, name, getattr(other, name))
+
     def announce(self, row):
         """The image, or None."""
+        if row is not None and self.unseen is not None and row[CONTROL] == self.unseen:
+            raise Dead("not to be told")
         if row is None or self.hidden is not None and row[CONTROL] == self.hidden:
             return None
         if self.shows != "some":
@@ -399,9 +406,6 @@ class Fold:
             image["d"] = row["d_told"]
         return image
 
-    def is_identity(self):
-        return self.hidden is None and self.shows != "some"
-
     # ---- in Lua
 
     def lua(self, mapping=None):
@@ -410,7 +414,7 @@ class Fold:
         out += [self.lua_columns() if self.by_column else self.lua_merge()]
         if self.retracts:
             out.append(self.lua_retract())
-        if self.shows or self.hidden is not None:
+        if self.shows or self.hidden is not None or self.unseen is not None:
             out.append(self.lua_announce())
         return "\n".join([*out, "return m\n"])
 
@@ -460,6 +464,8 @@ class Fold:
 
     def lua_announce(self):
         out = ["function m.announce(row)"]
+        if self.unseen is not None:
+            out.append("if row.%s == %d then error('not to be told', 0) end" % (CONTROL, self.unseen))
         if self.hidden is not None:
             out.append("if row.%s == %d then return nil end" % (CONTROL, self.hidden))
         if self.shows == "some":

@@ -137,8 +137,21 @@ class Model:
                 self.letters[(*place, part)] = str(e), '{"kind":"%s","row":%s}' % (kind, folds.line_of(self.table, row))
 
     def step(self, fold, kind, row):
+        """What is true then. A change that can't be told is none."""
         now = self.rows.get(folds.key_of(self.table, row))
-        return fold.step(now, kind, row, fold.is_late(now, row))
+        new = fold.step(now, kind, row, fold.is_late(now, row))
+        if self.followed and new is not now and not (now and new and folds.line_of(self.table, now) == folds.line_of(self.table, new)):
+            fold.announce(now)
+            fold.announce(new)
+        return new
+
+    def image(self, fold, row):
+        """The text of what followers may see of a row, or None."""
+        try:
+            image = fold.announce(row) if self.followed else row
+        except Dead:  # another script made it
+            return None
+        return image and folds.line_of(self.table, image)
 
     def trial(self, fold, record):
         """Takes the record; what `tarn test --rows` says of each of its rows."""
@@ -179,8 +192,7 @@ class Model:
         for key, row in self.rows.items():
             known = self.known.get(key)
             if not known or known[0] is not row or known[3] is not fold:
-                image = fold.announce(row) if self.followed else row
-                self.known[key] = row, folds.line_of(self.table, row), image and folds.line_of(self.table, image), fold
+                self.known[key] = row, folds.line_of(self.table, row), self.image(fold, row), fold
         return {key: self.known[key][:3] for key in self.rows}
 
     def lines(self, fold):
@@ -325,7 +337,7 @@ class Case:
         rng = random.Random(seed or self.rng.random())
         fold = Fold(rng, self.table, self.fold.sequence)
         if rng.random() < 0.6:
-            fold.shows, fold.hidden, fold.image, fold.tells = self.fold.shows, self.fold.hidden, self.fold.image, self.fold.tells
+            fold.announce_as(self.fold)
         before = self.model.announced(self.fold)
         self.fold = fold
         after = self.model.announced(fold)
