@@ -98,7 +98,8 @@ static bool go_on(struct tn_round *round, tn_rc rc)
 
 static tn_rc full(const struct tn_round *round, struct tn_err *err)
 {
-    return tn_err_set(err, TN_AGAIN, 0, "round %lld: its list of files is full",
+    return tn_err_set(err, TN_AGAIN, 0,
+                      "round %lld: its list of files is full; what helps is more memory (--memory)",
                       (long long)round->number);
 }
 

@@ -12,7 +12,8 @@ enum {
     OPEN_PARTITIONED = 64, /* buckets a partitioned table is expected to have open: a guess */
     ROUND_SHARE = 6,       /* of the table part: 1/6 a round */
     COMPACTION_SHARE = 4,
-    GATHER_SHARE = 32, /* where changes are told: some 150 bytes a bucket and pass */
+    LEFT_OVER = 8 * 1024, /* for paths, while the table is open */
+    GATHER_SHARE = 32,    /* where changes are told: some 150 bytes a bucket and pass */
     ROW_SIZE_LEAST = 16 * 1024,
     COMMIT_FILE_SIZE = 1280, /* of a commit's memory a file takes, and half of it is for the rest */
 };
@@ -114,17 +115,6 @@ static void init_buffer_order(struct tn_table *t, const uint32_t *field_of)
         t->order.sequence_descending && merges_by_hash(t, field_of);
 }
 
-static tn_rc take_row_scratch(struct tn_table *t, struct tn_arena *arena, struct tn_err *err)
-{
-    void *memory;
-    tn_rc rc =
-        tn_arena_need(arena, (size_t)t->row_size_max + TN_ORIGIN_SIZE_MAX, "a row", &memory, err);
-    if (rc == TN_OK) {
-        t->row_scratch = memory;
-    }
-    return rc;
-}
-
 static tn_rc init_engine(struct tn_table *t, const uint32_t *field_of, struct tn_arena *arena,
                          struct tn_err *err)
 {
@@ -133,7 +123,7 @@ static tn_rc init_engine(struct tn_table *t, const uint32_t *field_of, struct tn
         t->keeps = keeps_of(t);
         init_row_size(t);
     }
-    return rc == TN_OK && t->spec.resolver ? take_row_scratch(t, arena, err) : rc;
+    return rc;
 }
 
 /* A script's table is one with a resolver, and the other way round. */
@@ -222,18 +212,44 @@ static uint32_t page_size(const struct tn_table *t)
     return size;
 }
 
+static size_t room_in(const struct tn_arena *arena)
+{
+    size_t left = tn_arena_free(arena);
+    return left > LEFT_OVER ? left - LEFT_OVER : 0;
+}
+
+/* Where a script resolves rows, one of them. What the table's part has no room for, the worker that
+ * compacts has. */
+static tn_rc init_row_scratch(struct tn_table *t, struct tn_arena *arena, struct tn_err *err)
+{
+    size_t size = (size_t)t->row_size_max + TN_ORIGIN_SIZE_MAX;
+    struct tn_arena *worker = &t->env->workers[TN_LANE_LONG]->arena;
+    void *memory = NULL;
+    if (!t->spec.resolver || !t->keyed) {
+        return TN_OK;
+    }
+    tn_rc rc = tn_arena_need(size > room_in(arena) ? worker : arena, size, "a row", &memory, err);
+    t->row_scratch = memory;
+    return rc;
+}
+
 /* A compaction's plan, the names of its outputs, and what their writers keep from slice to slice,
- * which grows with the columns: where it outgrows its share, the worker that compacts has room. */
+ * which grows with the columns: where it outgrows its share, or what others left of the table's
+ * part, the worker that compacts has room. */
 static tn_rc init_slice_memory(struct tn_table *t, struct tn_arena *arena, struct tn_err *err)
 {
     bool small = t->spec.small; /* what a compaction needs does not shrink with it */
     size_t share = arena->size / (small ? 2 : COMPACTION_SHARE);
     size_t writers = t->options.changelog_producer >= TN_CHANGELOG_FULL_COMPACTION ? 2 : 1;
     size_t states = writers * tn_data_writer_state_size(&t->layout, &t->options, t->row_size_max);
-    size_t size = states + share / 2;
-    bool outgrown = size > share && !small; /* a small table's worker is another one's, too */
+    size_t need = states + share / 2;
+    size_t room = room_in(arena);
+    bool outgrown = need > (room < share ? room : share) && !small; /* whose worker is another's */
     struct tn_arena *from = outgrown ? &t->env->workers[TN_LANE_LONG]->arena : arena;
-    size = outgrown ? size : share;
+    size_t size = outgrown ? need : share;
+    if (!small && !outgrown && size > room) {
+        size = room;
+    }
     void *memory;
     tn_rc rc = tn_arena_need(from, size, "a compaction", &memory, err);
     if (rc == TN_OK) {
@@ -253,17 +269,13 @@ static tn_rc init_memory(struct tn_table *t, struct tn_arena *arena, struct tn_e
         }
         tn_round_init(&t->rounds[i], memory, share, &t->pages);
     }
-    tn_rc rc = init_slice_memory(t, arena, err);
-    if (rc != TN_OK) {
-        return rc;
-    }
     uint32_t slot = ((uint32_t)sizeof(struct tn_frozen) + 15) & ~15u;
     size_t frozen_max = t->spec.small ? TN_TABLE_FROZEN_SMALL : TN_TABLE_FROZEN_MAX;
     size_t frozen_size = frozen_max * ((size_t)slot + 16);
     size_t bucket_size = TN_TABLE_BUCKETS_MAX * sizeof *t->buckets;
     size_t slots_size = (TN_TABLE_SLOTS + TN_PARKING_SLOTS) * sizeof(void *);
-    rc = tn_arena_need(arena, bucket_size + slots_size + TN_TABLE_ROUTE_SIZE + frozen_size,
-                       "buckets", &memory, err);
+    tn_rc rc = tn_arena_need(arena, bucket_size + slots_size + TN_TABLE_ROUTE_SIZE + frozen_size,
+                             "buckets", &memory, err);
     if (rc != TN_OK) {
         return rc;
     }
@@ -342,6 +354,12 @@ tn_rc tn_table_make_state(struct tn_table *table, struct tn_err *err)
     }
     if (rc == TN_OK) {
         rc = init_gather(t, arena, err);
+    }
+    if (rc == TN_OK) {
+        rc = init_row_scratch(t, arena, err);
+    }
+    if (rc == TN_OK) {
+        rc = init_slice_memory(t, arena, err); /* last: it takes what is left, or goes elsewhere */
     }
     return rc == TN_OK ? open_round(t, err) : rc;
 }

@@ -271,6 +271,18 @@ def test_mapped_rows_get_the_defaults_that_records_get(tarn):
     same([r["n"] for r in tables(tried.lines)], [-7, 1, -7], "of the trial")
 
 
+def test_the_least_memory_is_enough_for_wide_tables_too(tarn):
+    path = script(tarn, SUM)
+    for count in (3, 100, 110, 250, 350):
+        name = "plant.w%d" % count
+        fields = [word for i in range(count) for word in ("--field", "c%d %s" % (i, ("DOUBLE", "STRING")[i % 2]))]
+        tarn.run("create", name, "--field", "k STRING", "--field", "n INT", *fields, "--primary-key", "k", "--option", "bucket=1",
+                 "--option", "changelog-producer=input", "--option", "tarn.script=%s" % path).ok("create")
+        records = lines_of([{"k": "k%d" % (i % 7), "n": 1, "c1": "x" * 1000} for i in range(100)])
+        tarn.run("write", name, "--memory", "8M", "--dead-letters", "plant.dead", stdin=records).ok("write of %s" % name)
+        same(sorted(r["n"] for r in cat(tarn, name)), [14] * 5 + [15] * 2, name)
+
+
 def test_only_write_needs_the_script(tarn):
     path = table(tarn, SUM)
     write(tarn, [{"k": "a", "n": 1}], "--commit-every", "1").ok("write")
