@@ -149,7 +149,7 @@ static const char letters_text[] =
     "Standard input is another source each time, unless --user and --commit-id name it. A letter\n"
     "that is too long for the memory of a table ends the write, and what is not committed comes "
     "again\n"
-    "with the same command; a file takes letters of any length. A table of letters needs 10M of\n"
+    "with the same command; a file takes letters of any length. A table of letters needs 8M of\n"
     "--memory, and is one writer's at a time.\n"
     "\n"
     "  tarn retry D.T --dead-letters D.L        sends T's letters in D.L again: as `write`, by "

@@ -51,7 +51,8 @@ static tn_rc parse_every(const struct tn_writing *w, struct tn_feed_spec *spec, 
     char *end;
     errno = 0;
     unsigned long long rows = strtoull(w->spec.commit_every, &end, 10);
-    if (errno == 0 && end != w->spec.commit_every && *end == 0 && rows > 0) {
+    bool digits = strspn(w->spec.commit_every, "0123456789") > 0; /* strtoull takes a sign, too */
+    if (errno == 0 && digits && *end == 0 && rows > 0) {
         spec->every_rows = rows;
         return TN_OK;
     }

@@ -938,6 +938,12 @@ def test_write_says_that_a_damaged_tag_keeps_old_snapshots(tarn):
     need("stay" not in result.err and len(snapshots_of(tarn)) == 1, result.err)
 
 
+def test_write_refuses_to_commit_every_nonsense(tarn):
+    commits(tarn, 1)
+    for every in ("0", "-5", "+5", "5 parsecs", "-5s", "0s", "soon", "99999999999999999999"):
+        refused(tarn.run("write", TABLE, "--commit-every", every, stdin=""), 2, "--commit-every", every)
+
+
 def test_expire_refuses_nonsense(tarn):
     commits(tarn, 1)
     refused(tarn.run("expire", TABLE, "--retain-max", 0), 2, "--retain-max", "none at all")
