@@ -135,6 +135,35 @@ static tn_rc check_resolver(const struct tn_table *t, struct tn_err *err)
     return TN_OK;
 }
 
+static tn_rc init_columns(struct tn_table *t, const int32_t *column_of, struct tn_arena *arena,
+                          struct tn_err *err)
+{
+    const struct {
+        struct tn_columns fields;
+        struct tn_columns *columns;
+    } sets[] = {
+        {t->schema->trimmed_keys, &t->order.keys},
+        {t->options.sequence_fields, &t->order.sequence_fields},
+        {t->schema->partition_keys, &t->route.partition},
+        {t->options.bucket_key, &t->route.bucket_key},
+    };
+    tn_rc rc = TN_OK;
+    for (size_t i = 0; rc == TN_OK && i < sizeof sets / sizeof sets[0]; i++) {
+        rc = columns_in_layout(sets[i].fields, column_of, arena, sets[i].columns, err);
+    }
+    return rc;
+}
+
+static bool has_float_keys(const struct tn_table *t)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < t->order.keys.count; i++) {
+        uint8_t slot = t->layout.columns[t->order.keys.index[i]].slot;
+        found = found || slot == TN_SLOT_F32 || slot == TN_SLOT_F64;
+    }
+    return found;
+}
+
 static tn_rc init_layout(struct tn_table *t, struct tn_arena *arena, struct tn_err *err)
 {
     uint32_t *field_of;
@@ -145,18 +174,7 @@ static tn_rc init_layout(struct tn_table *t, struct tn_arena *arena, struct tn_e
                         t->spec.name);
     }
     if (rc == TN_OK) {
-        rc = columns_in_layout(t->schema->trimmed_keys, column_of, arena, &t->order.keys, err);
-    }
-    if (rc == TN_OK) {
-        rc = columns_in_layout(t->options.sequence_fields, column_of, arena,
-                               &t->order.sequence_fields, err);
-    }
-    if (rc == TN_OK) {
-        rc = columns_in_layout(t->schema->partition_keys, column_of, arena, &t->route.partition,
-                               err);
-    }
-    if (rc == TN_OK) {
-        rc = columns_in_layout(t->options.bucket_key, column_of, arena, &t->route.bucket_key, err);
+        rc = init_columns(t, column_of, arena, err);
     }
     if (rc != TN_OK) {
         return rc;
@@ -167,10 +185,7 @@ static tn_rc init_layout(struct tn_table *t, struct tn_arena *arena, struct tn_e
     t->order.sequence_descending = t->options.sequence_descending;
     t->order.prefix_decides = t->keyed && tn_row_prefix_decides(&t->layout, t->order.keys);
     init_buffer_order(t, field_of);
-    for (uint32_t i = 0; i < t->order.keys.count; i++) {
-        uint8_t slot = t->layout.columns[t->order.keys.index[i]].slot;
-        t->float_keys = t->float_keys || slot == TN_SLOT_F32 || slot == TN_SLOT_F64;
-    }
+    t->float_keys = has_float_keys(t);
     t->route.layout = &t->layout;
     t->route.function = t->options.bucket_function;
     t->route.bucket_count = t->options.bucket;
