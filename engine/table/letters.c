@@ -253,8 +253,34 @@ static tn_rc read_name(struct tn_letters *l, uint32_t source, unsigned char *nam
         memcpy(name, "?", sizeof "?");
         return TN_OK;
     }
-    return tn_spool_read(&l->sources, (uint64_t)source * TN_LETTER_SOURCE_SIZE, name,
-                         TN_LETTER_SOURCE_SIZE, err);
+    tn_rc rc = tn_spool_read(&l->sources, (uint64_t)source * TN_LETTER_SOURCE_SIZE, name,
+                             TN_LETTER_SOURCE_SIZE, err);
+    name[TN_LETTER_SOURCE_SIZE - 1] = 0; /* whatever the disk has kept */
+    return rc;
+}
+
+/* Its texts are still to be read. The disk may have kept something else: all must fit where it
+ * goes. */
+static tn_rc read_heading(struct tn_letters *l, struct tn_spool *spool, uint64_t from,
+                          struct entry *e, struct tn_err *err)
+{
+    unsigned char at[ENTRY_SIZE];
+    tn_rc rc = tn_spool_read(spool, from, at, sizeof at, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    *e = (struct entry){.origin = {(int64_t)tn_load_u64(at + 8), tn_load_u32(at + 4),
+                                   (uint16_t)tn_load_u32(at + 24)},
+                        .line = tn_load_u64(at + 16),
+                        .input.size = at[36],
+                        .header.size = tn_load_u16(at + 34),
+                        .reason.size = tn_load_u16(at + 32),
+                        .record_size = tn_load_u32(at + 28)};
+    bool right = e->header.size <= TN_LETTER_HEADER_SIZE && e->reason.size <= TN_ERR_TEXT_SIZE &&
+                 fits(l, e) && (uint64_t)heading_size(e) + e->record_size == tn_load_u32(at);
+    return right ? TN_OK
+                 : tn_err_set(err, TN_CORRUPT, 0, "%s: byte %" PRIu64 ": no letter begins here",
+                              spool->path, from);
 }
 
 struct texts {
@@ -263,63 +289,50 @@ struct texts {
     unsigned char reason[TN_ERR_TEXT_SIZE];
 };
 
-/* The disk may have kept something else: what is read must fit where it goes. */
-static tn_rc check_heading(const struct tn_letters *l, const struct tn_spool *spool, uint64_t from,
-                           const unsigned char *at, struct tn_err *err)
+static tn_rc read_texts(struct tn_letters *l, struct tn_spool *spool, uint64_t from,
+                        struct entry *e, struct texts *texts, struct tn_err *err)
 {
-    struct entry e = {.input.size = at[36],
-                      .header.size = tn_load_u16(at + 34),
-                      .reason.size = tn_load_u16(at + 32),
-                      .record_size = tn_load_u32(at + 28)};
-    bool right = e.header.size <= TN_LETTER_HEADER_SIZE && e.reason.size <= TN_ERR_TEXT_SIZE &&
-                 fits(l, &e) && (uint64_t)heading_size(&e) + e.record_size == tn_load_u32(at);
-    return right ? TN_OK
-                 : tn_err_set(err, TN_CORRUPT, 0, "%s: byte %" PRIu64 ": no letter begins here",
-                              spool->path, from);
+    const struct {
+        unsigned char *data;
+        struct tn_bytes *text;
+    } parts[] = {
+        {texts->input, &e->input}, {l->header_read, &e->header}, {texts->reason, &e->reason}};
+    tn_rc rc = read_name(l, e->origin.source, texts->name, err);
+    for (size_t i = 0; rc == TN_OK && i < sizeof parts / sizeof parts[0]; i++) {
+        parts[i].text->data = parts[i].data;
+        rc = tn_spool_read(spool, from, parts[i].data, parts[i].text->size, err);
+        from += parts[i].text->size;
+    }
+    return rc;
 }
 
 static tn_rc publish_one(struct tn_letters *l, struct tn_spool *spool, uint64_t *from,
                          uint64_t *count, struct tn_err *err)
 {
-    unsigned char at[ENTRY_SIZE];
     struct texts texts;
-    tn_rc rc = tn_spool_read(spool, *from, at, sizeof at, err);
+    struct entry e;
+    tn_rc rc = read_heading(l, spool, *from, &e, err);
     if (rc == TN_OK) {
-        rc = check_heading(l, spool, *from, at, err);
+        rc = read_texts(l, spool, *from + ENTRY_SIZE, &e, &texts, err);
     }
     if (rc != TN_OK) {
         return rc;
     }
-    uint16_t reason_size = tn_load_u16(at + 32);
-    uint16_t header_size = tn_load_u16(at + 34);
-    uint64_t next = *from + sizeof at;
-    struct tn_dead_letter letter = {.position = (int64_t)tn_load_u64(at + 8),
-                                    .part = tn_load_u32(at + 4),
-                                    .line = tn_load_u64(at + 16),
+    uint64_t record_at = *from + heading_size(&e);
+    struct tn_dead_letter letter = {.source = tn_bytes_of((const char *)texts.name),
+                                    .position = e.origin.position,
+                                    .part = e.origin.part,
+                                    .line = e.line,
                                     .table = tn_bytes_of(l->table),
-                                    .input = {texts.input, at[36]},
-                                    .header = {l->header_read, header_size},
-                                    .reason = {texts.reason, reason_size},
-                                    .record_size = tn_load_u32(at + 28),
-                                    .spool = spool};
-    struct {
-        void *data;
-        size_t size;
-    } parts[] = {{texts.input, at[36]}, {l->header_read, header_size}, {texts.reason, reason_size}};
-    for (size_t i = 0; rc == TN_OK && i < sizeof parts / sizeof parts[0]; i++) {
-        rc = tn_spool_read(spool, next, parts[i].data, parts[i].size, err);
-        next += parts[i].size;
-    }
+                                    .input = e.input,
+                                    .header = e.header,
+                                    .reason = e.reason,
+                                    .record_size = e.record_size,
+                                    .spool = spool,
+                                    .record_at = record_at};
+    rc = l->box->put(l->box, &letter, err);
     if (rc == TN_OK) {
-        rc = read_name(l, tn_load_u32(at + 24), texts.name, err);
-    }
-    if (rc == TN_OK) {
-        letter.source = tn_bytes_of((const char *)texts.name);
-        letter.record_at = next;
-        rc = l->box->put(l->box, &letter, err);
-    }
-    if (rc == TN_OK) {
-        *from += tn_load_u32(at);
+        *from = record_at + e.record_size;
         *count += 1;
         l->uncommitted = true;
     }
