@@ -11,8 +11,7 @@
 #include "schema/schema.h"
 
 /* "db.db/t" for "db.t" (a database may not hold a dot; the first dot splits). INVALID for empty
- * parts, '/',
- * "..", '$'. */
+ * parts, '/', "..", '$'. */
 TN_MUST_USE tn_rc tn_name_table_root(struct tn_arena *arena, const char *table, const char **root,
                                      struct tn_err *err);
 

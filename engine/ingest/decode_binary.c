@@ -120,7 +120,7 @@ void tn_base64_decode(struct tn_bytes text, unsigned char *out)
     }
 }
 
-static void turn(unsigned char *bytes, size_t size)
+void tn_decode_turn_bytes(unsigned char *bytes, size_t size)
 {
     for (size_t i = 0; i < size / 2; i++) {
         unsigned char byte = bytes[i];
@@ -163,7 +163,7 @@ static tn_cursor read_base64_value(struct tn_decoder *d, tn_cursor at, uint32_t 
     tn_base64_decode(text, out);
     d->scratch.size += size;
     if (d->columns[column].text == TN_TEXT_BITS) {
-        turn(out, size);
+        tn_decode_turn_bytes(out, size);
     }
     return set_bytes(d, at, column, (struct tn_bytes){out, size}, value) ? end : NULL;
 }

@@ -200,8 +200,8 @@ tn_cursor tn_connect_read_schema(struct tn_decoder *d, tn_cursor at)
     if (!end || *at != '{') {
         return end;
     }
-    d->connect_size =
-        (size_t)(end - at); /* so that it is forgotten, too, when half of it is used */
+    /* Before it is used, so that it is forgotten, too, when half of it is. */
+    d->connect_size = (size_t)(end - at);
     d->connect_hash = tn_hash_64((struct tn_bytes){at, d->connect_size}, 0);
     if (!use_schema(d, at)) {
         tn_connect_forget_schema(d);

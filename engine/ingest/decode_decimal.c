@@ -112,17 +112,6 @@ static tn_cursor read_bytes(struct tn_decoder *d, tn_cursor at, uint32_t column,
     return end;
 }
 
-/* Bits are little-endian and have no sign. */
-static void turn(unsigned char bytes[BYTES_MAX + 1], size_t size)
-{
-    bytes[0] = 0;
-    for (size_t i = 1; i <= size / 2; i++) {
-        unsigned char byte = bytes[i];
-        bytes[i] = bytes[size + 1 - i];
-        bytes[size + 1 - i] = byte;
-    }
-}
-
 tn_cursor tn_json_read_decimal(struct tn_decoder *d, tn_cursor at, uint32_t column,
                                struct tn_value *value)
 {
@@ -133,8 +122,8 @@ tn_cursor tn_json_read_decimal(struct tn_decoder *d, tn_cursor at, uint32_t colu
     if (!end) {
         return NULL;
     }
-    if (bits) {
-        turn(bytes, size);
+    if (bits) { /* little-endian, without a sign: the byte in front is 0 */
+        tn_decode_turn_bytes(bytes + 1, size);
     }
     bool set = set_number(d, at, column, bits ? bytes : bytes + 1, size + bits,
                           d->columns[column].scale, value);

@@ -51,6 +51,9 @@ tn_cursor tn_json_read_scaled(struct tn_decoder *d, tn_cursor at, uint32_t colum
 /* Base64 text, whose padding goes, and the size of its bytes; false when it is none. */
 bool tn_base64_measure(struct tn_bytes *text, size_t *size);
 
+/* Little-endian to big-endian. decode_binary.c */
+void tn_decode_turn_bytes(unsigned char *bytes, size_t size);
+
 /* The schema that Kafka Connect's JsonConverter puts beside a payload. decode_connect.c. Returns
  * behind it; from then on columns are read by it. */
 tn_cursor tn_connect_read_schema(struct tn_decoder *d, tn_cursor at);

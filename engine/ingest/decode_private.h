@@ -31,11 +31,11 @@ struct tn_decode_key {
 
 /* How a string stands for a column's value. */
 enum tn_decode_text {
-    TN_TEXT_PLAIN,   /* as tn_value_parse reads it */
-    TN_TEXT_BIT,     /* 0 and 1 are booleans, too: MySQL has no others */
-    TN_TEXT_ZONED,   /* a time, whose zone is UTC where it names none */
-    TN_TEXT_LATIN1,  /* from here on by tn_json_read_binary. A character is a byte: canal's columns
-                      */
+    TN_TEXT_PLAIN, /* as tn_value_parse reads it */
+    TN_TEXT_BIT,   /* 0 and 1 are booleans, too: MySQL has no others */
+    TN_TEXT_ZONED, /* a time, whose zone is UTC where it names none */
+    /* From here on by tn_json_read_binary. */
+    TN_TEXT_LATIN1,  /* a character is a byte: canal's columns */
     TN_TEXT_BASE64,  /* also with the characters of URLs, and without padding */
     TN_TEXT_BITS,    /* base64 of little-endian bytes */
     TN_TEXT_DECIMAL, /* base64 of an integer, which is to be moved by a scale */

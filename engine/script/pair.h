@@ -37,8 +37,8 @@ struct tn_script_pair {
  * it is from then on. */
 TN_MUST_USE tn_rc tn_script_pair_open(struct tn_script_pair *pair,
                                       const struct tn_script_pair_spec *spec, struct tn_err *err);
-void tn_script_pair_close(
-    struct tn_script_pair *pair); /* also one that failed to open, or of {0} */
+/* Also one that failed to open, or of {0}. */
+void tn_script_pair_close(struct tn_script_pair *pair);
 
 /* NULL: the script has no such handler. */
 static inline struct tn_script *tn_script_pair_map(struct tn_script_pair *pair)
