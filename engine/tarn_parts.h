@@ -4,7 +4,7 @@
 
 #include "base/budget.h"
 #include "base/exec.h"
-#include "io/clock.h"
+#include "io/clock_watch.h"
 #include "io/io.h"
 #include "schema/types.h"
 #include "script/scripted.h"
@@ -18,6 +18,7 @@ struct tn_api_script {
     struct tn_buf made;         /* rows of one put */
     uint32_t part;              /* of them, where a put stopped that is to be called again */
     struct tn_buf text;         /* of a letter */
+    struct tn_clock_watch watch;
     const struct tn_row_layout *layout;
     void (*dead_letter)(void *user, const tarn_dead_letter *letter);
     void *user;
@@ -63,7 +64,6 @@ TN_MUST_USE tn_rc tn_api_script_open(struct tn_api_script *script, tarn_engine *
                                      struct tn_err *err);
 
 /* The rows that `map` makes of a put: of its JSON, or of its row. */
-TN_MUST_USE tn_rc tn_api_script_map(struct tn_api_script *script, struct tn_clock *clock,
-                                    int64_t put, const struct tn_bytes *json,
-                                    const struct tn_row *row, struct tn_bytes *rows,
-                                    struct tn_err *err);
+TN_MUST_USE tn_rc tn_api_script_map(struct tn_api_script *script, int64_t put,
+                                    const struct tn_bytes *json, const struct tn_row *row,
+                                    struct tn_bytes *rows, struct tn_err *err);

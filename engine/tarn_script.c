@@ -101,12 +101,11 @@ tn_rc tn_api_script_open(struct tn_api_script *script, tarn_engine *engine,
 
 /* ---- rows ---- */
 
-tn_rc tn_api_script_map(struct tn_api_script *script, struct tn_clock *clock, int64_t put,
-                        const struct tn_bytes *json, const struct tn_row *row,
-                        struct tn_bytes *rows, struct tn_err *err)
+tn_rc tn_api_script_map(struct tn_api_script *script, int64_t put, const struct tn_bytes *json,
+                        const struct tn_row *row, struct tn_bytes *rows, struct tn_err *err)
 {
-    struct tn_script_meta meta = {
-        .received_ms = clock->vtable->now_ms(clock), .clock = "synced", .position = put};
+    struct tn_script_meta meta = {.position = put};
+    meta.clock = tn_clock_watch_look(&script->watch, &meta.received_ms);
     uint32_t count;
     script->made.size = 0;
     script->made.overflow = false;

@@ -92,6 +92,8 @@ static tn_rc open_table(tarn_engine *engine, const tarn_table_options *options, 
         return rc;
     }
     table->latest = tn_table_recovered(table->table)->latest_id;
+    tn_clock_watch_init(&table->script.watch, engine->env.clock,
+                        tn_table_recovered(table->table)->latest_ms);
     rc = tn_scripted_check(&engine->scripted, table->table, err);
     if (rc == TN_OK) {
         rc = tn_table_tell(table->table, err);
@@ -209,8 +211,7 @@ static tn_rc map_and_put(tarn_table *table, const struct tn_bytes *json, const s
                          enum tn_row_kind kind, struct tn_err *err)
 {
     struct tn_bytes rows;
-    tn_rc rc = tn_api_script_map(&table->script, table->engine->env.clock, table->put_count, json,
-                                 row, &rows, err);
+    tn_rc rc = tn_api_script_map(&table->script, table->put_count, json, row, &rows, err);
     if (rc != TN_OK) {
         table->script.part = 0; /* of a put that this ends, or the next one would skip as many */
         return rc;

@@ -3,13 +3,14 @@
 enum { MADE_SHARE = 8 };
 
 tn_rc tn_mapper_init(struct tn_mapper *mapper, struct tn_script *script, struct tn_clock *clock,
-                     struct tn_arena *arena, struct tn_err *err)
+                     int64_t known_ms, struct tn_arena *arena, struct tn_err *err)
 {
     size_t size = tn_arena_free(arena) / MADE_SHARE;
     void *memory;
     tn_rc rc = tn_arena_need(arena, size, "the rows of a record", &memory, err);
     if (rc == TN_OK) {
-        *mapper = (struct tn_mapper){.script = script, .clock = clock};
+        *mapper = (struct tn_mapper){.script = script};
+        tn_clock_watch_init(&mapper->watch, clock, known_ms);
         tn_buf_init(&mapper->made, memory, size);
     }
     return rc;
@@ -47,10 +48,8 @@ static tn_rc map(struct tn_mapper *m, struct tn_decoder *decoder, struct tn_deco
 static tn_rc map_next(struct tn_mapper *m, struct tn_decoder *decoder, struct tn_decoded *decoded,
                       uint64_t position, struct tn_err *err)
 {
-    struct tn_script_meta meta = {.received_ms = m->clock->vtable->now_ms(m->clock),
-                                  .clock = "synced",
-                                  .source = m->source,
-                                  .position = (int64_t)position};
+    struct tn_script_meta meta = {.source = m->source, .position = (int64_t)position};
+    meta.clock = tn_clock_watch_look(&m->watch, &meta.received_ms);
     uint32_t count = 0;
     m->made.size = 0;
     m->made.overflow = false;

@@ -8,12 +8,12 @@
 #pragma once
 
 #include "ingest/decode.h"
-#include "io/clock.h"
+#include "io/clock_watch.h"
 #include "script/script.h"
 
 struct tn_mapper {
     struct tn_script *script; /* with a `map` */
-    struct tn_clock *clock;
+    struct tn_clock_watch watch;
     bool records;       /* it takes records; the decoder only finds them (tn_decode_spec.framed) */
     const char *source; /* the owner's name for where they come from */
     struct tn_buf made; /* rows of the record at hand */
@@ -23,9 +23,9 @@ struct tn_mapper {
     uint64_t dropped; /* records of which it made no row */
 };
 
-/* Takes an eighth of what the arena has left. */
+/* Takes an eighth of what the arena has left. `known_ms` is for the watch. */
 TN_MUST_USE tn_rc tn_mapper_init(struct tn_mapper *mapper, struct tn_script *script,
-                                 struct tn_clock *clock, struct tn_arena *arena,
+                                 struct tn_clock *clock, int64_t known_ms, struct tn_arena *arena,
                                  struct tn_err *err);
 
 /* A record comes: what the calls of `next` are about. */

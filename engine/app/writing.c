@@ -128,7 +128,9 @@ static tn_rc open_mapper(struct tn_writing *w, struct tn_copy_spec *copy, struct
     if (!script) {
         return TN_OK;
     }
-    tn_rc rc = tn_mapper_init(&w->mapper, script, w->spec.app->env.clock, &w->spec.app->input, err);
+    int64_t known_ms = tn_table_recovered(w->table)->latest_ms;
+    tn_rc rc = tn_mapper_init(&w->mapper, script, w->spec.app->env.clock, known_ms,
+                              &w->spec.app->input, err);
     w->mapper.records = copy->decode.input == TN_INPUT_JSON;
     copy->mapper = &w->mapper;
     feed->mapper = &w->mapper;

@@ -109,6 +109,9 @@ static tn_rc walk_back(struct tn_io *io, const char *root, struct tn_arena *aren
         size_t mark = tn_arena_mark(arena);
         struct tn_snapshot snapshot;
         rc = tn_snapshot_read(io, root, id, arena, &snapshot, err);
+        if (rc == TN_OK && id == recovered->latest_id && snapshot.time_ms.present) {
+            recovered->latest_ms = snapshot.time_ms.value;
+        }
         if (rc == TN_OK && is_ours(&snapshot, recovered->writer)) {
             return take(&snapshot, recovered, err);
         }

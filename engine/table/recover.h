@@ -26,6 +26,7 @@ struct tn_recovered {
     bool positioned;               /* a position was committed once */
     bool found;                    /* a snapshot of ours */
     int64_t latest_id;             /* 0: no snapshot at all */
+    int64_t latest_ms;             /* when it was committed, or 0 */
     int64_t round;                 /* of our newest snapshot, 0 when there is none */
     struct tn_json_map properties; /* of that snapshot */
 };

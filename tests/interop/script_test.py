@@ -283,6 +283,20 @@ def test_the_least_memory_is_enough_for_wide_tables_too(tarn):
         same(sorted(r["n"] for r in cat(tarn, name)), [14] * 5 + [15] * 2, name)
 
 
+def test_a_clock_behind_the_newest_snapshot_is_unset(tarn):
+    path = script(tarn, "return {map = function(r, meta) return {k = meta.clock, n = r.n} end}")
+    tarn.run("create", "plant.c", "--field", "k STRING", "--field", "n INT", "--primary-key", "k", "--option", "bucket=1",
+             "--option", "tarn.script=%s" % path).ok("create")
+    tarn.run("write", "plant.c", stdin=lines_of([{"n": 1}])).ok("write")
+    same([r["k"] for r in cat(tarn, "plant.c")], ["synced"], "at first")
+    newest = Path(tarn.warehouse) / "plant.db/c/snapshot/snapshot-1"
+    snapshot = json.loads(newest.read_text())
+    snapshot["timeMillis"] += 3600 * 1000
+    newest.write_text(json.dumps(snapshot))
+    tarn.run("write", "plant.c", stdin=lines_of([{"n": 2}])).ok("write of an hour before")
+    same(sorted(r["k"] for r in cat(tarn, "plant.c")), ["synced", "unset"], "then")
+
+
 def test_only_write_needs_the_script(tarn):
     path = table(tarn, SUM)
     write(tarn, [{"k": "a", "n": 1}], "--commit-every", "1").ok("write")
