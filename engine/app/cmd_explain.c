@@ -3,6 +3,7 @@
 #include "app/cmd.h"
 #include "app/key.h"
 #include "read/history.h"
+#include "script/scripted.h"
 
 static struct {
     const char *columns;
@@ -215,6 +216,21 @@ static tn_rc put_step(void *user, const struct tn_history *history,
     return tn_cells_end(&e->cells, err);
 }
 
+/* A script is asked when rows are flushed, never where versions are merged. */
+static void put_outcome(struct explain *e, bool shown)
+{
+    struct tn_buf *text = &e->cells.text;
+    bool script = tn_schema_option(e->spec.schema, TN_SCRIPT_OPTION) != NULL;
+    tn_buf_text(text, shown ? "a reader sees this row" : "a reader sees no row");
+    if (!shown && e->history.there) {
+        tn_buf_text(text, "; a compaction of all levels forgets that there was one");
+    }
+    if (shown && script) {
+        tn_buf_text(text, "; tarn.script resolved what came before it was written");
+    }
+    tn_cells_put(&e->cells, false);
+}
+
 /* The last line: no version, but what comes of them. */
 static tn_rc put_result(struct explain *e, struct tn_err *err)
 {
@@ -236,11 +252,7 @@ static tn_rc put_result(struct explain *e, struct tn_err *err)
         tn_cells_text(&e->cells, NULL);
     }
     tn_cells_text(&e->cells, NULL);
-    tn_cells_text(&e->cells, shown ? "a reader sees this row"
-                             : h->there
-                                 ? "a reader sees no row; a compaction of all levels forgets "
-                                   "that there was one"
-                                 : "a reader sees no row");
+    put_outcome(e, shown);
     return tn_cells_end(&e->cells, err);
 }
 

@@ -297,6 +297,16 @@ def test_a_clock_behind_the_newest_snapshot_is_unset(tarn):
     same(sorted(r["k"] for r in cat(tarn, "plant.c")), ["synced", "unset"], "then")
 
 
+def test_explain_says_where_rows_were_resolved(tarn):
+    table(tarn, SUM, "--option", "num-sorted-run.compaction-trigger=20")
+    for _ in range(3):
+        write(tarn, [{"k": "a", "n": 1}]).ok("write")
+    lines = [json.loads(line) for line in tarn.run("explain", TABLE, "a").ok("explain")]
+    same([line["did"] for line in lines], ["begins the row"] + ["later by its sequence number: replaces the row"] * 2
+         + ["a reader sees this row; tarn.script resolved what came before it was written"], "did")
+    same([line["row"]["n"] for line in lines], [1, 2, 3, 3], "what each flush made")
+
+
 def test_only_write_needs_the_script(tarn):
     path = table(tarn, SUM)
     write(tarn, [{"k": "a", "n": 1}], "--commit-every", "1").ok("write")
