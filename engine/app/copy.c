@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schema/value.h"
+
 enum {
     READ_AHEAD = 32 * 1024, /* behind the longest record */
 };
@@ -142,10 +144,17 @@ static tn_rc find_place(struct tn_copy *copy, const struct tn_table *table,
     return TN_OK;
 }
 
+/* A part of a snapshot's JSON: a name that is no UTF-8, or is cut within a sequence, is made to be.
+ */
 static void make_key(struct tn_copy *copy, const char *path)
 {
     const char *slash = strrchr(path, '/');
-    (void)snprintf(copy->key, sizeof copy->key, "file.%.120s", slash ? slash + 1 : path);
+    int size = snprintf(copy->key, sizeof copy->key, "file.%.120s", slash ? slash + 1 : path);
+    struct tn_bytes key = {(const unsigned char *)copy->key, (size_t)size};
+    for (size_t at = 0;
+         (at += tn_utf8_span((struct tn_bytes){key.data + at, key.size - at})) < key.size;) {
+        copy->key[at] = '?';
+    }
 }
 
 /* ---- bytes ---- */

@@ -7,7 +7,10 @@
 
 #include "schema/value.h"
 
-enum { PIECE_SIZE = 256 }; /* of a text: its JSON is six times as long at most */
+enum {
+    PIECE_SIZE = 256, /* of a text: its JSON is six times as long at most */
+    UTF8_MAX = 4,     /* bytes of a sequence */
+};
 
 static struct tn_letter_file *of(struct tn_letter_box *box)
 {
@@ -42,17 +45,47 @@ static void put_member(FILE *to, const char *name, struct tn_bytes text)
     (void)fputs("\",", to);
 }
 
+/* Whether the record is UTF-8: a sequence that a piece cuts begins the next one. */
+static tn_rc record_is_text(const struct tn_dead_letter *letter, bool *text, struct tn_err *err)
+{
+    *text = true;
+    for (uint32_t at = 0; *text && at < letter->record_size;) {
+        unsigned char piece[PIECE_SIZE];
+        uint32_t left = letter->record_size - at;
+        uint32_t size = left < PIECE_SIZE ? left : PIECE_SIZE;
+        tn_rc rc = tn_letter_record(letter, at, piece, size, err);
+        if (rc != TN_OK) {
+            return rc;
+        }
+        uint32_t good = (uint32_t)tn_utf8_span((struct tn_bytes){piece, size});
+        *text = good == size || (size < left && size - good < UTF8_MAX);
+        at += good;
+    }
+    return TN_OK;
+}
+
+static void put_hex(FILE *to, struct tn_bytes piece)
+{
+    for (size_t i = 0; i < piece.size; i++) {
+        (void)fprintf(to, "%02x", piece.data[i]);
+    }
+}
+
 /* A record may be longer than any memory here: it goes through piece by piece. */
 static tn_rc put_record(FILE *to, const struct tn_dead_letter *letter, struct tn_err *err)
 {
-    tn_rc rc = TN_OK;
-    (void)fputs("\"record\":\"", to);
+    bool text;
+    tn_rc rc = record_is_text(letter, &text, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    (void)fputs(text ? "\"record\":\"" : "\"bytes\":\"", to);
     for (uint32_t at = 0; rc == TN_OK && at < letter->record_size; at += PIECE_SIZE) {
         unsigned char piece[PIECE_SIZE];
         uint32_t left = letter->record_size - at;
         uint32_t size = left < PIECE_SIZE ? left : PIECE_SIZE;
         rc = tn_letter_record(letter, at, piece, size, err);
-        put_piece(to, (struct tn_bytes){piece, rc == TN_OK ? size : 0});
+        (text ? put_piece : put_hex)(to, (struct tn_bytes){piece, rc == TN_OK ? size : 0});
     }
     (void)fputs("\",", to);
     return rc;

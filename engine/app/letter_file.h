@@ -3,8 +3,8 @@
  *     {"line":7,"reason":"...","record":"...","source":"...","position":123,"part":0,"table":"db.t",
  *      "input":"csv","header":"a,b"}
  *
- * Lines are appended, and synced before the rows of the same cut are committed. A record that comes
- * again after a crash has its letter again.
+ * A record that is no UTF-8 is `bytes`, in hex, instead. Lines are appended, and synced before the
+ * rows of the same cut are committed. A record that comes again after a crash has its letter again.
  */
 #pragma once
 

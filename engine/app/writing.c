@@ -10,6 +10,7 @@
 #include "app/cmd.h"
 #include "app/suggest.h"
 #include "commit/commit.h"
+#include "schema/value.h"
 
 static void say_committed(void *user_data, const struct tn_committed *committed)
 {
@@ -247,6 +248,9 @@ static tn_rc check_options(const struct tn_writing *w, struct tn_err *err)
 {
     if ((w->spec.user != NULL) != (w->spec.commit_id >= 0)) {
         return tn_err_set(err, TN_INVALID, 0, "--user and --commit-id belong together");
+    }
+    if (w->spec.user && !tn_is_utf8(tn_bytes_of(w->spec.user))) {
+        return tn_err_set(err, TN_INVALID, 0, "--user is no UTF-8, which snapshots are written in");
     }
     if (w->spec.user && w->spec.commit_every) {
         return tn_err_set(err, TN_INVALID, 0, "--commit-id names one commit: no --commit-every");

@@ -315,6 +315,17 @@ static size_t utf8_sequence(const unsigned char *at, size_t left)
     return bad ? 0 : size;
 }
 
+size_t tn_utf8_span(struct tn_bytes text)
+{
+    size_t at = 0;
+    size_t size = 1;
+    while (size > 0 && at < text.size) {
+        size = utf8_sequence(text.data + at, text.size - at);
+        at += size;
+    }
+    return at;
+}
+
 /* False when the text is no UTF-8. */
 static bool count_code_points(struct tn_bytes text, size_t *count)
 {

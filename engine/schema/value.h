@@ -69,6 +69,14 @@ void tn_json_string(struct tn_buf *buf, struct tn_bytes text);
 /* How epoch numbers in text are meant for a time column; TN_EPOCH_NONE refuses bare numbers. */
 enum tn_epoch { TN_EPOCH_NONE, TN_EPOCH_S, TN_EPOCH_MS, TN_EPOCH_US, TN_EPOCH_NS };
 
+/* How many bytes at the beginning are whole sequences of UTF-8. */
+size_t tn_utf8_span(struct tn_bytes text);
+
+static inline bool tn_is_utf8(struct tn_bytes text)
+{
+    return tn_utf8_span(text) == text.size;
+}
+
 /* Reads text (no quotes, escapes resolved) as a value of `type`, strictly: what does not fit, loses
  * digits or bytes is INVALID with the reason. CHAR(n) and VARCHAR(n): at most n code points;
  * BINARY(n): exactly n bytes, VARBINARY(n): at most n. DECIMAL: more digits behind the point than

@@ -279,43 +279,22 @@ tn_rc tn_letter_table_put(struct tn_letter_table *letters, const struct tn_value
 
 /* ---- the box ---- */
 
-/* A text that is no UTF-8 is not shown as one. */
-static bool is_text(struct tn_bytes bytes)
-{
-    static const struct tn_type TEXT = {.kind = TN_TYPE_VARCHAR, .length = TN_LENGTH_MAX};
-    struct tn_value ignored;
-    struct tn_err why;
-    struct tn_buf none = {0};
-    return tn_value_parse(&TEXT, TN_EPOCH_NONE, bytes, &none, &ignored, &why) == TN_OK;
-}
-
 static struct tn_value text_or_null(struct tn_bytes bytes)
 {
-    struct tn_value value = {.null = bytes.size == 0 || !is_text(bytes), .as.bytes = bytes};
+    struct tn_value value = {.null = bytes.size == 0, .as.bytes = bytes};
     return value;
-}
-
-/* A reason may quote what is no text. */
-static struct tn_value reason_of(struct tn_bytes reason, unsigned char *room)
-{
-    bool clean = is_text(reason);
-    for (size_t i = 0; i < reason.size; i++) {
-        room[i] = clean || reason.data[i] < 0x80 ? reason.data[i] : '?';
-    }
-    return (struct tn_value){.as.bytes = {room, reason.size}};
 }
 
 static tn_rc box_put(struct tn_letter_box *box, const struct tn_dead_letter *letter,
                      struct tn_err *err)
 {
     struct tn_letter_table *l = of(box);
-    unsigned char reason[TN_ERR_TEXT_SIZE];
     tn_rc rc = tn_letter_record(letter, 0, l->text, letter->record_size, err);
     if (rc != TN_OK) {
         return rc;
     }
     struct tn_bytes record = {l->text, letter->record_size};
-    bool text = is_text(record);
+    bool text = tn_is_utf8(record);
     struct tn_value values[TN_LETTER_COLUMNS] = {
         [TN_LETTER_SOURCE] = {.as.bytes = letter->source},
         [TN_LETTER_POSITION] = {.as.i64 = letter->position},
@@ -324,7 +303,7 @@ static tn_rc box_put(struct tn_letter_box *box, const struct tn_dead_letter *let
         [TN_LETTER_LINE] = {.null = letter->line == 0, .as.i64 = (int64_t)letter->line},
         [TN_LETTER_INPUT] = text_or_null(letter->input),
         [TN_LETTER_HEADER] = text_or_null(letter->header),
-        [TN_LETTER_REASON] = reason_of(letter->reason, reason),
+        [TN_LETTER_REASON] = {.as.bytes = letter->reason},
         [TN_LETTER_RECORD] = {.null = !text, .as.bytes = record},
         [TN_LETTER_BYTES] = {.null = text, .as.bytes = record},
         [TN_LETTER_RETRY] = {.null = true},

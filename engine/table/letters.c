@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "schema/value.h"
 
 enum {
     ENTRY_SIZE = 40, /* in a spool, before the texts: see put_entry */
@@ -62,6 +63,15 @@ static tn_rc put_entry(struct tn_letters *l, struct tn_spool *spool, const struc
         rc = parts[i].size > 0 ? tn_spool_add(spool, parts[i], err) : TN_OK;
     }
     return rc;
+}
+
+/* A reason may quote what is no text; a source may be named by what is none. */
+static void make_text(unsigned char *at, size_t size)
+{
+    bool clean = tn_is_utf8((struct tn_bytes){at, size});
+    for (size_t i = 0; !clean && i < size; i++) {
+        at[i] = at[i] < 0x80 ? at[i] : '?';
+    }
 }
 
 static struct tn_bytes reason_of(const char *text)
@@ -318,6 +328,7 @@ static tn_rc publish_one(struct tn_letters *l, struct tn_spool *spool, uint64_t 
     if (rc != TN_OK) {
         return rc;
     }
+    make_text(texts.reason, e.reason.size);
     uint64_t record_at = *from + heading_size(&e);
     struct tn_dead_letter letter = {.source = tn_bytes_of((const char *)texts.name),
                                     .position = e.origin.position,
@@ -454,13 +465,15 @@ tn_rc tn_letters_source(struct tn_letters *letters, const char *name, const char
     }
     memset(l->name, 0, sizeof l->name);
     memcpy(l->name, name, size);
+    make_text(l->name, size);
     (void)snprintf(l->input, sizeof l->input, "%s", input);
     l->header_size = 0;
     l->named = false;
     *number = (uint16_t)l->source_count;
     tn_rc rc = l->layout ? write_name(l, err) : TN_OK; /* a row may die when this source is gone */
-    return rc == TN_OK && again && l->box->forget ? l->box->forget(l->box, name, from, part, err)
-                                                  : rc;
+    return rc == TN_OK && again && l->box->forget
+               ? l->box->forget(l->box, (const char *)l->name, from, part, err)
+               : rc;
 }
 
 void tn_letters_input(struct tn_letters *letters, const char *input)
@@ -480,7 +493,7 @@ void tn_letters_header(struct tn_letters *letters, struct tn_bytes header)
         header = (struct tn_bytes){header.data + MARK_SIZE, header.size - MARK_SIZE};
     }
     header.size -= header.size > 0 && header.data[header.size - 1] == '\r';
-    if (header.size > 0 && header.size <= sizeof letters->header) {
+    if (header.size > 0 && header.size <= sizeof letters->header && tn_is_utf8(header)) {
         memcpy(letters->header, header.data, header.size);
         letters->header_size = (uint32_t)header.size;
     }

@@ -37,10 +37,11 @@ struct tn_dead_letter {
     uint32_t part; /* rows before it were taken; this one and those behind it were not */
     uint64_t line; /* of the source, from 1; 0: not known */
     struct tn_bytes table;
-    struct tn_bytes input;  /* as `write --input` names it, or TN_LETTER_ROW */
-    struct tn_bytes header; /* csv: the line that names the columns; "": none, or a long one */
-    struct tn_bytes reason;
-    uint32_t record_size; /* see tn_letter_record */
+    struct tn_bytes input; /* as `write --input` names it, or TN_LETTER_ROW */
+    struct tn_bytes
+        header; /* csv: the line that names the columns; "": none, a long one, or no UTF-8 */
+    struct tn_bytes reason; /* UTF-8 */
+    uint32_t record_size;   /* see tn_letter_record */
     struct tn_spool *spool;
     uint64_t record_at;
 };

@@ -1,6 +1,7 @@
 #include "table/make.h"
 
 #include "file/names.h"
+#include "schema/value.h"
 
 /* schema-0 appears whole, with its folder, or not at all; a table that is there already is left
  * alone. */
@@ -92,6 +93,9 @@ tn_rc tn_make_table(struct tn_env *env, const char *table, struct tn_schema *sch
     tn_schema_encode(schema, &text);
     if (text.overflow) {
         return tn_err_set(err, TN_AGAIN, 0, "the schema needs more than %zu KB", size / 1024);
+    }
+    if (!tn_is_utf8(tn_buf_bytes(&text))) {
+        return tn_err_set(err, TN_INVALID, 0, "the schema has a text that is no UTF-8");
     }
     rc = read_back(arena, tn_buf_bytes(&text), err);
     return rc == TN_OK ? publish_schema(env, root, tn_buf_bytes(&text), err) : rc;

@@ -318,6 +318,10 @@ tn_rc tn_table_put(struct tn_table *table, struct tn_row row, enum tn_row_kind k
 tn_rc tn_table_position(struct tn_table *table, const char *source, const char *text,
                         struct tn_err *err)
 {
+    if (!tn_is_utf8(tn_bytes_of(source)) || !tn_is_utf8(tn_bytes_of(text))) {
+        return tn_err_set(err, TN_INVALID, 0,
+                          "a position is no UTF-8, which snapshots are written in");
+    }
     return tn_round_position(table->open, source, text, err);
 }
 

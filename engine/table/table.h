@@ -129,7 +129,7 @@ TN_MUST_USE tn_rc tn_table_put_from(struct tn_table *table, struct tn_row row,
                                     enum tn_row_kind kind, const struct tn_origin *origin,
                                     struct tn_err *err);
 
-/* All rows of the source before `text` are in. */
+/* All rows of the source before `text` are in. INVALID: source or text is no UTF-8. */
 TN_MUST_USE tn_rc tn_table_position(struct tn_table *table, const char *source, const char *text,
                                     struct tn_err *err);
 

@@ -52,12 +52,13 @@ def test_a_letter_in_a_file_says_where_its_record_came_from(tarn):
     create(tarn)
     path = Path(tarn.warehouse) / "dead.jsonl"
     write(tarn, file_of(tarn, "in.json", GOOD, BAD, b"\xff{"), letters=path)
-    first, second = [json.loads(line) for line in path.read_bytes().decode(errors="replace").splitlines()]
+    first, second = [json.loads(line) for line in path.read_bytes().decode().splitlines()]
     same([first[x] for x in ("line", "position", "part", "table", "input")], [2, len(lines(GOOD)), 0, TABLE, "json"], "where")
     same(json.loads(first["record"]), BAD, "record")
     need("is no INT" in first["reason"], first["reason"])
     need(first["source"].startswith("file.in.json:"), first["source"])
     same(second["position"], len(lines(GOOD, BAD)), "position")
+    same([first.get("bytes"), second.get("record"), second["bytes"]], [None, None, "ff7b"], "bytes")
 
 
 def test_a_line_that_was_cut_short_is_not_gone_on_with(tarn):
@@ -319,6 +320,29 @@ def test_letters_in_a_file_move_to_a_table_and_are_sent(tarn):
     path.write_text('{"reason":"of another time"}\n')
     retry(tarn, path, rc=2)
     need(path.exists(), "the file is gone")
+
+
+def test_letters_that_are_no_text_move_and_are_kept(tarn):
+    create(tarn)
+    path = Path(tarn.warehouse) / "dead.jsonl"
+    names = {"in.json": b"in.json", "u" * 115 + "\u00e4" * 9: b"u" * 115 + "\u00e4".encode() * 2 + b"?", "n\udcffme": b"n?me"}
+    records = [b'{"dev":"a","n":"\xff"}', b"x" * 255 + "\u00e4".encode() + b"y" * 300, b"x" * 255 + b"\xc3", b"x" * 300 + b"\xc3("]
+    for name in names:
+        write(tarn, file_of(tarn, name, *records), letters=path)
+    made = [json.loads(line) for line in path.read_bytes().decode().splitlines()]
+    same([x.get("bytes", x.get("record")) for x in made],
+         [r.decode() if i == 1 else r.hex() for i, r in enumerate(records)] * len(names), "records")
+    retry(tarn, path, rc=1, sent=len(made), left=len(made))
+    need(not path.exists(), "the file is there")
+    got = rows(tarn, LETTERS)
+    same(sorted(x["bytes"] or x["record"] for x in got), sorted(x.get("bytes", x.get("record")) for x in made), "letters")
+    same({x["source"].split(":")[0] for x in got}, {"file." + n.decode() for n in names.values()}, "sources")
+    user = tarn.run("write", TABLE, "--user", "n\udcffme", "--commit-id", "1", stdin=b"")
+    need(user.rc == 2 and "--user is no UTF-8" in user.err, user.err)
+    made = tarn.run("create", "plant.u", "--field", "k INT", "--primary-key", "k", "--option", "bucket=1", "--comment", "\udcff")
+    need(made.rc == 2 and "no UTF-8" in made.err, made.err)
+    for snapshot in (Path(tarn.warehouse) / "plant.db").glob("*/snapshot/snapshot-*"):
+        json.loads(snapshot.read_bytes().decode())
 
 
 def test_only_the_letters_of_the_table_are_sent(tarn):
