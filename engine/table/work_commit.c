@@ -408,6 +408,9 @@ static void commit_complete(struct tn_task *task, tn_rc rc)
     }
     round->state = TN_ROUND_DONE;
     t->recovered.positioned = t->recovered.positioned || round->positions;
+    if (commit->too_much && round->added_count == 0 && round->removed_count > t->removals_max) {
+        tn_table_fail(t, TN_AGAIN, &task->err); /* one compaction: nothing smaller can be tried */
+    }
     if (commit->too_much) {
         t->removals_max = round->removed_count > 1 ? round->removed_count / 2 : 1;
     }

@@ -76,6 +76,17 @@ def followed(tarn):
 
 # ---- the edges of what fits ----
 
+def test_a_compaction_that_no_commit_has_memory_for_says_so(tarn):
+    options = ("bucket=1", "write-only=true", "manifest.merge-min-count=100000", "snapshot.num-retained.min=5000")
+    tarn.run("create", "d.t", "--field", "k INT", "--field", "n INT", "--primary-key", "k",
+             *[x for o in options for x in ("--option", o)]).ok("create")
+    records = "".join('{"k":%d,"n":%d}\n' % (i % 7, i) for i in range(700))
+    tarn.run("write", "d.t", "--commit-every", "1", stdin=records).ok("write")
+    result = tarn.run("compact", "d.t", "--memory", "10M")
+    need(result.rc == 2 and "manifest-list" in result.err and "are free" in result.err, result.err)
+    tarn.run("compact", "d.t").ok("compact with more memory")
+
+
 def test_a_table_is_as_wide_as_the_memory_for_its_schema(tarn):
     create(tarn, ["c%d INT" % i for i in range(300)], "--primary-key", "c0", "--option", "bucket=1")
     row = {"c%d" % i: i for i in range(300)}
