@@ -261,10 +261,16 @@ void tn_work_remove_garbage(const struct tn_table *table, const struct tn_round 
 
 /* Picks what `bucket` should merge next and plans it; false when there is nothing to do. */
 bool tn_work_pick(struct tn_table *table, struct tn_bucket *bucket);
+/* For want of memory the bucket's next compaction takes fewer runs; false: it takes two already. */
+bool tn_work_take_fewer(struct tn_bucket *bucket);
 void tn_work_slice(struct tn_table *table);
 /* A finished compaction's result joins a round; false when that round has no room now. */
 bool tn_work_apply(struct tn_table *table);
 void tn_work_abort_compaction(struct tn_table *table);
+/* A disk that fails or is full is for the caller to see to; of all else only this bucket suffers.
+ */
+void tn_work_compaction_failed(struct tn_table *table, const struct tn_bucket *bucket, tn_rc rc,
+                               const struct tn_err *err);
 /* The closing round ends with a compaction of everything in this bucket, which is still to come; or
  * the open one will, and the bucket is to make room for others. */
 bool tn_work_full_is_due(const struct tn_table *table, const struct tn_bucket *bucket);

@@ -379,6 +379,26 @@ static void check_next(const struct tn_commit_task *commit)
     }
 }
 
+/* A commit had no memory for what its compactions took and gave. The next round takes fewer
+ * results; when it was one compaction alone, its bucket merges fewer runs, and in the end is set
+ * back: the same result would be made for ever. */
+static void take_fewer(struct tn_table *t, const struct tn_round *round, const struct tn_err *err)
+{
+    bool one = round->removed_count > t->removals_max;
+    uint32_t most = one ? t->removals_max : round->removed_count;
+    t->removals_max = most > 1 ? most / 2 : 1;
+    if (!one) {
+        return;
+    }
+    const struct tn_commit_removal *gone = &round->removed->removal;
+    struct tn_bucket *bucket = tn_buckets_open(t, gone->partition, gone->bucket);
+    if (!bucket) {
+        tn_table_fail(t, TN_AGAIN, err);
+    } else if (!tn_work_take_fewer(bucket)) {
+        tn_work_compaction_failed(t, bucket, TN_AGAIN, err);
+    }
+}
+
 static void commit_complete(struct tn_task *task, tn_rc rc)
 {
     struct tn_commit_task *commit = (struct tn_commit_task *)(void *)task;
@@ -408,11 +428,8 @@ static void commit_complete(struct tn_task *task, tn_rc rc)
     }
     round->state = TN_ROUND_DONE;
     t->recovered.positioned = t->recovered.positioned || round->positions;
-    if (commit->too_much && round->added_count == 0 && round->removed_count > t->removals_max) {
-        tn_table_fail(t, TN_AGAIN, &task->err); /* one compaction: nothing smaller can be tried */
-    }
     if (commit->too_much) {
-        t->removals_max = round->removed_count > 1 ? round->removed_count / 2 : 1;
+        take_fewer(t, round, &task->err);
     }
     if (commit->result.compact_refused || commit->untold) {
         tn_work_gather_again(t, round->number);

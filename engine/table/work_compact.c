@@ -156,10 +156,8 @@ static void put_oldest_first(struct tn_level_file **files, uint32_t count,
     files[at] = file;
 }
 
-/* A disk that fails or is full is for the caller to see to; of all else only this bucket suffers.
- */
-static void compaction_failed(struct tn_table *t, const struct tn_bucket *bucket, tn_rc rc,
-                              const struct tn_err *err)
+void tn_work_compaction_failed(struct tn_table *t, const struct tn_bucket *bucket, tn_rc rc,
+                               const struct tn_err *err)
 {
     if (rc == TN_IO || rc == TN_FULL) {
         tn_table_fail(t, rc, err);
@@ -232,14 +230,11 @@ static tn_rc pick_keyed_unit(struct tn_table *table, struct tn_bucket *bucket, b
     return rc;
 }
 
-/* For want of memory the next try takes fewer runs. */
-static bool takes_fewer(struct tn_bucket *bucket, tn_rc rc)
+bool tn_work_take_fewer(struct tn_bucket *bucket)
 {
-    if (rc != TN_AGAIN || bucket->halved == HALVED_MAX) {
-        return false;
-    }
-    bucket->halved++;
-    return true;
+    bool can = bucket->halved < HALVED_MAX;
+    bucket->halved += can;
+    return can;
 }
 
 bool tn_work_pick(struct tn_table *table, struct tn_bucket *bucket)
@@ -250,12 +245,12 @@ bool tn_work_pick(struct tn_table *table, struct tn_bucket *bucket)
     if (table->keyed) {
         do {
             rc = pick_keyed_unit(table, bucket, &picked, &err);
-        } while (takes_fewer(bucket, rc));
+        } while (rc == TN_AGAIN && tn_work_take_fewer(bucket));
     } else {
         rc = pick_append_unit(table, bucket, &picked, &err);
     }
     if (rc != TN_OK) {
-        compaction_failed(table, bucket, rc, &err);
+        tn_work_compaction_failed(table, bucket, rc, &err);
     }
     return picked;
 }
@@ -283,7 +278,7 @@ static void slice_complete(struct tn_task *task, tn_rc rc)
     struct tn_bucket *bucket = slice->bucket;
     tn_work_abort_compaction(table);
     table->compact_due = true;
-    if (takes_fewer(bucket, rc)) {
+    if (rc == TN_AGAIN && tn_work_take_fewer(bucket)) {
         return;
     }
     /* A source may be gone: another writer dropped it, or its round was refused. Levels that are
@@ -293,7 +288,7 @@ static void slice_complete(struct tn_task *task, tn_rc rc)
         table->reload = true;
     } else {
         table->sources_gone = 0;
-        compaction_failed(table, bucket, rc, &task->err);
+        tn_work_compaction_failed(table, bucket, rc, &task->err);
     }
 }
 
@@ -470,7 +465,7 @@ bool tn_work_apply(struct tn_table *table)
                                   table->slice.compaction.spec.dir);
             struct tn_bucket *bucket = table->slice.bucket;
             tn_work_abort_compaction(table);
-            compaction_failed(table, bucket, rc, &err);
+            tn_work_compaction_failed(table, bucket, rc, &err);
         }
         return false;
     }

@@ -4,7 +4,14 @@
 #include "bed.h"
 #include "table/state.h"
 
-enum { TRIGGER = 3, STOP = 9, ROUNDS = BED_ROUNDS_MAX, ROWS_A_ROUND = 5 };
+enum {
+    TRIGGER = 3,
+    STOP = 9,
+    ROUNDS = BED_ROUNDS_MAX,
+    ROWS_A_ROUND = 5,
+    TURNS_MAX = 5000,
+    COMMIT_BYTES_MAX = 64 << 10
+};
 
 static struct bed_engine engine;
 static struct bed_scenario scenario;
@@ -212,7 +219,57 @@ static void the_list_of_setbacks_is_bounded(void)
     CHECK(!tn_setback_of(&setbacks, tn_bytes_of("q"), 3 * TN_SETBACKS_MAX - 1));
 }
 
+static uint32_t asked;
+
+static bool asked_too_often(void *user_data)
+{
+    (void)user_data;
+    return ++asked > TURNS_MAX;
+}
+
+/* Rounds until one fails; with so many bytes for commits. */
+static tn_rc write_with_commits_of(size_t bytes)
+{
+    struct bed_writer w;
+    make_table(TRIGGER, 100);
+    open_writer(&w);
+    struct tn_arena *arena = &engine.workers[TN_LANE_SHORT].arena;
+    size_t size = arena->size;
+    arena->size = arena->used + bytes;
+    w.table->spec.stopped = asked_too_often;
+    asked = 0;
+    tn_rc rc = TN_OK;
+    for (uint32_t round = 0; rc == TN_OK && round < 8; round++) {
+        for (uint32_t i = 0; i < ROWS_A_ROUND; i++) {
+            rc = bed_put(&w, &scenario.rows[round * ROWS_A_ROUND + i]);
+            CHECK_OK(rc, w.err);
+        }
+        rc = tn_table_finish(w.table, (round + 1) * ROWS_A_ROUND, &w.err);
+    }
+    tn_table_close(w.table);
+    arena->size = size;
+    sim_disk_deinit(&disk);
+    return rc;
+}
+
+static void whatever_memory_a_commit_has_the_writer_ends(void)
+{
+    uint32_t set_back = 0;
+    uint32_t failed = 0;
+    for (size_t bytes = 1024; bytes < COMMIT_BYTES_MAX; bytes += 256) {
+        tn_rc rc = write_with_commits_of(bytes);
+        if (rc == TN_CANCELED) {
+            (void)fprintf(stderr, "with %zu bytes for commits a writer goes on for ever\n", bytes);
+        }
+        CHECK(rc != TN_CANCELED);
+        set_back += rc == TN_OK && said.count > 0;
+        failed += rc != TN_OK;
+    }
+    CHECK(set_back > 0 && failed > 0 && write_with_commits_of(COMMIT_BYTES_MAX) == TN_OK);
+}
+
 static const struct test tests[] = {
+    TEST(whatever_memory_a_commit_has_the_writer_ends),
     TEST(without_memory_for_compaction_rows_go_on_until_there_is_some),
     TEST(at_the_stop_trigger_rows_are_refused_and_those_before_committed),
     TEST(damaged_files_are_said_and_rows_go_on),
