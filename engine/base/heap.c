@@ -288,6 +288,14 @@ void tn_heap_give(struct tn_heap *heap, void *block)
     }
 }
 
+size_t tn_heap_used(struct tn_heap *heap)
+{
+    enter(heap);
+    size_t used = heap->used;
+    leave(heap);
+    return used;
+}
+
 void tn_heap_drop(struct tn_heap *heap)
 {
     enter(heap);

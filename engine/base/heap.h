@@ -34,6 +34,9 @@ void *tn_heap_take(struct tn_heap *heap, size_t size);
 void *tn_heap_resize(struct tn_heap *heap, void *block, size_t size); /* realloc's rules */
 void tn_heap_give(struct tn_heap *heap, void *block);                 /* NULL is fine */
 
+/* `used`, while other threads may take and give. */
+size_t tn_heap_used(struct tn_heap *heap);
+
 /* Forgets every block at once: for a library that leaks on bad input. */
 void tn_heap_drop(struct tn_heap *heap);
 

@@ -4,6 +4,8 @@
 #include "file/names.h"
 #include "table/state.h"
 
+enum { HEAP_SHARE = 4 }; /* of the levels heap, that is left free for files to come */
+
 static uint32_t slot_of(const struct tn_table *t, struct tn_bytes partition, int32_t number)
 {
     uint64_t hash = tn_bucket_name(partition, number);
@@ -63,6 +65,14 @@ bool tn_buckets_close_one(struct tn_table *t)
         rebuild_slots(t);
     }
     return oldest;
+}
+
+void tn_buckets_spare_heap(struct tn_table *t)
+{
+    struct tn_heap *heap = t->env->levels;
+    if (tn_heap_used(heap) > heap->size / HEAP_SHARE * (HEAP_SHARE - 1)) {
+        (void)tn_buckets_close_one(t);
+    }
 }
 
 static struct tn_bucket *free_bucket(struct tn_table *t)

@@ -208,6 +208,8 @@ struct tn_bucket *tn_buckets_oldest_active(struct tn_table *table);
 void tn_buckets_close(struct tn_table *table, struct tn_bucket *bucket);
 void tn_buckets_release(struct tn_table *table);   /* closes those that are idle */
 bool tn_buckets_close_one(struct tn_table *table); /* the one longest idle; false: none is */
+/* Closes one when the heap of the levels is nearly full. */
+void tn_buckets_spare_heap(struct tn_table *table);
 /* The rows of its active memtable belong to the open round and wait for a flush. */
 void tn_buckets_freeze(struct tn_table *table, struct tn_bucket *bucket);
 bool tn_buckets_wait(const struct tn_table *table); /* some rows wait for a flush */

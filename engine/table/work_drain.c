@@ -7,8 +7,6 @@
 #include "base/check.h"
 #include "table/state.h"
 
-enum { HEAP_SHARE = 4 }; /* of the levels heap, that is left free for files to come */
-
 /* No place for another bucket: those with the oldest rows are flushed, and can be closed then. */
 void tn_work_make_places(struct tn_table *t)
 {
@@ -30,9 +28,7 @@ static tn_rc open_next(struct tn_table *t, struct tn_err *err)
     const struct tn_parked_bucket *parked = t->parking.first;
     for (uint32_t i = 0; parked && i < t->load_max; i++, parked = parked->next) {
         struct tn_bucket *bucket;
-        if (t->env->levels->used > t->env->levels->size / HEAP_SHARE * (HEAP_SHARE - 1)) {
-            (void)tn_buckets_close_one(t);
-        }
+        tn_buckets_spare_heap(t);
         tn_rc rc = tn_buckets_find(t, parked->partition, parked->number, &bucket, err);
         if (rc == TN_AGAIN) {
             tn_work_make_places(t);

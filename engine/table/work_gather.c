@@ -11,8 +11,6 @@
  */
 #include "table/state.h"
 
-enum { HEAP_SHARE = 4 }; /* of the levels heap, that is left free for files to come */
-
 /* ---- looking ---- */
 
 static void look_from_start(struct tn_gather_task *g)
@@ -89,9 +87,7 @@ static tn_rc open_found(struct tn_gather_task *g, struct tn_err *err)
     struct tn_table *t = g->table;
     for (; g->at < g->count; g->at++) {
         struct tn_bucket *bucket;
-        if (t->env->levels->used > t->env->levels->size / HEAP_SHARE * (HEAP_SHARE - 1)) {
-            (void)tn_buckets_close_one(t);
-        }
+        tn_buckets_spare_heap(t);
         tn_rc rc =
             tn_buckets_find(t, g->found[g->at]->partition, g->found[g->at]->number, &bucket, err);
         if (rc != TN_OK) {
