@@ -476,11 +476,12 @@ tn_rc tn_commit_find(struct tn_worker *worker, const char *root, const char *use
             bool compact = strcmp(snapshot.commit_kind, "COMPACT") == 0;
             *(compact ? &found->compact_id : &found->append_id) = id;
         }
-        go_on = !found->done || (ours && has == identifier); /* both kinds are neighbours */
-        if (ours && !found->done) {
+        if (ours && !found->any) {
+            found->any = true;
+            found->newest = has;
             found->done = has >= identifier;
-            go_on = has == identifier;
         }
+        go_on = !found->any || (ours && has == identifier); /* both kinds are neighbours */
         tn_arena_reset(&worker->arena, mark);
     }
     return rc == TN_ABSENT ? TN_OK : rc;

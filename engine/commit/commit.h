@@ -76,7 +76,9 @@ TN_MUST_USE tn_rc tn_commit(const struct tn_commit_spec *spec, struct tn_worker 
                             struct tn_commit_result *result, struct tn_err *err);
 
 struct tn_commit_found {
-    bool done; /* the user's newest snapshot has the identifier or a later one */
+    bool done;      /* the user's newest snapshot has the identifier or a later one */
+    bool any;       /* there is a snapshot of the user */
+    int64_t newest; /* its identifier */
     int64_t append_id;
     int64_t compact_id; /* 0: none of that identifier */
 };

@@ -217,6 +217,27 @@ static void move_consumer(const struct tn_commit_task *commit, struct tn_worker 
     }
 }
 
+/* Where --user names a commit, compactions around it have the user's newest identifier, or this
+ * process's own while the user has none: they use no identifier up, and the user's newest snapshot,
+ * by which a repeat is known, doesn't expire behind them. */
+static tn_rc say_whose(const struct tn_commit_task *commit, struct tn_worker *worker,
+                       struct tn_commit_spec *spec, struct tn_err *err)
+{
+    const struct tn_table *t = commit->table;
+    struct tn_commit_found found = {0};
+    tn_rc rc = TN_OK;
+    if (t->spec.user && !commit->named) {
+        rc = tn_commit_find(worker, t->root, t->spec.user, t->spec.identifier, &found, err);
+    }
+    bool users = commit->named || found.any;
+    spec->user = users ? t->spec.user : t->user;
+    spec->identifier = commit->named ? t->spec.identifier : commit->round->number;
+    if (found.any) {
+        spec->identifier = found.newest;
+    }
+    return rc;
+}
+
 static tn_rc commit_round(struct tn_commit_task *commit, struct tn_worker *worker,
                           struct tn_err *err)
 {
@@ -226,8 +247,6 @@ static tn_rc commit_round(struct tn_commit_task *commit, struct tn_worker *worke
     struct tn_commit_spec spec = {.root = t->root,
                                   .schema = t->schema,
                                   .options = &t->options,
-                                  .user = commit->named ? t->spec.user : t->user,
-                                  .identifier = commit->named ? t->spec.identifier : round->number,
                                   .added_count = round->added_count,
                                   .removed_count = round->removed_count,
                                   .compacted_count = round->compacted_count,
@@ -240,7 +259,10 @@ static tn_rc commit_round(struct tn_commit_task *commit, struct tn_worker *worke
                                   .foreign = t->spec.resolver ? tn_rivals_see : NULL,
                                   .user_data = &commit->rivals};
     struct sync_list sync = {0};
-    tn_rc rc = properties_of(t, round, arena, &spec.properties, err);
+    tn_rc rc = say_whose(commit, worker, &spec, err);
+    if (rc == TN_OK) {
+        rc = properties_of(t, round, arena, &spec.properties, err);
+    }
     if (rc == TN_OK) {
         rc = list_entries(round->added, round->added_count, arena, &spec.added, err);
     }
