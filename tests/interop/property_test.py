@@ -35,7 +35,7 @@ def random_table(rng, floats):
     key_count = rng.choice([1, 1, 2, 3])
     columns = []
     for i in range(part_count):
-        columns.append(("p%d" % i, partition_type(rng, floats), keyed or rng.random() < 0.3, None))
+        columns.append(("p%d" % i, partition_type(rng), keyed or rng.random() < 0.3, None))
     if keyed:
         columns += [("k%d" % i, values.random_type(rng, floats), True, None) for i in range(key_count)]
     for i in range(rng.randint(1, 7)):
@@ -57,11 +57,11 @@ def random_table(rng, floats):
     return table
 
 
-def partition_type(rng, floats):
+def partition_type(rng):
+    """No FLOAT and DOUBLE: Python looks for Infinity in another folder than Java's."""
     return rng.choice([values.Type("STRING"), values.Type("VARCHAR", 20), values.Type("INT"), values.Type("BIGINT"), values.Type("SMALLINT"),
                        values.Type("DATE"), values.Type("BOOLEAN"), values.Type("DECIMAL", 10, 2), values.Type("TIMESTAMP", 3),
-                       values.Type("TIMESTAMP", 0), values.Type("TIME", 0), values.Type("TIMESTAMP_LTZ", 6)]
-                      + ([values.Type("FLOAT"), values.Type("DOUBLE")] if floats else []))
+                       values.Type("TIMESTAMP", 0), values.Type("TIME", 0), values.Type("TIMESTAMP_LTZ", 6)])
 
 
 def random_default(rng, t):
