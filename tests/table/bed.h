@@ -399,6 +399,7 @@ struct bed_look {
     int64_t first;
     int64_t last;
     bool told;    /* nothing is untold behind the last snapshot */
+    bool due;     /* a round was compacted that tells all, and no rows came since */
     bool foreign; /* snapshots of others, without positions, lie between */
     uint32_t position;
     bool placed; /* the position is known: not behind one of others that expired */
@@ -422,6 +423,19 @@ static __attribute__((unused, noinline)) void bed_look_begin(struct bed_look *lo
     look->position = 0;
     look->placed = false;
     look->mark = tn_arena_mark(&engine->own);
+}
+
+/* Whether rows come next. Where memory is short, what a round tells comes in some snapshots. */
+static __attribute__((unused, noinline)) bool bed_rows_follow(const struct bed_look *look,
+                                                              int64_t id)
+{
+    struct bed_engine *engine = look->engine;
+    struct tn_snapshot snapshot;
+    struct tn_err err;
+    return id < look->last &&
+           tn_snapshot_read(engine->env.io, BED_ROOT, id + 1, &engine->own, &snapshot, &err) ==
+               TN_OK &&
+           strcmp(snapshot.commit_kind, "APPEND") == 0;
 }
 
 static __attribute__((unused, noinline)) const char *bed_look_at(struct bed_look *look, int64_t id)
@@ -454,9 +468,9 @@ static __attribute__((unused, noinline)) const char *bed_look_at(struct bed_look
         problem = bed_follow(&look->follower, &snapshot, before, look->position);
     }
     look->round = bed_round_of(&snapshot);
-    bool due = s->full_every > 0 && strcmp(snapshot.commit_kind, "COMPACT") == 0 &&
-               bed_tells(s, look->round);
-    bool told = due || (look->told && id == look->last);
+    look->due = s->full_every > 0 && strcmp(snapshot.commit_kind, "COMPACT") == 0 &&
+                (look->due || bed_tells(s, look->round));
+    bool told = (look->due && bed_rows_follow(look, id)) || (look->told && id == look->last);
     if (!problem && told && s->producer >= TN_CHANGELOG_FULL_COMPACTION) {
         problem = bed_follow_end(&look->follower, look->position);
     }
@@ -518,6 +532,7 @@ static __attribute__((unused, noinline)) const char *bed_read_all(struct bed_eng
     look.engine = engine;
     look.scenario = s;
     look.told = told;
+    look.due = false;
     look.round = 0;
     const char *problem = bed_look(&look);
     *found = (struct bed_told){look.position, look.last, look.round};
