@@ -422,6 +422,7 @@ static __attribute__((unused, noinline)) void bed_look_begin(struct bed_look *lo
     f->window_size = BED_WINDOW_SIZE;
     look->position = 0;
     look->placed = false;
+    look->due = false;
     look->mark = tn_arena_mark(&engine->own);
 }
 
@@ -532,7 +533,6 @@ static __attribute__((unused, noinline)) const char *bed_read_all(struct bed_eng
     look.engine = engine;
     look.scenario = s;
     look.told = told;
-    look.due = false;
     look.round = 0;
     const char *problem = bed_look(&look);
     *found = (struct bed_told){look.position, look.last, look.round};
