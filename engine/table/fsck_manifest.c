@@ -183,7 +183,10 @@ static tn_rc tally_begin(struct tn_fsck_walk *w, const struct tn_manifest_meta *
 static tn_rc check_range(struct tn_fsck_walk *w, const char *what, const int32_t real[2],
                          struct tn_json_i64 min, struct tn_json_i64 max, struct tn_err *err)
 {
-    if (!min.present || !max.present || (min.value == real[0] && max.value == real[1])) {
+    if (min.present != max.present) { /* Java takes the other one for granted */
+        return tn_fsck_problem(w->f, err, w->manifest, "%s are listed with one end only", what);
+    }
+    if (!min.present || (min.value == real[0] && max.value == real[1])) {
         return TN_OK;
     }
     return tn_fsck_problem(w->f, err, w->manifest,
