@@ -271,9 +271,9 @@ static bool maps_records(const struct tn_trial *t)
     return maps(t) && t->spec.input == TN_INPUT_JSON;
 }
 
-/* Of a record of JSON, or of a row. */
-static tn_rc take_mapped(struct tn_trial *t, const struct tn_bytes *record,
-                         const struct tn_row *from, enum tn_row_kind kind, struct tn_err *err)
+/* Of a record of JSON, or, where that is NULL, of a row. */
+static tn_rc take_mapped(struct tn_trial *t, const struct tn_bytes *record, struct tn_row from,
+                         enum tn_row_kind kind, struct tn_err *err)
 {
     struct tn_script *script = t->spec.script;
     struct tn_script_meta meta = {
@@ -283,7 +283,7 @@ static tn_rc take_mapped(struct tn_trial *t, const struct tn_bytes *record,
     int64_t begin = now_ns();
     tn_rc rc = count(t, TN_SCRIPT_MAP, begin,
                      record ? tn_script_map_json(script, *record, &meta, &made, &out, err)
-                            : tn_script_map(script, *from, &meta, &made, &out, err));
+                            : tn_script_map(script, from, &meta, &made, &out, err));
     if (rc != TN_OK || made == 0) {
         if (!t->spec.quiet) {
             (void)fprintf(t->spec.to, "%" PRIu64 " %s\n", t->line_number,
@@ -320,7 +320,7 @@ static tn_rc take_decoded(struct tn_trial *t, struct tn_bytes line, struct tn_er
         struct tn_row row = tn_decoder_row(t->decoder, &decoded, i);
         enum tn_row_kind kind = tn_decoded_kind(&decoded, i);
         bool mapped = maps(t) && kind != TN_ROW_UPDATE_BEFORE;
-        rc = mapped ? take_mapped(t, NULL, &row, kind, err) : take_row(t, row, kind, err);
+        rc = mapped ? take_mapped(t, NULL, row, kind, err) : take_row(t, row, kind, err);
     }
     return rc;
 }
@@ -342,7 +342,7 @@ static tn_rc take_line(struct tn_trial *t, struct tn_bytes line, struct tn_err *
         return TN_OK;
     }
     t->records++;
-    return maps_records(t) ? take_mapped(t, &line, NULL, TN_ROW_INSERT, err)
+    return maps_records(t) ? take_mapped(t, &line, (struct tn_row){0}, TN_ROW_INSERT, err)
                            : take_decoded(t, line, err);
 }
 

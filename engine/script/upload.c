@@ -103,7 +103,7 @@ static const char *key_at(lua_State *L, int index)
 /* A member of the group that is nil, or none at all. Upvalue 1: the group. */
 static int missing(lua_State *L)
 {
-    const char *names[MEMBER_COUNT + GROUP_COUNT];
+    const char *names[MEMBER_COUNT + GROUP_COUNT] = {NULL};
     enum group group = (enum group)lua_tointeger(L, lua_upvalueindex(1));
     check_name(L, groups[group].path, key_at(L, 2), names, names_of(group, names));
     lua_pushnil(L);
@@ -436,7 +436,7 @@ static void take_member(lua_State *L, const struct member *member, struct tn_upl
 static void take_group(lua_State *L, enum group group, int index, struct tn_upload_state *state,
                        const char **tables)
 {
-    const char *names[MEMBER_COUNT + GROUP_COUNT];
+    const char *names[MEMBER_COUNT + GROUP_COUNT] = {NULL};
     uint32_t count = names_of(group, names);
     if (lua_isnil(L, index)) {
         return;
