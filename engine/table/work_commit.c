@@ -176,6 +176,19 @@ static void remove_compacted(const struct tn_table *t, const struct tn_round *ro
 
 /* ---- the consumer that keeps our positions from being expired by others ---- */
 
+/* Where there is no consumer yet, others may expire the first snapshot that has positions before
+ * the draft is moved: it stands before that snapshot does. */
+static void place_consumer(const struct tn_table *t, struct tn_worker *worker)
+{
+    struct tn_err ignored = {0};
+    int64_t next;
+    if (tn_consumer_read(worker->io, t->root, t->user, &worker->arena, &next, &ignored) ==
+        TN_ABSENT) {
+        (void)!tn_consumer_write(worker->io, t->root, t->user, t->last_seen + 1, &worker->arena,
+                                 &ignored);
+    }
+}
+
 /* A draft, which the commit's own barrier covers, so that the file that replaces the old one is
  * never torn. It names the last snapshot that this commit will make, or an older one when others
  * come between: then a little more is kept. 0: there is no draft, and the consumer stands where it
@@ -286,6 +299,7 @@ static tn_rc commit_round(struct tn_commit_task *commit, struct tn_worker *worke
         rc = tn_table_mark_positioned(worker->io, t->spec.name, arena, err);
     }
     if (rc == TN_OK && round->positions) {
+        place_consumer(t, worker);
         commit->consumer_next = draft_consumer(t, round, worker, &sync);
     }
     spec.sync = sync.paths;
