@@ -260,13 +260,35 @@ static tn_rc remove_pieces(struct rollback *r, struct tn_err *err)
                                           &ignored, err);
 }
 
+/* A tag keeps rows; the changelog went with the snapshot, or lives on without it. */
+static tn_rc leave_lost_changelog(struct rollback *r, struct tn_err *err)
+{
+    struct tn_io *io = r->worker->io;
+    struct tn_snapshot *tagged = &r->tagged;
+    uint64_t size;
+    if (!tagged->changelog_manifest_list) {
+        return TN_OK;
+    }
+    const char *path = tn_name_in(&r->worker->arena, r->spec->root, TN_DIR_MANIFEST,
+                                  tagged->changelog_manifest_list);
+    tn_rc rc = path ? io->vtable->stat(io, path, &size, err) : no_room(err);
+    if (rc == TN_ABSENT) {
+        tagged->changelog_manifest_list = NULL;
+        tagged->changelog_manifest_list_size = (struct tn_json_i64){0};
+        tagged->changelog_record_count = (struct tn_json_i64){0, true};
+        return TN_OK;
+    }
+    return rc;
+}
+
 static tn_rc make_again(struct rollback *r, struct tn_err *err)
 {
     struct tn_arena *arena = &r->worker->arena;
     const char *root = r->spec->root;
     struct tn_bytes text;
     char uuid[TN_UUID_SIZE];
-    tn_rc rc = tn_snapshot_text(&r->tagged, arena, &text, err);
+    tn_rc rc = leave_lost_changelog(r, err);
+    rc = rc == TN_OK ? tn_snapshot_text(&r->tagged, arena, &text, err) : rc;
     if (rc != TN_OK) {
         return rc;
     }

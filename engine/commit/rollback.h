@@ -9,7 +9,8 @@
  * by expiry. Data files become orphans (orphan.h), as in Paimon; schemas stay.
  *
  * A tag that is older than the earliest snapshot: its snapshot's file is made again, below
- * EARLIEST, where it counts for nobody (expire.h) until all others are gone.
+ * EARLIEST, where it counts for nobody (expire.h) until all others are gone. Where its changelog
+ * went with it, the new file names none (Paimon's does, and readers of changes fail at it).
  *
  * Positions of inputs stand in the snapshots, so they go back, too. A consumer, or a copy
  * elsewhere, that is further on is not touched: it finds its snapshot missing, and says so. Source:

@@ -72,17 +72,23 @@ static void commit(struct bed *at, uint64_t seed, int commits)
     }
 }
 
-static int64_t make_table(uint64_t seed, int commits)
+static int64_t make_telling_table(uint64_t seed, int commits, enum tn_changelog_producer producer)
 {
     int64_t id;
     struct tn_err err;
     model = (struct model){.key = 1};
     bed_init(&bed, seed, false);
+    bed.options.changelog_producer = producer;
     bed.options.manifest_merge_min = 3;
     commit(&bed, seed, commits);
     tn_rc rc = tn_snapshot_latest(&bed.disk.io, ROOT, &bed.own, &id, &err);
     CHECK_OK(rc, err);
     return id;
+}
+
+static int64_t make_table(uint64_t seed, int commits)
+{
+    return make_telling_table(seed, commits, TN_CHANGELOG_NONE);
 }
 
 /* Hints say what the folder says; `first` 0: there never was an EARLIEST. */
@@ -130,11 +136,15 @@ static void the_chain_ends_at_the_target(void)
     bed_deinit(&bed);
 }
 
-/* By the tag's name, or by the number of its snapshot. */
+/* By the tag's name, or by the number of its snapshot; its changelog is gone. */
 static void a_tag_brings_an_expired_snapshot_back(void)
 {
-    for (int by_number = 0; by_number < 2; by_number++) {
-        (void)make_table(5, 5);
+    int told = 0;
+    for (int way = 0; way < 2 + 2 * 8; way++) {
+        bool by_number = way % 2 != 0;
+        (void)make_telling_table(5 + (uint64_t)way / 2, 5,
+                                 way < 2 ? TN_CHANGELOG_NONE : TN_CHANGELOG_INPUT);
+        told += bed_snapshot(&bed, 3).changelog_manifest_list != NULL;
         must_make("old", 3);
         must_make("older", 2);
         const char *live = live_at(&bed, 3);
@@ -156,6 +166,7 @@ static void a_tag_brings_an_expired_snapshot_back(void)
         }
         bed_deinit(&bed);
     }
+    CHECK(told > 0);
 }
 
 /* With positions of many inputs; they go into a second tag of it, too. */
