@@ -19,6 +19,7 @@ OBJECTS := $(SOURCES:%.c=$(OUT)/%.o)
 PROGRAM := $(patsubst engine/app/main.c,$(OUT)/tarn,$(wildcard $(patsubst %,engine/%/main.c,$(filter app,$(ROOMS)))))
 SIM     ?= $(patsubst %.c,$(OUT)/%.o,$(filter-out %_test.c,$(wildcard tests/sim/*.c)))
 TESTS   ?= $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/*/*_test.c))
+DRIVERS := $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/interop/*_driver.c))
 FUZZ    := $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/fuzz/*_fuzz.c))
 GEN     := $(if $(wildcard boards/$(BOARD)/board.lua),$(OUT)/gen/board.h) $(OUT)/gen/library.h
 
@@ -54,7 +55,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 all: library $(PROGRAM) ## build/host/tarn and the library (BOARD=... for another board, TARGET=... for another machine)
 
 library: $(OUT)/libtarn.a
-programs: all $(TESTS) $(FUZZ)
+programs: all $(TESTS) $(FUZZ) $(DRIVERS)
 	@:
 gen: $(GEN)
 objects: $(OBJECTS) $(PROGRAM:%/tarn=%/engine/app/main.o)
@@ -133,6 +134,10 @@ $(OUT)/libsim.a: $(SIM)
 $(OUT)/tests/%_test: $(OUT)/tests/%_test.o $(OUT)/libsim.a $(OUT)/libtarn.a
 	$(QUIET)$(CC) $(ALL_CFLAGS) $^ $(LIBS) -o $@
 
+# What a test of other programs runs in tarn's place.
+$(OUT)/tests/%_driver: $(OUT)/tests/%_driver.o $(OUT)/libtarn.a
+	$(QUIET)$(CC) $(ALL_CFLAGS) $^ $(LIBS) -o $@
+
 $(OUT)/tests/fuzz/%_fuzz: $(OUT)/tests/fuzz/%_fuzz.o $(OUT)/tests/fuzz/replay.o $(OUT)/libtarn.a
 	$(QUIET)$(CC) $(ALL_CFLAGS) $^ $(LIBS) -o $@
 
@@ -177,4 +182,4 @@ build/stylua/done: scripts/deps/stylua.txt scripts/deps/stylua.json
 oracle:
 	$(QUIET)tests/interop/oracle/oracle build
 
--include $(OBJECTS:.o=.d) $(SIM:.o=.d) $(TESTS:=.d) $(FUZZ:=.d) $(PROGRAM:%/tarn=%/engine/app/main.d)
+-include $(OBJECTS:.o=.d) $(SIM:.o=.d) $(TESTS:=.d) $(FUZZ:=.d) $(DRIVERS:=.d) $(PROGRAM:%/tarn=%/engine/app/main.d)
