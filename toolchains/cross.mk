@@ -3,6 +3,7 @@ SYSROOT := build/sysroot/$(TARGET)
 SYSTEM  := $(SYSROOT)/done
 CC      := $(TRIPLE)-gcc --sysroot=$(CURDIR)/$(SYSROOT)
 AR      := $(TRIPLE)-ar
+OBJCOPY := $(TRIPLE)-objcopy
 
 $(SYSTEM): toolchains/sysroot
 	@echo "unpacking the libraries of $(TARGET) into $(SYSROOT)"

@@ -46,6 +46,10 @@ struct tn_exec {
     const struct tn_exec_vtable *vtable;
     void *contexts[TN_LANE_COUNT];
     int under_way; /* submitted and not completed */
+    /* Or NULL: called on a worker when a task has finished, for a loop that waits elsewhere than in
+     * `turn`. Set before the first submit. */
+    void (*notify)(void *user);
+    void *notify_user;
 };
 
 static inline void tn_exec_submit(struct tn_exec *exec, struct tn_task *task)

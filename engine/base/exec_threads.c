@@ -69,6 +69,9 @@ static void *work(void *argument)
         (void)pthread_mutex_lock(&exec->mutex);
         push(&exec->done_first, &exec->done_last, task);
         (void)pthread_cond_signal(&exec->finished);
+        if (exec->exec.notify) {
+            exec->exec.notify(exec->exec.notify_user);
+        }
     }
     (void)pthread_mutex_unlock(&exec->mutex);
     return NULL;
