@@ -1,6 +1,7 @@
 --- The memory of a 16 MiB process on a PC; the shape that the other boards start from.
 -- `kib` is a part's size, `min` what it keeps however small --memory makes the rest. One that is
--- `of` another is carved out of it when it is wanted: Lua's states, where a table has a script.
+-- `of` another is carved out of it when it is wanted: Lua's states, where a table has a script;
+-- the network, where somebody opens its door.
 return {
     name = "host",
     other_kib = 1024, -- libc, stacks, code's relocations: outside the block
@@ -15,5 +16,7 @@ return {
         { name = "input", kind = "arena", kib = 1920, min = 560 },
         { name = "lua_map", kind = "heap", kib = 640, min = 128, of = "memtable" },
         { name = "lua_merge", kind = "heap", kib = 640, min = 128, of = "memtable" },
+        { name = "net", kind = "arena", kib = 160, min = 80, of = "memtable" }, -- with libuv
+        { name = "tls", kind = "heap", kib = 256, min = 96, of = "memtable" }, -- 64 a stream
     },
 }

@@ -37,6 +37,10 @@ struct tn_app {
     struct tn_worker workers[TN_LANE_COUNT];
     struct tn_exec_inline exec;
     struct tn_io_posix posix;
+    struct tn_arena net; /* these four only after net_boot.h */
+    struct tn_heap uv;
+    struct tn_pool buffers;
+    struct tn_heap tls;
     const char *warehouse; /* its folder, as it was given */
     struct tn_env env;
     bool open;

@@ -23,6 +23,8 @@ static const struct {
     {"input", "input and output buffers"},
     {"lua_map", "a script's map, of the memtable's part"},
     {"lua_merge", "a script's merge, retract and announce, likewise"},
+    {"net", "sockets: libuv, streams, buffers; of the memtable's part when they are used"},
+    {"tls", "TLS: connections, certificates, likewise"},
 };
 
 static const char *use_of(const char *part)
