@@ -113,17 +113,37 @@ void tn_mqtt_known_disconnect(struct tn_mqtt_session *s)
 
 /* ---- what a restart knows ---- */
 
-uint64_t tn_mqtt_session_save(const struct tn_mqtt_session *s, struct tn_buf *text)
+static void save_one(struct tn_buf *text, uint16_t id, uint32_t hash)
 {
-    const char *between = "";
+    tn_buf_format(text, "%s%u.%08x", text->size > 0 ? " " : "", id, (unsigned)hash);
+}
+
+static void save_but(const struct tn_mqtt_session *s, uint16_t id, struct tn_buf *text)
+{
     for (uint32_t i = 0; i < s->slot_count; i++) {
         const struct tn_mqtt_entry *entry = &s->entries[i];
-        if (entry->qos == 2 && !entry->released) {
-            tn_buf_format(text, "%s%u.%08x", between, entry->id, (unsigned)entry->hash);
-            between = " ";
+        if (entry->qos == 2 && !entry->released && entry->id != id) {
+            save_one(text, entry->id, entry->hash);
         }
     }
+}
+
+uint64_t tn_mqtt_session_save(const struct tn_mqtt_session *s, struct tn_buf *text)
+{
+    save_but(s, 0, text);
     return s->place;
+}
+
+uint64_t tn_mqtt_session_save_next(const struct tn_mqtt_session *s,
+                                   const struct tn_mqtt_event *event, struct tn_buf *text)
+{
+    const struct tn_mqtt_message *message = &event->message;
+    TN_CHECK(event->kind == TN_MQTT_MESSAGE);
+    save_but(s, message->id, text);
+    if (message->qos == 2) {
+        save_one(text, message->id, message->hash);
+    }
+    return s->place + 1;
 }
 
 tn_rc tn_mqtt_session_recall(struct tn_mqtt_session *s, uint16_t id, uint32_t hash, bool partly,

@@ -182,8 +182,8 @@ static void drain(struct tn_mqtt_session *s)
 {
     s->draining = true;
     s->overruns++;
-    s->pings_to_come = s->ping_open || s->ping_due ? 2 : 1;
-    s->ping_due = !s->ping_open;
+    s->pings_to_come = s->pings_open + s->ping_due + 1;
+    s->ping_due = s->pings_open == 0;
 }
 
 /* Room for one more id. Ids get free when something gets durable, or when the broker speaks. */
@@ -442,10 +442,10 @@ static tn_rc on_pingresp(struct tn_mqtt_session *s, const struct tn_mqtt_packet 
     (void)packet;
     (void)event;
     (void)err;
-    s->ping_open = false;
+    s->pings_open -= s->pings_open > 0;
     if (s->pings_to_come > 0) {
         s->pings_to_come--;
-        s->ping_due = s->pings_to_come > 0;
+        s->ping_due = s->pings_to_come > 0 && s->pings_open == 0;
     }
     return TN_OK;
 }

@@ -134,8 +134,8 @@ static bool send_ping(struct tn_mqtt_session *s, int64_t now_ms, struct tn_buf *
     bool sent = send_small(s, TN_MQTT_PINGREQ, 0, now_ms, out);
     if (sent) {
         s->ping_due = false;
-        s->ping_open = true;
-        s->asked_ms = now_ms;
+        s->asked_ms = s->pings_open == 0 ? now_ms : s->asked_ms;
+        s->pings_open++;
     }
     return sent;
 }

@@ -169,7 +169,7 @@ void tn_mqtt_session_durable(struct tn_mqtt_session *s, uint64_t place)
 
 static bool awaits_answer(const struct tn_mqtt_session *s)
 {
-    bool asked = s->state == TN_MQTT_AWAIT_CONNACK || s->ping_open || s->draining ||
+    bool asked = s->state == TN_MQTT_AWAIT_CONNACK || s->pings_open > 0 || s->draining ||
                  (s->state == TN_MQTT_AWAIT_SUBACK && s->asked);
     return asked && !s->held;
 }
@@ -186,11 +186,12 @@ static int64_t answer_due(const struct tn_mqtt_session *s)
     return awaits_answer(s) ? later(s->heard_ms, s->asked_ms) + s->spec->answer_ms_max : INT64_MAX;
 }
 
-/* At three quarters of the keep-alive, which the broker counts on its own clock. */
+/* At three quarters of the keep-alive, which the broker counts on its own clock. Also when the one
+ * before has no answer: that may stand behind messages which nobody can take now, and the broker
+ * wants to hear something all the same. */
 static int64_t ping_due(const struct tn_mqtt_session *s)
 {
-    bool pings =
-        s->keep_alive_ms > 0 && s->state > TN_MQTT_AWAIT_CONNACK && !s->ping_open && !s->ping_due;
+    bool pings = s->keep_alive_ms > 0 && s->state > TN_MQTT_AWAIT_CONNACK && !s->ping_due;
     return pings ? s->sent_ms + s->keep_alive_ms / 4 * 3 : INT64_MAX;
 }
 
@@ -292,7 +293,7 @@ void tn_mqtt_session_lost(struct tn_mqtt_session *s, int64_t now_ms)
     s->held = false;
     s->connect_due = false;
     s->ping_due = false;
-    s->ping_open = false;
+    s->pings_open = 0;
     s->goodbye_due = false;
     s->state = s->stopping ? TN_MQTT_STOPPED : TN_MQTT_WAIT;
 }

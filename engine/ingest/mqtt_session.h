@@ -126,11 +126,11 @@ struct tn_mqtt_session {
     bool resumed;      /* the session of this connection is an old one */
     bool connect_due;
     bool ping_due;
-    bool ping_open;
     bool stopping;
     bool draining; /* new messages are passed over */
     bool at_once;  /* no pause before the next connection */
-    uint32_t pings_to_come;
+    uint32_t pings_open;    /* without an answer so far */
+    uint32_t pings_to_come; /* answers until draining is over */
     bool spoke; /* the broker said something on this connection */
     bool goodbye_due;
     unsigned char goodbye; /* the reason that DISCONNECT gives */
@@ -202,6 +202,11 @@ TN_MUST_USE tn_rc tn_mqtt_session_init(struct tn_mqtt_session *s, const struct t
 /* What is to be kept with the rows: appends "17.0badcafe 18.00c0ffee", at most 16 * known_max
  * bytes, or nothing. It stands for everything up to the place that is returned. */
 uint64_t tn_mqtt_session_save(const struct tn_mqtt_session *s, struct tn_buf *text);
+
+/* The same, as it will be once the message that the last `next` offered is admitted: for a caller
+ * who keeps it together with that message. Returns the message's place to come. */
+uint64_t tn_mqtt_session_save_next(const struct tn_mqtt_session *s,
+                                   const struct tn_mqtt_event *event, struct tn_buf *text);
 
 /* Before the first `tick`. INVALID: the text is none of save's, or has too many ids. */
 TN_MUST_USE tn_rc tn_mqtt_session_restore(struct tn_mqtt_session *s, struct tn_bytes text,

@@ -8,7 +8,13 @@
 #include "ingest/mqtt_broker.h"
 #include "random.h"
 
-enum { INPUT_SIZE = 256, ARENA_SIZE = 1 << 16, OUT_SIZE = 1024, PACKET_MAX = 4096 };
+enum {
+    INPUT_SIZE = 256,
+    ARENA_SIZE = 1 << 16,
+    OUT_SIZE = 1024,
+    PACKET_MAX = 4096,
+    SAVED_MAX = 2048,
+};
 
 static struct tn_err err;
 
@@ -96,10 +102,39 @@ static enum tn_mqtt_event_kind next_event(void)
     return event.kind;
 }
 
+static uint64_t saved_text(bool next, char text[SAVED_MAX])
+{
+    struct tn_buf buf;
+    tn_buf_init(&buf, text, SAVED_MAX - 1);
+    uint64_t place = next ? tn_mqtt_session_save_next(&session, &event, &buf)
+                          : tn_mqtt_session_save(&session, &buf);
+    CHECK(!buf.overflow);
+    text[buf.size] = 0;
+    return place;
+}
+
+/* In any order. */
+static void check_same_ids(const char *a, char *b)
+{
+    CHECK(strlen(a) == strlen(b));
+    for (char *id = strtok(b, " "); id; id = strtok(NULL, " ")) {
+        const char *at = strstr(a, id);
+        while (at && at > a && at[-1] != ' ') {
+            at = strstr(at + 1, id);
+        }
+        CHECK(at != NULL);
+    }
+}
+
 static uint64_t admit(void)
 {
     CHECK(event.kind == TN_MQTT_MESSAGE);
+    static char before[SAVED_MAX];
+    static char after[SAVED_MAX];
+    uint64_t saved = saved_text(true, before);
     uint64_t place = tn_mqtt_session_admit(&session, &event);
+    CHECK(saved == place && saved_text(false, after) == place);
+    check_same_ids(before, after);
     eat(event.eaten);
     return place;
 }
@@ -435,12 +470,12 @@ static void reading_is_held_when_too_much_is_in_flight(void)
     CHECK(rc == TN_AGAIN && session.held);
     now_ms += 1000000; /* who doesn't read can't tell whether the other lives */
     bool open = false;
-    session.ping_open = true;
+    session.pings_open = 1;
     rc = tn_mqtt_session_tick(&session, now_ms, &open, &err);
     CHECK_OK(rc, err);
-    session.ping_open = false;
+    session.pings_open = 0;
     tn_mqtt_session_durable(&session, 2);
-    CHECK(sent_is("PUBACK 2"));
+    CHECK(sent_is("PUBACK 2 PINGREQ"));
     CHECK(next_event() == TN_MQTT_MESSAGE);
     (void)admit();
     CHECK(!session.held);
@@ -631,6 +666,30 @@ static void pings_go_when_nothing_else_does_and_must_be_answered(void)
     rc = tn_mqtt_session_tick(&session, now_ms, &open, &err);
     CHECK(rc == TN_IO && strstr(err.text, "no answer for 10000 ms") != NULL);
     CHECK(session.state == TN_MQTT_CLOSING && sent_is(""));
+}
+
+/* A message that nobody takes stands before the broker's answers. */
+static void pings_go_while_nobody_takes_messages(void)
+{
+    bool open = false;
+    spec = plain_spec(TN_MQTT_V5);
+    start();
+    get_ready();
+    send_to_client(&(struct tn_mqtt_packet){
+        .type = TN_MQTT_PUBLISH, .qos = 1, .id = 1, .topic = tn_bytes_of("plant/1/data")});
+    for (int i = 0; i < 50; i++) {
+        CHECK(next_event() == TN_MQTT_MESSAGE);
+        int64_t due = tn_mqtt_session_due(&session);
+        CHECK(due <= now_ms + 45000);
+        now_ms = due - 1;
+        CHECK(next_event() == TN_MQTT_MESSAGE); /* it lives: its bytes are there */
+        now_ms++;
+        tn_rc rc = tn_mqtt_session_tick(&session, now_ms, &open, &err);
+        CHECK_OK(rc, err);
+        (void)sent();
+        CHECK(now_ms - session.sent_ms < 60000);
+    }
+    CHECK(session.pings_open > 5);
 }
 
 static void the_broker_decides_about_the_keep_alive(void)
@@ -943,7 +1002,7 @@ static void a_spec_that_makes_no_sense_is_refused(void)
 
 /* ---- with a broker, and all that can happen ---- */
 
-enum { ROWS_MAX = 1 << 16, SAVED_MAX = 2048, CALM_ROUNDS = 200000 };
+enum { ROWS_MAX = 1 << 16, CALM_ROUNDS = 200000 };
 
 /* What is on disk, and what a commit under way will put there. */
 struct image {
@@ -1103,9 +1162,8 @@ static void take(void)
     }
     CHECK(world.row_count < ROWS_MAX);
     world.rows[world.row_count++] = number_of(&event.message);
-    uint64_t place = tn_mqtt_session_admit(&session, &event);
+    uint64_t place = admit();
     CHECK(place == session.place && session.known_count <= spec.known_max);
-    eat(event.eaten);
 }
 
 static void move_to_client(void)
@@ -1301,6 +1359,7 @@ static const struct test tests[] = {
     TEST(a_repetition_after_the_release_is_no_new_message),
     TEST(filters_are_asked_for_and_left_one_by_one),
     TEST(pings_go_when_nothing_else_does_and_must_be_answered),
+    TEST(pings_go_while_nobody_takes_messages),
     TEST(the_broker_decides_about_the_keep_alive),
     TEST(pauses_double_up_to_the_longest_and_differ),
     TEST(a_refusal_is_told_in_words),
