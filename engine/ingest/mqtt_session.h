@@ -127,11 +127,11 @@ struct tn_mqtt_session {
     bool connect_due;
     bool ping_due;
     bool stopping;
-    bool draining; /* new messages are passed over */
-    bool at_once;  /* no pause before the next connection */
+    bool draining;          /* new messages are passed over */
+    bool at_once;           /* no pause before the next connection */
     uint32_t pings_open;    /* without an answer so far */
     uint32_t pings_to_come; /* answers until draining is over */
-    bool spoke; /* the broker said something on this connection */
+    bool spoke;             /* the broker said something on this connection */
     bool goodbye_due;
     unsigned char goodbye; /* the reason that DISCONNECT gives */
     uint64_t clear_place;
