@@ -56,6 +56,14 @@ static struct outcome outcome_of(uint32_t record, uint32_t version)
 static struct tn_column columns_of_all[3];
 static struct tn_row_layout layout_of_all;
 
+/* It lives longer here: engines are many. */
+static void learn_layout(const struct tn_table *table)
+{
+    layout_of_all = *tn_table_layout(table);
+    memcpy(columns_of_all, layout_of_all.columns, sizeof columns_of_all);
+    layout_of_all.columns = columns_of_all;
+}
+
 static struct tn_row pack(int64_t key, int64_t version, int64_t folds, unsigned char *at)
 {
     struct tn_value values[3] = {{.as.i64 = key}, {.as.i64 = version}, {.as.i64 = folds}};
@@ -338,9 +346,7 @@ static tn_rc open_all(struct program *p, uint32_t *from)
     if (rc != TN_OK) {
         return rc;
     }
-    layout_of_all = *tn_table_layout(p->table); /* which lives longer here: engines are many */
-    memcpy(columns_of_all, layout_of_all.columns, sizeof columns_of_all);
-    layout_of_all.columns = columns_of_all;
+    learn_layout(p->table);
     tn_letters_layout(&p->letters, tn_table_layout(p->table));
     const char *position = tn_table_position_of(p->table, BED_SOURCE);
     *from = position ? (uint32_t)strtoul(position, NULL, 10) : 0;
@@ -854,6 +860,7 @@ static void write_beside(struct rival *r, struct tn_io *io)
     bed_engine_start(engine, io, random_next(&r->random));
     tn_rc rc = tn_table_open(&engine->env, &spec, &table, &err);
     CHECK_OK(rc, err);
+    learn_layout(table); /* we may not be open yet */
     for (int64_t i = 0; i < ROWS; i++) {
         unsigned char packed[64];
         struct tn_row row = pack(KEYS_BESIDE + i, r->visits, 1, packed);
