@@ -15,7 +15,7 @@
 #include "sim/net.h"
 #include "sim/traffic.h"
 
-enum { BLOCK = 4096, BLOCKS = 6, HEAP_SIZE = 1400 * 1024, SEEDS = 12, UV_HEAP_SIZE = 64 * 1024 };
+enum { BLOCK = 4096, BLOCKS = 6, HEAP_SIZE = 1400 * 1024, SEEDS = 5, UV_HEAP_SIZE = 64 * 1024 };
 
 static alignas(16) unsigned char heap_memory[HEAP_SIZE];
 static alignas(16) unsigned char uv_heap_memory[UV_HEAP_SIZE];
@@ -62,7 +62,7 @@ static void open_world(uint64_t seed)
     sim_clock_init(&clock_of_sim, seed);
     sim_net_init(&world, &clock_of_sim, seed);
     for (int i = 0; i < 2; i++) {
-        size_t blocks = 1 + seed % BLOCKS; /* one must do */
+        size_t blocks = 1 + (size_t)(seed % BLOCKS); /* one must do */
         tn_pool_init(&pools[i], pool_memory[i], blocks * (BLOCK + 8), BLOCK);
     }
     gateway = sim_net_host(&world, "gateway", &pools[0]);
