@@ -1,0 +1,35 @@
+/* journal_senders: the newest memo of each sender, bounded in number and bytes.
+ *
+ * In memory as in a file's head (journal_bytes.h): one piece, the sender that is longest unheard of
+ * first. It goes when a new one needs its room. A look-up walks over all of them.
+ */
+#pragma once
+
+#include "ingest/journal_bytes.h"
+
+struct tn_journal_senders {
+    unsigned char *data;
+    size_t size;
+    uint32_t count;
+    uint32_t count_max;
+    uint32_t bytes; /* of names and memos */
+    uint32_t bytes_max;
+};
+
+/* Bytes at `data` for so many. */
+size_t tn_journal_senders_size(uint32_t count_max, uint32_t bytes_max);
+
+/* Name and memo are views that end with the next put. */
+TN_MUST_USE bool tn_journal_senders_find(const struct tn_journal_senders *senders,
+                                         struct tn_bytes name, struct tn_bytes *memo,
+                                         uint64_t *place);
+
+/* Whether it could be put at all. */
+bool tn_journal_senders_fits(const struct tn_journal_senders *senders, struct tn_bytes name,
+                             struct tn_bytes memo);
+/* One that doesn't fit only removes the one before. */
+void tn_journal_senders_put(struct tn_journal_senders *senders, struct tn_bytes name,
+                            struct tn_bytes memo, uint64_t place);
+
+/* Puts what a head has. false: it is not what `data` says of itself. */
+TN_MUST_USE bool tn_journal_senders_load(struct tn_journal_senders *senders, struct tn_bytes bytes);
