@@ -364,11 +364,18 @@ void tn_memtable_drop(struct tn_memtable *memtable)
  * By bytes from the key's first on, in place (an "American flag"): a range is dealt out by the
  * first byte in which its entries differ, then each part by the bytes behind. When 8 bytes are used
  * up the rows' next 8 take the prefix's place, and it comes back when the part is done. So rows,
- * which lie scattered, are touched once in 8 bytes of key, and no order of arrival is slow. Small
- * parts, and keys that begin alike for long, are compared as rows.
+ * which lie scattered, are touched once in 8 bytes of key, and no order of arrival is slow. The
+ * versions of one key are dealt out by their sequence numbers in the same way. Small parts, keys
+ * that begin alike for long, and versions that sequence fields order are compared as rows.
  */
 
-enum { WORDS_MAX = 5, PARTS_MAX = 8 * WORDS_MAX, SMALL = 12, BYTE_VALUES = 256 };
+enum {
+    WORDS_MAX = 5,
+    SEQUENCE_WORD = WORDS_MAX, /* behind the key's: of versions of one key */
+    PARTS_MAX = 8 * (WORDS_MAX + 1),
+    SMALL = 12,
+    BYTE_VALUES = 256,
+};
 
 struct part {
     uint64_t prefix; /* of all its entries, when `word` is another than that of the part around */
@@ -510,15 +517,55 @@ static void load_words(struct tn_memtable *m, const struct part *part)
     }
 }
 
+/* Of a part whose words are the same so far: all its rows have one key. */
+static bool one_key(const struct tn_memtable *m, const struct part *part)
+{
+    const struct tn_order *order = m->order;
+    struct tn_row first = row_of(m, entry_at(m, part->low));
+    uint32_t i = order->prefix_decides ? part->high : part->low + 1;
+    while (i < part->high &&
+           tn_row_compare(order->layout, order->keys, first, row_of(m, entry_at(m, i))) == 0) {
+        __builtin_prefetch(row_ahead(m, i++, part->high));
+    }
+    return i == part->high;
+}
+
+static void load_sequences(struct tn_memtable *m, const struct part *part)
+{
+    for (uint32_t i = part->low; i < part->high; i++) {
+        struct tn_memtable_entry *entry = entry_at(m, i);
+        __builtin_prefetch(row_ahead(m, i, part->high));
+        entry->prefix = (uint64_t)row_head(m, entry)->sequence ^ UINT64_C(1) << 63;
+    }
+}
+
+/* The next word that may tell a part's entries apart, which the one at hand doesn't. */
+static bool next_word(struct tn_memtable *m, struct part *part)
+{
+    bool by_sequence = m->keeps == TN_MEMTABLE_ALL && m->order->sequence_fields.count == 0;
+    if (part->word == SEQUENCE_WORD) {
+        return false;
+    }
+    if (by_sequence && one_key(m, part)) {
+        part->word = SEQUENCE_WORD;
+        load_sequences(m, part);
+        return true;
+    }
+    if (m->order->prefix_decides || part->word + 1 == WORDS_MAX) {
+        return false;
+    }
+    part->word++;
+    load_words(m, part);
+    return true;
+}
+
 /* Deals a part out, by this word or the first in which its entries differ. False when it is in
  * order already. */
 static bool begin_part(struct tn_memtable *m, struct part *part)
 {
     part->prefix = entry_at(m, part->low)->prefix;
     bool differ = find_byte(m, part->low, part->high, &part->shift);
-    while (!differ && !m->order->prefix_decides && part->word + 1 < WORDS_MAX) {
-        part->word++;
-        load_words(m, part);
+    while (!differ && next_word(m, part)) {
         differ = find_byte(m, part->low, part->high, &part->shift);
     }
     if (differ) {

@@ -66,7 +66,7 @@ TN_MUST_USE tn_rc tn_memtable_put(struct tn_memtable *memtable, struct tn_row ro
 void tn_memtable_freeze(struct tn_memtable *memtable);
 
 /* Sorts a frozen memtable; heavy, so a task does it. About 60 ns a row, whatever their order; 200
- * ns where each key has hundreds of versions. */
+ * ns where each key has hundreds of versions that sequence fields order. */
 void tn_memtable_sort(struct tn_memtable *memtable);
 
 /* Gives all pages back. */
