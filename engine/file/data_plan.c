@@ -247,33 +247,133 @@ static inline bool decode_null(const struct tn_decode_op *op, struct tn_avro_cur
     return (*c->at++ == 0) == (op->branch == NULL_FIRST);
 }
 
+static inline void decode_field(const struct tn_data_plan *plan, const struct tn_decode_op *op,
+                                struct tn_avro_cursor *c, unsigned char *row,
+                                struct tn_data_record *record)
+{
+    if (op->branch != NO_BRANCH && decode_null(op, c)) {
+        row[op->null_byte] = (unsigned char)(row[op->null_byte] | op->null_bit);
+        const struct tn_bytes empty = {tn_data_nothing, 0};
+        if (op->kind == DECODE_BYTES) {
+            plan->views[op->offset] = empty;
+        } else if (op->kind == DECODE_CAST) {
+            place_view(plan, &plan->casts[op->offset], empty, 0);
+        }
+    } else if (op->kind == DECODE_CAST) {
+        decode_cast(plan, &plan->casts[op->offset], c, row, record);
+    } else {
+        decode_value(plan, op, c, row, record);
+    }
+}
+
+static uint64_t row_size(const struct tn_data_plan *plan)
+{
+    uint64_t size = plan->fixed_size;
+    for (uint32_t i = 0; i < plan->view_count; i++) {
+        size += plan->views[i].size + (plan->pads ? plan->pads[i].size : 0);
+    }
+    return size;
+}
+
 uint64_t tn_data_plan_decode(const struct tn_data_plan *plan, struct tn_avro_cursor *cursor,
                              unsigned char *row, struct tn_data_record *record)
 {
     struct tn_avro_cursor c = *cursor;
     memcpy(row, plan->blank, plan->fixed_size);
     for (uint32_t i = 0; i < plan->op_count; i++) {
+        decode_field(plan, &plan->ops[i], &c, row, record);
+    }
+    *cursor = c;
+    return row_size(plan);
+}
+
+/* ---- records that nobody wants but for their keys ---- */
+
+enum { PASS_CAST = -4, PASS_OTHER = -3, PASS_BYTES = -2, PASS_NUMBER = -1 }; /* else: bytes */
+
+/* What stands in the file for a value of this kind. */
+static const int8_t passes[] = {
+    [DECODE_BOOLEAN] = 1,
+    [DECODE_I8] = PASS_NUMBER,
+    [DECODE_I16] = PASS_NUMBER,
+    [DECODE_I32] = PASS_NUMBER,
+    [DECODE_I64] = PASS_NUMBER,
+    [DECODE_F32] = 4,
+    [DECODE_F64] = 8,
+    [DECODE_DECIMAL64] = PASS_BYTES,
+    [DECODE_DECIMAL128] = PASS_BYTES,
+    [DECODE_MILLIS_TO_96] = PASS_NUMBER,
+    [DECODE_MICROS_TO_64] = PASS_NUMBER,
+    [DECODE_MICROS_TO_96] = PASS_NUMBER,
+    [DECODE_BYTES] = PASS_BYTES,
+    [DECODE_CAST] = PASS_CAST,
+    [DECODE_SEQUENCE] = PASS_NUMBER,
+    [DECODE_KIND] = PASS_NUMBER,
+    [SKIP_NUMBER] = PASS_NUMBER,
+    [SKIP_BYTES] = PASS_BYTES,
+    [SKIP_FIXED] = PASS_OTHER,
+    [SKIP_OTHER] = PASS_OTHER,
+    [DECODE_NONE] = 0,
+};
+
+static inline void pass_value(const struct tn_data_plan *plan, const struct tn_decode_op *op,
+                              struct tn_avro_cursor *c)
+{
+    int passed = passes[op->kind];
+    if (passed == PASS_CAST) {
+        passed = passes[plan->casts[op->offset].source.kind];
+    }
+    if (passed >= 0) {
+        skip(c, (uint32_t)passed);
+    } else if (passed == PASS_NUMBER) {
+        (void)tn_avro_varint(c);
+    } else if (passed == PASS_BYTES) {
+        (void)tn_avro_bytes(c);
+    } else if (op->kind == SKIP_FIXED) {
+        skip(c, op->offset);
+    } else {
+        tn_avro_skip(c, op->type);
+    }
+}
+
+static inline void pass_field(const struct tn_data_plan *plan, const struct tn_decode_op *op,
+                              struct tn_avro_cursor *c)
+{
+    if (op->branch == NO_BRANCH || !decode_null(op, c)) {
+        pass_value(plan, op, c);
+    }
+}
+
+uint64_t tn_data_plan_decode_key(const struct tn_data_plan *plan, struct tn_avro_cursor *cursor,
+                                 unsigned char *row, struct tn_data_record *record)
+{
+    struct tn_avro_cursor c = *cursor;
+    memcpy(row, plan->blank, plan->fixed_size);
+    for (uint32_t i = 0; i < plan->view_count; i++) {
+        plan->views[i] = (struct tn_bytes){tn_data_nothing, 0};
+        if (plan->pads) {
+            plan->pads[i].size = 0;
+        }
+    }
+    for (uint32_t i = 0; i < plan->key_end; i++) {
         const struct tn_decode_op *op = &plan->ops[i];
-        if (op->branch != NO_BRANCH && decode_null(op, &c)) {
-            row[op->null_byte] = (unsigned char)(row[op->null_byte] | op->null_bit);
-            const struct tn_bytes empty = {tn_data_nothing, 0};
-            if (op->kind == DECODE_BYTES) {
-                plan->views[op->offset] = empty;
-            } else if (op->kind == DECODE_CAST) {
-                place_view(plan, &plan->casts[op->offset], empty, 0);
-            }
-        } else if (op->kind == DECODE_CAST) {
-            decode_cast(plan, &plan->casts[op->offset], &c, row, record);
+        if (op->key) {
+            decode_field(plan, op, &c, row, record);
         } else {
-            decode_value(plan, op, &c, row, record);
+            pass_field(plan, op, &c);
         }
     }
     *cursor = c;
-    uint64_t size = plan->fixed_size;
-    for (uint32_t i = 0; i < plan->view_count; i++) {
-        size += plan->views[i].size + (plan->pads ? plan->pads[i].size : 0);
+    return row_size(plan);
+}
+
+void tn_data_plan_pass(const struct tn_data_plan *plan, struct tn_avro_cursor *cursor)
+{
+    struct tn_avro_cursor c = *cursor;
+    for (uint32_t i = plan->key_end; i < plan->op_count; i++) {
+        pass_field(plan, &plan->ops[i], &c);
     }
-    return size;
+    *cursor = c;
 }
 
 tn_rc tn_data_plan_refuse(const struct tn_data_record *record, struct tn_err *err)

@@ -39,6 +39,7 @@ struct tn_data_pad {
 struct tn_data_plan {
     struct tn_decode_op *ops; /* data_plan_private.h */
     uint32_t op_count;
+    uint32_t key_end;     /* the ops before are all that a key takes */
     bool keyed;           /* _SEQUENCE_NUMBER and _VALUE_KIND are there */
     unsigned char *blank; /* the fixed part of a row: what the file lacks is NULL, the rest zero */
     uint32_t fixed_size;  /* bytes at `blank` */
@@ -67,6 +68,13 @@ TN_MUST_USE tn_rc tn_data_plan_make(struct tn_bytes avro_schema, const struct tn
  * cursor->failed when it is broken. Returns the size of the row. */
 uint64_t tn_data_plan_decode(const struct tn_data_plan *plan, struct tn_avro_cursor *cursor,
                              unsigned char *row, struct tn_data_record *record);
+
+/* Reads of a record no more than its key, as decode reads all of it; other byte columns are empty,
+ * other slots as it happens. The cursor stands behind plan->key_end, and pass takes it to the
+ * record's end: what lies there is not looked at, only how long it is. */
+uint64_t tn_data_plan_decode_key(const struct tn_data_plan *plan, struct tn_avro_cursor *cursor,
+                                 unsigned char *row, struct tn_data_record *record);
+void tn_data_plan_pass(const struct tn_data_plan *plan, struct tn_avro_cursor *cursor);
 
 /* CORRUPT with the column, the value and the types of record->bad_cast. Before the next decode. */
 tn_rc tn_data_plan_refuse(const struct tn_data_record *record, struct tn_err *err);

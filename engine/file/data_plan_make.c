@@ -252,8 +252,12 @@ static tn_rc place_column(struct maker *m, uint32_t column, uint32_t view)
                                     : NULL_FIRST,
         .null_bit = (uint8_t)(1U << (column % 8)),
         .null_byte = column / 8,
+        .key = tn_columns_have(m->read->keys, column),
         .type = file,
     };
+    if (op->key && m->plan->key_end <= (uint32_t)at) {
+        m->plan->key_end = (uint32_t)at + 1;
+    }
     return tn_cast_needed(&from->type, &to->type) ? place_cast(m, from, to, view, op)
                                                   : place_plain(m, from, to, view, op);
 }

@@ -37,6 +37,7 @@ struct tn_decode_op {
     uint8_t null_bit;  /* what to set in the byte below, 0 when nobody wants to know */
     uint32_t null_byte;
     uint32_t offset; /* of the slot; byte columns: the number of the view */
+    bool key;        /* of a key column */
     const struct tn_avro_type *type;
 };
 

@@ -359,14 +359,28 @@ static tn_rc row_failed(struct tn_data_reader *reader, struct tn_err *err)
                       reader->path, reader->position.block_offset, reader->position.row);
 }
 
+static bool record_failed(const struct tn_data_reader *reader, const struct tn_avro_cursor *behind)
+{
+    return behind->failed || (reader->rows_left == 1 && behind->at != behind->end);
+}
+
+/* The cursor is behind a row. */
+static void step(struct tn_data_reader *reader)
+{
+    reader->rows_left--;
+    reader->position.row++;
+    if (reader->rows_left == 0) {
+        reader->position = (struct tn_data_position){reader->next_block, 0};
+    }
+}
+
 /* The row under the cursor; position and cursor move behind it. */
 static tn_rc decode_row(struct tn_data_reader *reader, struct tn_kv *kv, struct tn_err *err)
 {
     struct tn_data_record record = {0};
     struct tn_avro_cursor start = reader->cursor;
     uint64_t size = tn_data_plan_decode(&reader->plan, &reader->cursor, reader->row, &record);
-    bool last = reader->rows_left == 1;
-    if (reader->cursor.failed || (last && reader->cursor.at != reader->cursor.end)) {
+    if (record_failed(reader, &reader->cursor)) {
         return row_failed(reader, err);
     }
     if (size > reader->row_capacity) {
@@ -379,11 +393,7 @@ static tn_rc decode_row(struct tn_data_reader *reader, struct tn_kv *kv, struct 
     }
     tn_data_plan_append(&reader->plan, reader->row);
     kv->bad = record.bad_cast ? tell_bad(reader, &record) : NULL;
-    reader->rows_left--;
-    reader->position.row++;
-    if (last) {
-        reader->position = (struct tn_data_position){reader->next_block, 0};
-    }
+    step(reader);
     kv->row = (struct tn_row){reader->row, (uint32_t)size};
     kv->level = reader->level;
     if (reader->keyed) {
@@ -416,6 +426,50 @@ static tn_rc reader_next(struct tn_iter *iter, struct tn_kv *kv, struct tn_err *
         *kv = decoded;
     }
     return rc;
+}
+
+/* ---- keys ---- */
+
+static uint64_t decode_key(struct tn_data_reader *reader, struct tn_data_record *record)
+{
+    reader->behind_key = reader->cursor;
+    return tn_data_plan_decode_key(&reader->plan, &reader->behind_key, reader->row, record);
+}
+
+tn_rc tn_data_reader_key(struct tn_data_reader *reader, struct tn_row *key, struct tn_err *err)
+{
+    struct tn_data_record record = {0};
+    TN_CHECK(reader->keyed);
+    tn_rc rc = need_rows(reader, err);
+    if (rc) {
+        return rc;
+    }
+    uint64_t size = decode_key(reader, &record);
+    if (reader->behind_key.failed) {
+        return row_failed(reader, err);
+    }
+    if (size > reader->row_capacity) {
+        rc = need_row(reader, size, err); /* the block may be elsewhere then */
+        if (rc) {
+            return rc;
+        }
+        (void)decode_key(reader, &record);
+    }
+    tn_data_plan_append(&reader->plan, reader->row);
+    *key = (struct tn_row){reader->row, (uint32_t)size};
+    return record.bad_cast ? tn_err_set(err, TN_CORRUPT, 0, "%s", tell_bad(reader, &record))
+                           : TN_OK;
+}
+
+tn_rc tn_data_reader_pass(struct tn_data_reader *reader, struct tn_err *err)
+{
+    tn_data_plan_pass(&reader->plan, &reader->behind_key);
+    if (record_failed(reader, &reader->behind_key)) {
+        return row_failed(reader, err);
+    }
+    reader->cursor = reader->behind_key;
+    step(reader);
+    return TN_OK;
 }
 
 /* ---- seek ---- */

@@ -48,11 +48,12 @@ struct tn_data_reader {
     struct tn_data_plan plan;
     struct tn_buf
         packed; /* a window on the file: compressed block, sync, and the next block's head */
-    uint64_t packed_offset;       /* of its first byte in the file */
-    struct tn_buf raw;            /* decompressed block */
-    struct tn_bytes block;        /* raw, or in files without compression a part of packed */
-    struct tn_avro_cursor cursor; /* in block */
-    int64_t rows_left;            /* in the block at hand */
+    uint64_t packed_offset;           /* of its first byte in the file */
+    struct tn_buf raw;                /* decompressed block */
+    struct tn_bytes block;            /* raw, or in files without compression a part of packed */
+    struct tn_avro_cursor cursor;     /* in block */
+    struct tn_avro_cursor behind_key; /* of the row whose key was looked at */
+    int64_t rows_left;                /* in the block at hand */
     struct tn_data_position position;
     uint64_t next_block; /* offset */
     unsigned char *row;
@@ -86,6 +87,13 @@ static inline struct tn_data_position tn_data_reader_tell(const struct tn_data_r
 {
     return reader->position;
 }
+
+/* The key of the row that next will give, in a row whose other columns are empty; it lives until
+ * the next call. ABSENT at the end. Only in files with keys. */
+TN_MUST_USE tn_rc tn_data_reader_key(struct tn_data_reader *reader, struct tn_row *key,
+                                     struct tn_err *err);
+/* Goes on behind the row whose key was looked at last, without decoding the rest of it. */
+TN_MUST_USE tn_rc tn_data_reader_pass(struct tn_data_reader *reader, struct tn_err *err);
 
 /* The iter's seek hops over block heads once and bisects from then on: one small read a block, then
  * log2(blocks) decoded. Only in files with keys. */

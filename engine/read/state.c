@@ -12,7 +12,9 @@ struct tn_state_run {
     struct tn_value *max;
     bool bounded;
     bool open;
-    bool headed; /* `head` is the first row that was not passed */
+    bool headed; /* `head` is the first row that was not passed: its key, and when `whole` all of
+                    it, behind which the reader is then */
+    bool whole;
     uint64_t head_block;
     struct tn_kv head;
     const struct tn_block_index *index;
@@ -30,6 +32,7 @@ static void close_file(struct tn_state_run *run)
     tn_arena_reset(&run->worker.arena, 0);
     run->open = false;
     run->headed = false;
+    run->whole = false;
     run->index = NULL;
 }
 
@@ -45,6 +48,21 @@ static void set_bounds(const struct tn_key_state *s, struct tn_state_run *run)
     run->bounded = true;
 }
 
+/* Keys only ascend: this file has none of those that come. */
+static void leave_file(struct tn_state_run *run)
+{
+    close_file(run);
+    run->bounded = false;
+    run->at++;
+}
+
+static bool above_file(const struct tn_key_state *s, const struct tn_state_run *run,
+                       struct tn_row key)
+{
+    const struct tn_order *order = s->spec.order;
+    return tn_row_compare_values(order->layout, order->keys, key, run->max) > 0;
+}
+
 /* Goes on to the first file that does not end below the key; true when the key lies in it. */
 static bool reach_file(const struct tn_key_state *s, struct tn_state_run *run, struct tn_row key)
 {
@@ -53,12 +71,10 @@ static bool reach_file(const struct tn_key_state *s, struct tn_state_run *run, s
         if (!run->bounded) {
             set_bounds(s, run);
         }
-        if (tn_row_compare_values(order->layout, order->keys, key, run->max) <= 0) {
+        if (!above_file(s, run, key)) {
             return tn_row_compare_values(order->layout, order->keys, key, run->min) >= 0;
         }
-        close_file(run);
-        run->bounded = false;
-        run->at++;
+        leave_file(run);
     }
     return false;
 }
@@ -106,44 +122,72 @@ static tn_rc jump(struct tn_key_state *s, struct tn_state_run *run, struct tn_ro
         return TN_OK;
     }
     run->headed = false;
+    run->whole = false;
     return tn_data_reader_resume(&run->reader, (struct tn_data_position){offset, 0}, err);
 }
 
 static tn_rc next_head(struct tn_key_state *s, struct tn_state_run *run, struct tn_err *err)
 {
-    run->head_block = tn_data_reader_tell(&run->reader).block_offset;
-    tn_rc rc = tn_iter_next(&run->reader.iter, &run->head, err);
+    tn_rc rc = run->headed && !run->whole ? tn_data_reader_pass(&run->reader, err) : TN_OK;
+    run->headed = false;
+    run->whole = false;
+    if (rc == TN_OK) {
+        run->head_block = tn_data_reader_tell(&run->reader).block_offset;
+        rc = tn_data_reader_key(&run->reader, &run->head.row, err);
+    }
     run->headed = rc == TN_OK;
     s->rows_read += run->headed;
     return rc;
 }
 
+/* Below 0 also where there is no head. */
+static int compare_head(const struct tn_key_state *s, const struct tn_state_run *run,
+                        const struct tn_kv *key)
+{
+    const struct tn_order *order = s->spec.order;
+    return run->headed ? tn_row_compare(order->layout, order->keys, run->head.row, key->row) : -1;
+}
+
 /* The first row that is not below the key becomes the head. ABSENT: the file has none. */
 static tn_rc walk(struct tn_key_state *s, struct tn_state_run *run, const struct tn_kv *key,
-                  struct tn_err *err)
+                  int *order, struct tn_err *err)
 {
-    tn_rc rc = TN_OK;
-    if (run->index && (!run->headed || tn_kv_compare(s->spec.order, &run->head, key) < 0)) {
-        rc = jump(s, run, key->row, err);
-    }
-    while (rc == TN_OK && (!run->headed || tn_kv_compare(s->spec.order, &run->head, key) < 0)) {
+    tn_rc rc = run->index ? jump(s, run, key->row, err) : TN_OK;
+    for (*order = -1; rc == TN_OK && *order < 0;) {
         rc = next_head(s, run, err);
+        *order = rc == TN_OK ? compare_head(s, run, key) : -1;
     }
+    return rc;
+}
+
+static tn_rc reach(struct tn_key_state *s, struct tn_state_run *run, const struct tn_kv *key,
+                   int *order, struct tn_err *err)
+{
+    if (!reach_file(s, run, key->row)) {
+        return TN_ABSENT;
+    }
+    tn_rc rc = run->open ? TN_OK : open_file(s, run, err);
+    return rc == TN_OK ? walk(s, run, key, order, err) : rc;
+}
+
+/* All of the row whose key is the head. */
+static tn_rc read_head(struct tn_state_run *run, struct tn_err *err)
+{
+    tn_rc rc = run->whole ? TN_OK : tn_iter_next(&run->reader.iter, &run->head, err);
+    run->headed = run->whole = rc == TN_OK;
     return rc;
 }
 
 static tn_rc find_in_run(struct tn_key_state *s, struct tn_state_run *run, const struct tn_kv *key,
                          struct tn_kv *found, struct tn_err *err)
 {
-    if (!reach_file(s, run, key->row)) {
-        return TN_ABSENT;
-    }
-    tn_rc rc = run->open ? TN_OK : open_file(s, run, err);
-    if (rc == TN_OK) {
-        rc = walk(s, run, key, err);
-    }
-    if (rc == TN_OK && tn_kv_compare(s->spec.order, &run->head, key) != 0) {
+    int order = compare_head(s, run, key);
+    tn_rc rc = order < 0 ? reach(s, run, key, &order, err) : TN_OK;
+    if (rc == TN_OK && order > 0) {
         rc = TN_ABSENT;
+    }
+    if (rc == TN_OK) {
+        rc = read_head(run, err);
     }
     if (rc == TN_OK) {
         *found = run->head;

@@ -8,6 +8,7 @@
  *
  * Each run is walked once, beside the merge that asks: a file is opened when a key falls into its
  * range, and where its blocks are indexed only those are read that may hold a key that was asked.
+ * Of the rows that are passed only the keys are decoded.
  * Keys in no file's range cost two comparisons a run. What a key was is its version in the nearest
  * run, of whatever kind: a retract says that it was gone. Source: Paimon, LookupLevels.
  */
@@ -41,7 +42,7 @@ struct tn_key_state {
     uint32_t run_count;
     size_t size; /* that the runs share */
     uint64_t asked;
-    uint64_t rows_read; /* that were decoded for it */
+    uint64_t rows_read; /* whose keys were looked at for it */
 };
 
 /* `files` are whole levels, in the order of a levels version. `size` bytes of the worker's arena

@@ -94,7 +94,7 @@ struct tn_table_counts {
     uint64_t compactions_failed; /* tries that ended with less than a compaction */
     uint64_t slices;
     uint64_t keys_looked_up;   /* what a compaction asked of deeper levels */
-    uint64_t lookup_rows_read; /* rows that were decoded for it */
+    uint64_t lookup_rows_read; /* rows whose keys were looked at for it */
     uint64_t rows_resolved;    /* that a resolver was asked for */
     uint64_t letters;          /* of them, rows that it could not resolve */
     uint64_t stalls;           /* flushes that had to wait at the stop trigger */

@@ -267,6 +267,57 @@ static void seek_works_in_files_of_many_blocks(void)
     setup_end(&setup);
 }
 
+/* ---- keys alone ---- */
+
+/* Looks at each key, once or twice, and passes its row or takes it. `checked`: they are those that
+ * were written. */
+static tn_rc skim(uint64_t *state, bool checked, uint32_t *rows)
+{
+    tn_rc rc = TN_OK;
+    for (*rows = 0; rc == TN_OK; ++*rows) {
+        struct tn_row key;
+        struct tn_kv kv;
+        for (uint32_t i = random_below(state, 2); rc == TN_OK && i < 2; i++) {
+            rc = tn_data_reader_key(&reader, &key, &setup.err);
+        }
+        if (rc == TN_OK && checked) {
+            CHECK(*rows < table.row_count &&
+                  tn_row_compare(&table.layout, table.read.keys, key, table.rows[*rows].row) == 0);
+        }
+        if (rc == TN_OK && random_below(state, 3) > 0) {
+            rc = tn_data_reader_pass(&reader, &setup.err);
+        } else if (rc == TN_OK) {
+            rc = tn_iter_next(&reader.iter, &kv, &setup.err);
+            CHECK(rc != TN_OK || tn_row_valid(&table.layout, kv.row));
+            if (rc == TN_OK && checked) {
+                check_kv(&kv, *rows);
+            }
+        }
+    }
+    --*rows;
+    return rc;
+}
+
+static void rows_are_passed_by_their_keys(void)
+{
+    for (uint64_t seed = 2500; seed < 2700; seed++) {
+        static struct tn_file_meta meta;
+        uint64_t state = seed;
+        uint32_t rows = 0;
+        draw_table(seed);
+        tn_rc rc = table_write(&setup, &table, 400, 0, &meta);
+        CHECK_OK(rc, setup.err);
+        if (table.read.keys.count > 0) {
+            open_table(meta.file_size);
+            rc = skim(&state, true, &rows);
+            CHECK(rc == TN_ABSENT && rows == table.row_count);
+            check_end();
+            tn_iter_close(&reader.iter);
+        }
+        setup_end(&setup);
+    }
+}
+
 /* ---- other columns than the file's ---- */
 
 static void parts_of_the_columns_come_in_any_order(void)
@@ -545,17 +596,22 @@ static struct tn_bytes file_bytes(void)
     return bytes;
 }
 
-/* Reads another file to its end. */
-static tn_rc read_bytes(struct tn_bytes bytes, int64_t size, uint32_t *rows)
+static tn_rc open_bytes(struct tn_bytes bytes, int64_t size)
 {
     static const char path[] = "other";
     struct tn_io *io = &setup.disk.io;
     (void)io->vtable->unlink(io, path, &setup.err);
     tn_rc rc = tn_io_write_new(io, path, bytes, &setup.err);
     CHECK_OK(rc, setup.err);
+    return tn_data_reader_open(&reader, path, size, 2, &table.schema, &table.read, &setup.worker,
+                               &setup.err);
+}
+
+/* Reads another file to its end. */
+static tn_rc read_bytes(struct tn_bytes bytes, int64_t size, uint32_t *rows)
+{
     size_t mark = tn_arena_mark(&setup.worker.arena);
-    rc = tn_data_reader_open(&reader, path, size, 2, &table.schema, &table.read, &setup.worker,
-                             &setup.err);
+    tn_rc rc = open_bytes(bytes, size);
     *rows = 0;
     if (rc == TN_OK) {
         struct tn_kv kv;
@@ -564,6 +620,20 @@ static tn_rc read_bytes(struct tn_bytes bytes, int64_t size, uint32_t *rows)
             CHECK(rc != TN_OK || tn_row_valid(&table.layout, kv.row));
         }
         --*rows;
+        tn_iter_close(&reader.iter);
+    }
+    tn_arena_reset(&setup.worker.arena, mark);
+    return rc;
+}
+
+/* The same by its keys. */
+static tn_rc skim_bytes(struct tn_bytes bytes, int64_t size, uint64_t *state)
+{
+    size_t mark = tn_arena_mark(&setup.worker.arena);
+    tn_rc rc = open_bytes(bytes, size);
+    uint32_t rows = 0;
+    if (rc == TN_OK) {
+        rc = table.read.keys.count > 0 ? skim(state, false, &rows) : TN_ABSENT;
         tn_iter_close(&reader.iter);
     }
     tn_arena_reset(&setup.worker.arena, mark);
@@ -629,6 +699,9 @@ static void changed_bytes_are_errors_or_other_rows(void)
             uint32_t rows = 0;
             rc = read_bytes((struct tn_bytes){changed, bytes.size}, meta.file_size, &rows);
             CHECK(rc == TN_ABSENT || rc == TN_CORRUPT || rc == TN_UNSUPPORTED || rc == TN_AGAIN);
+            tn_rc skimmed =
+                skim_bytes((struct tn_bytes){changed, bytes.size}, meta.file_size, &state);
+            CHECK(skimmed == rc || (skimmed == TN_ABSENT && rc == TN_CORRUPT));
         }
         setup_end(&setup);
     }
@@ -800,6 +873,7 @@ static const struct test tests[] = {
     TEST(a_reader_goes_on_where_another_one_told),
     TEST(seek_finds_the_first_row_not_below_the_key),
     TEST(seek_works_in_files_of_many_blocks),
+    TEST(rows_are_passed_by_their_keys),
     TEST(parts_of_the_columns_come_in_any_order),
     TEST(a_column_of_an_older_type_is_cast),
     TEST(a_reader_can_keep_a_row_that_cannot_be_cast),
