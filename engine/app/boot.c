@@ -68,6 +68,34 @@ static tn_rc open_env(struct tn_app *app, struct tn_err *err)
     return tn_env_open(&app->env, &spec, err);
 }
 
+static const struct {
+    const char *part;
+    const char *use;
+} uses[] = {
+    {"memtable", "rows not yet in files; reading: lists of files"},
+    {"long", "flush, compaction, scan: their buffers and zstd contexts"},
+    {"short", "commit, expiry: their buffers and zstd contexts"},
+    {"levels", "lists of the files of open buckets"},
+    {"json", "cJSON: schemas, snapshots"},
+    {"avro", "avro-c, jansson: schemas of files"},
+    {"table", "the open table: schemas, open rounds"},
+    {"input", "input and output buffers"},
+    {"lua_map", "a script's map, of the memtable's part"},
+    {"lua_merge", "a script's merge, retract and announce, likewise"},
+    {"net", "sockets: libuv, streams, buffers; of the memtable's part when they are used"},
+    {"tls", "TLS: connections, certificates, likewise"},
+};
+
+const char *tn_part_use(const char *part)
+{
+    for (size_t i = 0; i < sizeof uses / sizeof uses[0]; i++) {
+        if (strcmp(uses[i].part, part) == 0) {
+            return uses[i].use;
+        }
+    }
+    return NULL;
+}
+
 tn_rc tn_boot(struct tn_app *app, bool make, struct tn_err *err)
 {
     tn_rc rc = check_common(err);

@@ -50,5 +50,8 @@ struct tn_app {
 TN_MUST_USE tn_rc tn_boot(struct tn_app *app, bool make, struct tn_err *err);
 void tn_shut(struct tn_app *app);
 
+/* What a part of the memory serves, for people; or NULL. */
+const char *tn_part_use(const char *part);
+
 /* The exit code of an outcome. */
 int tn_exit_code(tn_rc rc);

@@ -47,21 +47,6 @@ static tn_rc split(const char *text, struct tn_arena *arena, const char **names,
     return TN_OK;
 }
 
-static tn_rc parse_field(const char *text, struct tn_arena *arena, struct tn_field *field,
-                         struct tn_err *err)
-{
-    size_t name_size = strcspn(text, " ");
-    struct tn_bytes name = {(const unsigned char *)text, name_size};
-    const char *type = text + name_size + strspn(text + name_size, " ");
-    field->name = tn_arena_text(arena, name);
-    if (!field->name) {
-        return tn_err_set(err, TN_AGAIN, 0, "no memory for the schema");
-    }
-    tn_rc rc = *type ? tn_type_parse(tn_bytes_of(type), &field->type, err)
-                     : tn_err_set(err, TN_INVALID, 0, "the type is missing");
-    return rc == TN_OK ? rc : tn_err_in(err, "field '%s'", field->name);
-}
-
 static tn_rc add_option(const char *text, struct tn_arena *arena, struct tn_schema *schema,
                         struct tn_err *err)
 {
@@ -116,7 +101,7 @@ static tn_rc schema_from_flags(struct tn_arena *arena, struct tn_schema *schema,
     }
     tn_rc rc = TN_OK;
     for (uint32_t i = 0; rc == TN_OK && i < o.fields.count; i++) {
-        rc = parse_field(o.fields.items[i], arena, &schema->fields[i], err);
+        rc = tn_schema_field_parse(o.fields.items[i], arena, &schema->fields[i], err);
     }
     schema->field_count = o.fields.count;
     if (rc == TN_OK) {

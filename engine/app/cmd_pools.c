@@ -8,35 +8,6 @@
 
 static const char *const columns[] = {"part", "kind", "size", "used", "peak", "for"};
 
-/* What a part serves, for people. */
-static const struct {
-    const char *part;
-    const char *use;
-} uses[] = {
-    {"memtable", "rows not yet in files; reading: lists of files"},
-    {"long", "flush, compaction, scan: their buffers and zstd contexts"},
-    {"short", "commit, expiry: their buffers and zstd contexts"},
-    {"levels", "lists of the files of open buckets"},
-    {"json", "cJSON: schemas, snapshots"},
-    {"avro", "avro-c, jansson: schemas of files"},
-    {"table", "the open table: schemas, open rounds"},
-    {"input", "input and output buffers"},
-    {"lua_map", "a script's map, of the memtable's part"},
-    {"lua_merge", "a script's merge, retract and announce, likewise"},
-    {"net", "sockets: libuv, streams, buffers; of the memtable's part when they are used"},
-    {"tls", "TLS: connections, certificates, likewise"},
-};
-
-static const char *use_of(const char *part)
-{
-    for (size_t i = 0; i < sizeof uses / sizeof uses[0]; i++) {
-        if (strcmp(uses[i].part, part) == 0) {
-            return uses[i].use;
-        }
-    }
-    return NULL;
-}
-
 static tn_rc put(struct tn_cells *cells, const char *name, const char *kind, size_t size,
                  size_t used, size_t peak, const char *use, struct tn_err *err)
 {
@@ -62,7 +33,7 @@ static tn_rc put_parts(const struct tn_budget *budget, struct tn_cells *cells, s
         sum += part->base ? part->size : 0;
         sum_used += used;
         rc = put(cells, part->spec->name, tn_part_kind_text(part->spec->kind), part->size, used,
-                 peak, use_of(part->spec->name), err);
+                 peak, tn_part_use(part->spec->name), err);
     }
     return rc == TN_OK ? put(cells, "block", "all parts", sum, sum_used, sum_used, NULL, err) : rc;
 }

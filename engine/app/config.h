@@ -7,14 +7,37 @@
  *     }
  *
  * It runs in a state that has the libraries of scripts (script/sandbox.h), `env("NAME", default)`
- * and `file("path")`, and reaches nothing else. All that is wrong is said at once, in the order of
- * the file, each with the place in the table, what was found, what would do, and the nearest known
- * word; an unknown key is wrong. Texts lie in the arena, lists are walked.
+ * and `file("path")`, and reaches nothing else. All that is wrong is said at once, each with the
+ * place in the table, what was found, what would do, and the nearest known word; an unknown key is
+ * wrong. A Lua table has no order: members are told of as below, tables by name, sources as they
+ * stand. What came from env or file, and what is a secret, is never part of a text. Texts lie in
+ * the arena, lists are walked.
+ *
+ *     config.c           the members on top, and what must hold between tables and sources
+ *     config_table.c     a table: its schema, options and script, as `create` would check them
+ *     config_source.c    sources, addresses, TLS
+ *     config_members.c   members by a list of them; the kinds of values
+ *     config_value.c     texts that are sizes, times, rules, addresses
+ *     config_tree.c      what the file returns, as plain values
+ *     config_wrong.c     how mistakes are told
+ *     config_report.c    memory by part, and what a table is promised
  */
 #pragma once
 
 #include "base/arena.h"
+#include "base/budget.h"
 #include "ingest/decode.h"
+#include "schema/schema.h"
+
+enum {
+    TN_CONFIG_MEMORY = 1 << 20, /* bytes that reading takes, for some hundred tables; a guess */
+    TN_CONFIG_FILE_SIZE_MAX = 64 * 1024, /* of what file() reads: a secret, a certificate */
+};
+
+struct tn_text_list_item {
+    const char *text;
+    struct tn_text_list_item *next;
+};
 
 struct tn_config_pair {
     const char *key;
@@ -30,24 +53,18 @@ struct tn_commit_rule {
 };
 
 struct tn_config_table {
-    const char *name;        /* "db.t" */
-    const char *schema_path; /* JSON, as `create --schema`; or NULL: */
-    struct tn_text_list_item
-        *fields; /* "dev STRING NOT NULL", in order; NULL: the table must exist */
+    const char *name;                 /* "db.t" */
+    const char *schema_path;          /* JSON, as `create --schema`; or NULL: */
+    struct tn_text_list_item *fields; /* "dev STRING NOT NULL"; both NULL: the table exists */
     struct tn_text_list_item *primary_key;
     struct tn_text_list_item *partition_by;
     struct tn_config_pair *options; /* Paimon's and tarn's, as texts */
-    const char *script;             /* tarn.script; or NULL */
+    const char *script;             /* tarn.script, from "/"; or NULL */
     const char *dead_letters;       /* a table "db.t"; or NULL: a file beside the journal */
     enum tn_unknown unknown;
-    struct tn_config_pair *times; /* column -> unit of bare numbers */
+    struct tn_config_pair *times; /* column -> unit of bare numbers: s, ms, us, ns */
     struct tn_commit_rule commit; /* default: 30 s or 100,000 rows */
-    struct tn_config_table *next;
-};
-
-struct tn_text_list_item {
-    const char *text;
-    struct tn_text_list_item *next;
+    struct tn_config_table *next; /* by name */
 };
 
 enum tn_source_kind {
@@ -55,6 +72,7 @@ enum tn_source_kind {
     TN_SOURCE_SOCKET, /* JSON lines, TCP or Unix */
     TN_SOURCE_FILE,   /* followed, by identity */
     TN_SOURCE_STDIN,
+    TN_SOURCE_KINDS,
 };
 
 /* MQTT: a topic filter and where its messages go. */
@@ -66,8 +84,9 @@ struct tn_config_subscribe {
     struct tn_config_subscribe *next;
 };
 
+/* Texts of PEM, as file(...) gave them; NULL: none. */
 struct tn_config_tls {
-    const char *ca; /* the PEM's text, as file(...) gave it; NULL: none */
+    const char *ca;
     const char *pinned;
     const char *certificate;
     const char *key;
@@ -78,11 +97,12 @@ struct tn_config_source {
     const char *name;  /* unique; default: the kind, and a number where there are several */
     const char *table; /* socket, file, stdin */
     enum tn_input input;
-    const char *url; /* mqtt://host:port, mqtts://...; socket: "host:port" or "unix:path"; file: its
-                        path */
-    const char *client_id;
+    const char *url;       /* mqtt://host:port, mqtts://...; socket (`listen`): "host:port" or
+                              "unix:/path"; file (`path`): its path; from "/" */
+    const char *client_id; /* NULL: one that no other box has */
     const char *user;
     const char *password;
+    const char *token; /* socket: as for HTTP */
     struct tn_config_tls tls;
     struct tn_config_subscribe *subscribe;
     uint32_t keep_alive_s;
@@ -103,14 +123,14 @@ struct tn_config_http {
 };
 
 struct tn_config_journal {
-    uint32_t sync_ms;
+    uint32_t sync_ms; /* one of the two may be 0: it doesn't count */
     uint32_t sync_bytes;
     uint64_t size_max;
 };
 
 struct tn_config {
     const char *path;
-    const char *warehouse; /* relative paths begin in the config's folder */
+    const char *warehouse; /* from "/"; relative paths begin in the config's folder */
     uint64_t memory;       /* bytes; 0: the board's */
     uint64_t disk_reserve;
     struct tn_config_http http; /* `listen`, `token`, `tls` and `limits` of the file */
@@ -124,8 +144,55 @@ struct tn_config {
 /* Called for each thing that is wrong: "tables['plant.readings'].commit: ...". */
 typedef void tn_config_wrong_fn(void *user, const char *text);
 
-/* INVALID when anything was wrong, after all of it was told. `vm_memory` is for the Lua state, and
- * free again afterwards. Blocking I/O: it reads the file, and those that it names by file(). */
+/* INVALID when anything was wrong, after all of it was told; AGAIN when memory is short, IO when
+ * the file can't be read. `vm_memory` (TN_CONFIG_MEMORY is enough) is for Lua, and free again
+ * afterwards. The scripts of tables are loaded, too, and their cases run. Blocking I/O: it reads
+ * the file, and those that it names. JSON's heap must have been set (format/json.h). */
 TN_MUST_USE tn_rc tn_config_read(const char *path, void *vm_memory, size_t vm_size,
                                  struct tn_arena *arena, tn_config_wrong_fn *wrong, void *user,
                                  struct tn_config *config, struct tn_err *err);
+
+/* The schema that a table is made with: fields, keys, options with tarn.script. Not for one that
+ * has neither fields nor a schema file. */
+TN_MUST_USE tn_rc tn_config_table_schema(const struct tn_config_table *table,
+                                         struct tn_arena *arena, struct tn_schema *schema,
+                                         struct tn_err *err);
+
+struct tn_config_table *tn_config_find_table(const struct tn_config *config, const char *name);
+
+/* "30s or 5000 rows or 1M". INVALID names the part that is none. */
+TN_MUST_USE tn_rc tn_commit_rule_parse(const char *text, struct tn_commit_rule *rule,
+                                       struct tn_err *err);
+void tn_commit_rule_format(const struct tn_commit_rule *rule, struct tn_buf *buf);
+
+const char *tn_source_kind_name(enum tn_source_kind kind); /* "mqtt" */
+
+/* ---- what it comes to ---- */
+
+struct tn_config_part {
+    const char *name;
+    const char *kind; /* "pool", "arena", "heap"; of what lies in another part: its name */
+    uint64_t size;    /* bytes that it has */
+    uint64_t needed;  /* at least, by this configuration; 0: not known before it runs */
+    const char *use;
+};
+typedef tn_rc tn_config_part_fn(void *user, const struct tn_config_part *part, struct tn_err *err);
+
+/* Each part of the memory of a daemon with this configuration, in a fixed order. Its error is that
+ * of `each`. The arena is for the moment. */
+TN_MUST_USE tn_rc tn_config_parts(const struct tn_config *config, const struct tn_budget *budget,
+                                  struct tn_arena *arena, tn_config_part_fn *each, void *user,
+                                  struct tn_err *err);
+
+struct tn_config_promise {
+    bool exactly_once;
+    bool shows; /* else a row that comes twice changes nothing */
+};
+
+/* Appends which sources of a table may bring a row twice (or, with QoS 0, not at all), for those
+ * who send have no identity. `schema` (NULL: not known) tells whether that shows. The arena is for
+ * the moment. */
+struct tn_config_promise tn_config_promise(const struct tn_config *config,
+                                           const struct tn_config_table *table,
+                                           const struct tn_schema *schema, struct tn_arena *arena,
+                                           struct tn_buf *why);

@@ -378,6 +378,56 @@ static const char lua_text[] =
     "from the\n"
     "memtable's part while a table has a script: `tarn pools D.T` shows it.\n";
 
+static const char config_text[] =
+    "The configuration of the daemon: a Lua file that returns one table\n"
+    "\n"
+    "  return {\n"
+    "      warehouse = \"/var/lib/tarn\", memory = \"32M\", listen = \"127.0.0.1:7080\",\n"
+    "      tables = { [\"plant.levels\"] = { fields = { \"tank STRING\", \"level DOUBLE\" },\n"
+    "                                      primary_key = \"tank\", options = { bucket = 1 } } },\n"
+    "      sources = { { kind = \"mqtt\", url = \"mqtt://broker\",\n"
+    "                    subscribe = { { filter = \"plant/#\", table = \"plant.levels\" } } } },\n"
+    "  }\n"
+    "\n"
+    "`tarn check CONFIG.lua` says all that is wrong with it; else the memory of each part, when "
+    "each\n"
+    "table commits, and which sources may bring a row twice. scripts/gateway.lua is a longer one.\n"
+    "\n"
+    "It is Lua, without files or network: env(\"NAME\", default) is a variable of the environment, "
+    "and\n"
+    "file(\"path\") the text of a file, for secrets and certificates; neither is ever printed. "
+    "Paths\n"
+    "begin in the folder of the configuration. Sizes are like \"32M\", times like \"30s\".\n"
+    "\n"
+    "  warehouse      where the tables are\n"
+    "  memory         all that the process may use; else the board's\n"
+    "  disk_reserve   \"16M\": below that nothing is read any more\n"
+    "  listen         HTTP: \"127.0.0.1:7080\"; others than this machine need a `token` to show\n"
+    "  token, tls     of HTTP: file(\"token\"); { certificate = file(\"a.pem\"), key = "
+    "file(\"b.pem\") }\n"
+    "  limits         of HTTP: connections = 16, body_size = \"256K\", timeout = \"10s\"\n"
+    "  journal        sync = \"100ms or 256K\", size = \"64M\": of sources that can't be read "
+    "again\n"
+    "\n"
+    "  tables['d.t']  fields, primary_key, partition_by, options: as `tarn create` has them, or\n"
+    "                 schema = \"file.json\"; without either the table must be there\n"
+    "      script         its tarn.script\n"
+    "      commit         \"30s or 5000 rows or 1M\": what comes first (30s or 100000 rows)\n"
+    "      dead_letters   \"d.letters\": a table; else a file\n"
+    "      unknown        \"drop\" or \"fail\" (a dead letter): members that are no columns\n"
+    "      times          { ts = \"ms\" }: what a bare number is: s, ms, us, ns\n"
+    "\n"
+    "  sources        a list; each has a kind, and a name when there are several of it\n"
+    "      mqtt       url, client_id, user, password, tls, keep_alive = \"60s\", in_flight = 32,\n"
+    "                 session_expiry = \"7d\", subscribe: a list of { filter, table, input, qos = "
+    "1 }\n"
+    "      socket     listen = \"127.0.0.1:7081\" or \"unix:/run/tarn/in\", token, tls, "
+    "connections = 8,\n"
+    "                 table, input, line_size\n"
+    "      file       path, table, input, line_size: what is appended to it, over rotations\n"
+    "      stdin      table, input, line_size\n"
+    "  input is one of `tarn help inputs`; \"json\" when it isn't said.\n";
+
 static const char troubles_text[] =
     "Troubles\n"
     "\n"
@@ -427,6 +477,7 @@ const struct tn_guide_topic tn_guide[] = {
     {"changelog", "following what changes; consumers", changelog_text},
     {"upload", "a copy in another folder", upload_text},
     {"lua", "scripts that map, merge and announce rows", lua_text},
+    {"config", "what the daemon is told", config_text},
     {"troubles", "what is wrong, and what helps", troubles_text},
 };
 const uint32_t tn_guide_count = sizeof tn_guide / sizeof tn_guide[0];

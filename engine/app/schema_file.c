@@ -22,3 +22,18 @@ tn_rc tn_schema_file_read(const char *path, struct tn_arena *arena, struct tn_sc
                    : tn_schema_from_user((struct tn_bytes){text, size}, arena, schema, err);
     return rc == TN_OK ? rc : tn_err_set(err, rc, 0, "%s:%s", path, err->text);
 }
+
+tn_rc tn_schema_field_parse(const char *text, struct tn_arena *arena, struct tn_field *field,
+                            struct tn_err *err)
+{
+    size_t name_size = strcspn(text, " ");
+    struct tn_bytes name = {(const unsigned char *)text, name_size};
+    const char *type = text + name_size + strspn(text + name_size, " ");
+    field->name = tn_arena_text(arena, name);
+    if (!field->name) {
+        return tn_err_set(err, TN_AGAIN, 0, "no memory for the schema");
+    }
+    tn_rc rc = *type ? tn_type_parse(tn_bytes_of(type), &field->type, err)
+                     : tn_err_set(err, TN_INVALID, 0, "the type is missing");
+    return rc == TN_OK ? rc : tn_err_in(err, "field '%s'", field->name);
+}

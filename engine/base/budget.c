@@ -164,9 +164,10 @@ static void carve(struct tn_budget *budget, const struct tn_board *board,
     size_t at = 0;
     for (uint32_t i = 0; i < board->part_count; i++) {
         bool own = !board->parts[i].of;
-        budget->parts[i] = (struct tn_part){.spec = &board->parts[i],
-                                            .base = own ? budget->block + at : NULL,
-                                            .size = (size_t)kib[i] * KIB};
+        budget->parts[i] =
+            (struct tn_part){.spec = &board->parts[i],
+                             .base = own && budget->block ? budget->block + at : NULL,
+                             .size = (size_t)kib[i] * KIB};
         at += own ? budget->parts[i].size : 0;
     }
     budget->part_count = board->part_count;
@@ -182,6 +183,19 @@ tn_rc tn_budget_open(struct tn_budget *budget, const struct tn_board *board, uin
         rc = map_block(budget, (size_t)plan_parts(board, available, kib) * KIB, err);
     }
     if (rc == TN_OK) {
+        carve(budget, board, kib);
+    }
+    return rc;
+}
+
+tn_rc tn_budget_plan(struct tn_budget *budget, const struct tn_board *board, uint64_t memory_size,
+                     struct tn_err *err)
+{
+    uint64_t available = 0;
+    uint64_t kib[TN_PARTS_MAX] = {0};
+    tn_rc rc = block_kib(board, memory_size, &available, err);
+    if (rc == TN_OK) {
+        *budget = (struct tn_budget){.size = (size_t)plan_parts(board, available, kib) * KIB};
         carve(budget, board, kib);
     }
     return rc;

@@ -67,8 +67,12 @@ struct tn_budget {
  * no such block. */
 TN_MUST_USE tn_rc tn_budget_open(struct tn_budget *budget, const struct tn_board *board,
                                  uint64_t memory_size, struct tn_err *err);
-/* The same on a block of the caller's, aligned as max_align_t; all of it is for the parts. INVALID
- * when it is too small. */
+/* The sizes alone: what tn_budget_open would give each part. There is no block, and no part can be
+ * used. */
+TN_MUST_USE tn_rc tn_budget_plan(struct tn_budget *budget, const struct tn_board *board,
+                                 uint64_t memory_size, struct tn_err *err);
+/* As tn_budget_open, on a block of the caller's, aligned as max_align_t; all of it is for the
+ * parts. INVALID when it is too small. */
 TN_MUST_USE tn_rc tn_budget_open_on(struct tn_budget *budget, const struct tn_board *board,
                                     void *block, size_t size, struct tn_err *err);
 void tn_budget_close(struct tn_budget *budget); /* nobody may use a part any more */

@@ -1,0 +1,188 @@
+/* tarn check: all that is wrong with a configuration; else what it will need, and promise. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "app/cells.h"
+#include "app/cmd.h"
+#include "app/config.h"
+#include "schema/options.h"
+
+enum {
+    OUTPUT_SIZE = 256 * 1024, /* what is left of the input part for cells */
+    WHY_SIZE = 4096,
+    HAZARDS_SIZE = 8192,
+};
+
+static void say_wrong(void *user, const char *text)
+{
+    (void)user;
+    (void)fprintf(stderr, "tarn: %s\n", text);
+}
+
+/* ---- the memory ---- */
+
+struct report {
+    struct tn_cells cells;
+    struct tn_budget plan;
+    struct tn_config config;
+    uint64_t sum;
+    uint32_t short_parts; /* that are too small */
+};
+
+static tn_rc put_part(void *user, const struct tn_config_part *part, struct tn_err *err)
+{
+    struct report *r = user;
+    tn_cells_text(&r->cells, part->name);
+    tn_cells_text(&r->cells, part->kind);
+    tn_cells_number(&r->cells, (int64_t)part->size);
+    if (part->needed > 0) {
+        tn_cells_number(&r->cells, (int64_t)part->needed);
+    } else {
+        tn_cells_text(&r->cells, NULL);
+    }
+    tn_cells_text(&r->cells, part->use);
+    if (part->needed > part->size) {
+        r->short_parts++;
+        (void)fprintf(stderr,
+                      "tarn: memory: part '%s' needs %" PRIu64 " bytes, and has %" PRIu64
+                      "; give more memory\n",
+                      part->name, part->needed, part->size);
+    }
+    return tn_cells_end(&r->cells, err);
+}
+
+static tn_rc put_parts(struct report *r, struct tn_arena *arena, struct tn_err *err)
+{
+    static const char *const columns[] = {"part", "kind", "size", "needs", "for"};
+    size_t mark = tn_arena_mark(arena);
+    tn_rc rc = tn_cells_open(&r->cells, columns, sizeof columns / sizeof columns[0], arena, err);
+    if (rc == TN_OK) {
+        rc = tn_config_parts(&r->config, &r->plan, arena, put_part, r, err);
+    }
+    if (rc == TN_OK) {
+        struct tn_config_part all = {
+            .name = "all", .kind = "process", .size = r->plan.size, .use = "the block, and other"};
+        all.size += (uint64_t)tn_board.other_kib * 1024;
+        rc = put_part(r, &all, err);
+    }
+    if (rc == TN_OK) {
+        rc = tn_cells_close(&r->cells, err);
+    }
+    tn_arena_reset(arena, mark);
+    return rc;
+}
+
+/* ---- the tables ---- */
+
+static void say_hazards(const char *table, const struct tn_schema *schema, struct tn_arena *arena)
+{
+    static char text[HAZARDS_SIZE];
+    struct tn_options options;
+    struct tn_err err = {0};
+    struct tn_buf lines;
+    if (tn_common.quiet || tn_options_read(schema, TN_OPTIONS_CREATE, arena, &options, &err)) {
+        return;
+    }
+    tn_buf_init(&lines, text, sizeof text - 1);
+    tn_options_hazards(schema, &options, &lines);
+    text[lines.size] = 0;
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        (void)fprintf(stderr, "tarn: warning: tables['%s']: %s\n", table, line);
+    }
+}
+
+static tn_rc put_table(struct report *r, const struct tn_config_table *table,
+                       struct tn_arena *arena, struct tn_err *err)
+{
+    static char text[WHY_SIZE];
+    struct tn_buf why;
+    struct tn_schema schema;
+    bool made = table->fields || table->schema_path;
+    tn_rc rc = made ? tn_config_table_schema(table, arena, &schema, err) : TN_OK;
+    if (rc != TN_OK) {
+        return rc;
+    }
+    if (made) {
+        say_hazards(table->name, &schema, arena);
+    }
+    tn_buf_init(&why, text, sizeof text - 1);
+    struct tn_config_promise promise =
+        tn_config_promise(&r->config, table, made ? &schema : NULL, arena, &why);
+    text[why.size] = 0;
+    tn_cells_text(&r->cells, table->name);
+    tn_commit_rule_format(&table->commit, &r->cells.text);
+    tn_cells_put(&r->cells, false);
+    tn_cells_text(&r->cells, promise.exactly_once ? "exactly once" : "at least once");
+    tn_buf_text(&r->cells.text, promise.shows ? "true" : "false");
+    tn_cells_json(&r->cells);
+    tn_cells_text(&r->cells, why.size > 0 ? text : NULL);
+    return tn_cells_end(&r->cells, err);
+}
+
+static tn_rc put_tables(struct report *r, struct tn_arena *arena, struct tn_err *err)
+{
+    static const char *const columns[] = {"table", "commit", "delivery", "repeats_show",
+                                          "because_of"};
+    tn_rc rc = tn_cells_open(&r->cells, columns, sizeof columns / sizeof columns[0], arena, err);
+    if (r->cells.output.format != TN_FORMAT_JSON) { /* another table than the one above */
+        (void)fputs("\n", stdout);
+    }
+    for (const struct tn_config_table *t = r->config.tables; rc == TN_OK && t; t = t->next) {
+        size_t mark = tn_arena_mark(arena);
+        rc = put_table(r, t, arena, err);
+        tn_arena_reset(arena, mark);
+    }
+    return rc == TN_OK ? tn_cells_close(&r->cells, err) : rc;
+}
+
+/* ---- the verb ---- */
+
+static tn_rc check(struct tn_app *app, const struct tn_text_list *words, struct tn_err *err)
+{
+    static struct report r;
+    struct tn_arena kept;
+    void *memory = NULL;
+    size_t room = tn_arena_free(&app->input);
+    size_t vm_size = app->env.memtable_size; /* no table is open */
+    size_t size = room > OUTPUT_SIZE ? room - OUTPUT_SIZE : 0;
+    tn_rc rc = tn_arena_need(&app->input, size, "a configuration", &memory, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    tn_arena_init(&kept, memory, size);
+    rc = tn_config_read(words->items[0], app->env.memtable,
+                        vm_size < TN_CONFIG_MEMORY ? vm_size : TN_CONFIG_MEMORY, &kept, say_wrong,
+                        NULL, &r.config, err);
+    if (rc == TN_OK) {
+        rc = tn_budget_plan(&r.plan, &tn_board,
+                            tn_common.memory ? tn_common.memory : r.config.memory, err);
+    }
+    if (rc == TN_OK) {
+        rc = put_parts(&r, &app->input, err);
+    }
+    if (rc == TN_OK) {
+        rc = put_tables(&r, &app->input, err);
+    }
+    return rc == TN_OK && r.short_parts > 0
+               ? tn_err_set(err, TN_INVALID, 0, "%s: it doesn't fit its memory", words->items[0])
+               : rc;
+}
+
+static int run(const struct tn_text_list *words)
+{
+    if (words->count != 1) {
+        return tn_say_usage(&tn_cmd_check);
+    }
+    tn_common.warehouse = "."; /* the configuration names its own */
+    return tn_run_verb(check, words);
+}
+
+const struct tn_command tn_cmd_check = {
+    "check",
+    "check CONFIG.lua",
+    "says all that is wrong with a configuration, or what memory it needs",
+    NULL,
+    0,
+    run,
+};

@@ -1,0 +1,276 @@
+/* What a configuration comes to: its memory, and what its tables are promised. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "app/boot.h"
+#include "app/config_private.h"
+#include "ingest/mqtt_source.h"
+#include "io/tls.h"
+#include "schema/options.h"
+
+/* ---- memory ---- */
+
+/* Of the memtable part; four an open bucket. */
+enum { PAGE_MIN = 4096, PAGES_OF_BUCKET = 4 };
+
+struct sum {
+    const struct tn_config *config;
+    const struct tn_budget *budget;
+    struct tn_arena *arena;
+};
+
+static int64_t buckets_of(const struct sum *s, const struct tn_config_table *table)
+{
+    struct tn_schema schema;
+    struct tn_err err = {0};
+    size_t mark = tn_arena_mark(s->arena);
+    int64_t buckets = 1;
+    if ((table->fields || table->schema_path) &&
+        tn_config_table_schema(table, s->arena, &schema, &err) == TN_OK) {
+        const char *text = tn_schema_option(&schema, "bucket");
+        buckets = text ? strtoll(text, NULL, 10) : 1;
+    }
+    tn_arena_reset(s->arena, mark);
+    return buckets > 0 ? buckets : 1;
+}
+
+static bool has_script(const struct tn_config *config)
+{
+    const struct tn_config_table *t = config->tables;
+    while (t && !t->script) {
+        t = t->next;
+    }
+    return t != NULL;
+}
+
+static uint64_t tls_of(const struct tn_config_tls *tls, bool used)
+{
+    return used ? TN_TLS_STREAM_SIZE + 2 * (tls->ca ? strlen(tls->ca) : 0) : 0;
+}
+
+/* Who comes by HTTP or socket when it is used up waits; one at a time is the least. */
+static uint64_t tls_needs(const struct sum *s)
+{
+    uint64_t need = tls_of(&s->config->http.tls, s->config->http.tls.certificate);
+    for (const struct tn_config_source *source = s->config->sources; source;
+         source = source->next) {
+        bool client = source->kind == TN_SOURCE_MQTT && strncmp(source->url, "mqtts", 5) == 0;
+        need += tls_of(&source->tls, client || source->tls.certificate);
+    }
+    return need;
+}
+
+static bool has_net(const struct tn_config *config)
+{
+    const struct tn_config_source *s = config->sources;
+    while (s && s->kind != TN_SOURCE_MQTT && s->kind != TN_SOURCE_SOCKET) {
+        s = s->next;
+    }
+    return s || config->http.listen;
+}
+
+/* Whether a part that lies in another one will be carved out of it. */
+static bool is_used(const struct sum *s, const char *part)
+{
+    if (strncmp(part, "lua", 3) == 0) {
+        return has_script(s->config);
+    }
+    return strcmp(part, "tls") == 0 ? tls_needs(s) > 0 : has_net(s->config);
+}
+
+/* Beside what is carved out of it, four pages a bucket; of partitions one is open at a time, for
+ * the bucket that is longest idle is closed. */
+static uint64_t memtable_needs(const struct sum *s)
+{
+    uint64_t need = 0;
+    for (const struct tn_config_table *t = s->config->tables; t; t = t->next) {
+        need += (uint64_t)buckets_of(s, t) * PAGES_OF_BUCKET * PAGE_MIN;
+    }
+    for (uint32_t i = 0; i < s->budget->part_count; i++) {
+        const struct tn_part *part = &s->budget->parts[i];
+        bool within = part->spec->of && strcmp(part->spec->of, "memtable") == 0;
+        need += within && is_used(s, part->spec->name) ? part->size : 0;
+    }
+    return need;
+}
+
+static uint64_t session_needs(const struct sum *s, const struct tn_config_source *source)
+{
+    uint32_t count = 0;
+    for (const struct tn_config_subscribe *sub = source->subscribe; sub; sub = sub->next) {
+        count++;
+    }
+    size_t mark = tn_arena_mark(s->arena);
+    struct tn_mqtt_wish *filters = tn_arena_take(s->arena, (count + 1) * sizeof *filters);
+    uint64_t needs = 0;
+    if (filters) {
+        uint32_t i = 0;
+        for (const struct tn_config_subscribe *sub = source->subscribe; sub; sub = sub->next) {
+            filters[i++] =
+                (struct tn_mqtt_wish){.filter = tn_bytes_of(sub->filter), .qos = sub->qos};
+        }
+        struct tn_mqtt_spec spec = {.filters = filters,
+                                    .filter_count = count,
+                                    .in_flight = (uint16_t)source->in_flight,
+                                    .known_max = TN_MQTT_SOURCE_KNOWN_MAX};
+        needs = tn_mqtt_session_memory(&spec) + TN_MEMO_SIZE_MAX;
+    }
+    tn_arena_reset(s->arena, mark);
+    return needs;
+}
+
+static uint64_t mqtt_needs(const struct sum *s)
+{
+    uint64_t needs = 0;
+    for (const struct tn_config_source *source = s->config->sources; source;
+         source = source->next) {
+        needs += source->kind == TN_SOURCE_MQTT ? session_needs(s, source) : 0;
+    }
+    return needs;
+}
+
+/* What of the parts can be said before anything runs. One that the board doesn't have lies in
+ * `of`. */
+static const struct {
+    const char *part;
+    const char *of;
+    uint64_t (*needs)(const struct sum *s);
+    const char *use;
+} needs[] = {
+    {"memtable", NULL, memtable_needs, NULL},
+    {"tls", "memtable", tls_needs, NULL},
+    {"mqtt", "input", mqtt_needs, "sessions with brokers, without what they send"},
+};
+enum { NEEDS_COUNT = sizeof needs / sizeof needs[0] };
+
+static uint64_t needs_of(const struct sum *s, const char *part)
+{
+    for (int i = 0; i < NEEDS_COUNT; i++) {
+        if (strcmp(needs[i].part, part) == 0) {
+            return needs[i].needs(s);
+        }
+    }
+    return 0;
+}
+
+static bool on_board(const struct tn_budget *budget, const char *part)
+{
+    for (uint32_t i = 0; i < budget->part_count; i++) {
+        if (strcmp(budget->parts[i].spec->name, part) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static tn_rc put_parts(const struct sum *s, const struct tn_budget *budget, tn_config_part_fn *each,
+                       void *user, struct tn_err *err)
+{
+    tn_rc rc = TN_OK;
+    for (uint32_t i = 0; rc == TN_OK && i < budget->part_count; i++) {
+        const struct tn_part_spec *spec = budget->parts[i].spec;
+        struct tn_config_part part = {.name = spec->name,
+                                      .kind = spec->of ? spec->of : tn_part_kind_text(spec->kind),
+                                      .size = budget->parts[i].size,
+                                      .needed = needs_of(s, spec->name),
+                                      .use = tn_part_use(spec->name)};
+        rc = each(user, &part, err);
+    }
+    return rc;
+}
+
+tn_rc tn_config_parts(const struct tn_config *config, const struct tn_budget *budget,
+                      struct tn_arena *arena, tn_config_part_fn *each, void *user,
+                      struct tn_err *err)
+{
+    struct sum s = {config, budget, arena};
+    tn_rc rc = put_parts(&s, budget, each, user, err);
+    for (int i = 0; rc == TN_OK && i < NEEDS_COUNT; i++) {
+        uint64_t needed = on_board(budget, needs[i].part) ? 0 : needs[i].needs(&s);
+        if (needed > 0) {
+            struct tn_config_part part = {.name = needs[i].part,
+                                          .kind = needs[i].of,
+                                          .size = needed,
+                                          .needed = needed,
+                                          .use = needs[i].use};
+            rc = each(user, &part, err);
+        }
+    }
+    struct tn_config_part other = {.name = "other",
+                                   .kind = "process",
+                                   .size = (uint64_t)tn_board.other_kib * 1024,
+                                   .use = "libc, stacks, code: outside the block"};
+    return rc == TN_OK ? each(user, &other, err) : rc;
+}
+
+/* ---- what a table is promised ---- */
+
+static void say(struct tn_config_promise *promise, struct tn_buf *why, const char *source,
+                const char *what)
+{
+    tn_buf_format(why, "%s%s: %s", promise->exactly_once ? "" : "; ", source, what);
+    promise->exactly_once = false;
+}
+
+static void look_at_mqtt(const struct tn_config_source *source, const struct tn_config_table *table,
+                         struct tn_config_promise *promise, struct tn_buf *why)
+{
+    for (const struct tn_config_subscribe *s = source->subscribe; s; s = s->next) {
+        if (s->qos < 2 && strcmp(s->table, table->name) == 0) {
+            say(promise, why, source->name, s->filter);
+            tn_buf_text(why, s->qos == 1 ? " has QoS 1" : " has QoS 0, which may lose, too");
+        }
+    }
+}
+
+static void look_at(const struct tn_config_source *source, const struct tn_config_table *table,
+                    struct tn_config_promise *promise, struct tn_buf *why)
+{
+    if (source->kind == TN_SOURCE_MQTT) {
+        look_at_mqtt(source, table, promise, why);
+    } else if (strcmp(source->table, table->name) == 0) {
+        if (source->kind == TN_SOURCE_SOCKET) {
+            say(promise, why, source->name, "who gives no sender");
+        } else if (source->kind == TN_SOURCE_STDIN) {
+            say(promise, why, source->name, "can't be read again");
+        }
+    }
+}
+
+/* A row that comes again is the same row where the newest of a key counts, and that alone. */
+static bool shows(const struct tn_schema *schema, struct tn_arena *arena)
+{
+    struct tn_options o;
+    struct tn_err err = {0};
+    if (!schema || schema->primary_keys.count == 0 ||
+        tn_options_read(schema, TN_OPTIONS_CREATE, arena, &o, &err) != TN_OK || o.script ||
+        o.changelog_producer == TN_CHANGELOG_INPUT) {
+        return true;
+    }
+    for (uint32_t i = 0; o.merge_fields && i < schema->field_count; i++) {
+        enum tn_aggregate aggregate = o.merge_fields[i].aggregate;
+        if (aggregate == TN_AGGREGATE_SUM || aggregate == TN_AGGREGATE_PRODUCT ||
+            aggregate == TN_AGGREGATE_COUNT || aggregate == TN_AGGREGATE_LISTAGG) {
+            return true;
+        }
+    }
+    return false;
+}
+
+struct tn_config_promise tn_config_promise(const struct tn_config *config,
+                                           const struct tn_config_table *table,
+                                           const struct tn_schema *schema, struct tn_arena *arena,
+                                           struct tn_buf *why)
+{
+    struct tn_config_promise promise = {.exactly_once = true};
+    for (const struct tn_config_source *s = config->sources; s; s = s->next) {
+        look_at(s, table, &promise, why);
+    }
+    if (config->http.listen) {
+        say(&promise, why, "http", "who gives neither X-Sender and X-Sequence nor Idempotency-Key");
+    }
+    size_t mark = tn_arena_mark(arena);
+    promise.shows = !promise.exactly_once && shows(schema, arena);
+    tn_arena_reset(arena, mark);
+    return promise;
+}
