@@ -296,6 +296,25 @@ static void on_durable(struct tn_hub_listener *listener, uint64_t place)
 
 /* ---- begin and end ---- */
 
+static tn_rc check_filters(const struct tn_mqtt_spec *mqtt, struct tn_err *err)
+{
+    for (uint32_t i = 0; i < mqtt->filter_count; i++) {
+        for (uint32_t j = 0; j < i; j++) {
+            struct tn_bytes a = mqtt->filters[j].filter;
+            struct tn_bytes b = mqtt->filters[i].filter;
+            if (tn_mqtt_filters_overlap(a, b)) {
+                return tn_err_set(err, TN_INVALID, 0,
+                                  "filters '%.*s' and '%.*s' overlap: a broker sends messages of "
+                                  "both once or twice, as it likes; give one a source of its own, "
+                                  "with another client id",
+                                  (int)a.size, (const char *)a.data, (int)b.size,
+                                  (const char *)b.data);
+            }
+        }
+    }
+    return TN_OK;
+}
+
 static tn_rc check_spec(const struct tn_mqtt_source_spec *spec, const struct tn_mqtt_spec *mqtt,
                         struct tn_err *err)
 {
@@ -309,7 +328,7 @@ static tn_rc check_spec(const struct tn_mqtt_source_spec *spec, const struct tn_
                           "client id and host are too long together: %d bytes are the most",
                           TN_SENDER_SIZE_MAX);
     }
-    return TN_OK;
+    return check_filters(mqtt, err);
 }
 
 static tn_rc take_memory(struct tn_arena *arena, struct tn_mqtt_source **source,
@@ -419,5 +438,6 @@ void tn_mqtt_source_status(const struct tn_mqtt_source *s, struct tn_mqtt_source
     *status = s->status;
     status->state = s->session.state;
     status->blocked = s->block != TN_MQTT_FREE;
+    status->in_flight = s->session.known_count;
     status->overruns = s->session.overruns;
 }

@@ -7,11 +7,11 @@
  *      ^               |           |           |                         ^
  *      '--- failed ----'-----------'           '--- failed, cut ---------'
  *
- * A message goes to the table of the first filter that matches its topic, in their order, as one
- * offer: filters may overlap, as "alarm/#" before "#". (Brokers that send a message once for each
- * filter that matches make rows of each copy.) It is acknowledged when its place in the hub is
- * durable, and no sooner. After a cut in any state the broker has what was acknowledged and sends
- * the rest again.
+ * A message goes to the table of the filter that matches its topic, as one offer. Filters must not
+ * overlap: of a message that two of them give, brokers send one copy or two, as they like. (Two
+ * sources with a client id each get all of it each.) It is acknowledged when its place in the hub
+ * is durable, and no sooner. After a cut in any state the broker has what was acknowledged and
+ * sends the rest again.
  *
  *     QoS 0, 1    offered as they come, without a memo: once at most, once at least
  *     QoS 2       offered with a memo: the packet ids that are not done with, this one included;
@@ -66,6 +66,7 @@ struct tn_mqtt_source_spec {
 struct tn_mqtt_source_status {
     enum tn_mqtt_state state;
     bool blocked;         /* the hub has no room, or the table takes nothing */
+    uint32_t in_flight;   /* packet ids that are not done with */
     uint64_t messages;    /* taken by the hub */
     uint64_t rows;        /* of these */
     uint64_t dead;        /* letters of these */

@@ -200,10 +200,17 @@ static void on_subscribed(struct tn_mqtt_source *s, const struct tn_mqtt_event *
         return;
     }
     tn_log_event(s->spec.log, refused ? TN_LOG_ERROR : TN_LOG_WARN, "mqtt",
-                 "source=%s filter=\"%.*s\" qos=%u text=\"the broker grants %s%.*s\"", s->spec.name,
+                 "source=%s filter=\"%.*s\" qos=%u text=\"the broker %s: %s\"", s->spec.name,
                  (int)wish->filter.size, (const char *)wish->filter.data, wish->qos,
-                 tn_mqtt_reason_text(event->reason), (int)event->text.size,
-                 (const char *)event->text.data);
+                 refused ? "refuses it" : "grants less", tn_mqtt_reason_text(event->reason));
+}
+
+static void on_left(struct tn_mqtt_source *s, const struct tn_mqtt_event *event)
+{
+    struct tn_bytes filter = s->spec.mqtt.leave[event->filter];
+    tn_log_event(s->spec.log, TN_LOG_INFO, "mqtt", "source=%s left=\"%.*s\" text=\"%s\"",
+                 s->spec.name, (int)filter.size, (const char *)filter.data,
+                 tn_mqtt_reason_text(event->reason));
 }
 
 /* Whether it is done with. */
@@ -221,8 +228,10 @@ static bool on_event(struct tn_mqtt_source *s, const struct tn_mqtt_event *event
     case TN_MQTT_SUBSCRIBED:
         on_subscribed(s, event);
         return true;
-    case TN_MQTT_NOTHING:
     case TN_MQTT_LEFT:
+        on_left(s, event);
+        return true;
+    case TN_MQTT_NOTHING:
         return true;
     }
     return true;

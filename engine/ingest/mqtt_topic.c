@@ -151,21 +151,63 @@ static bool is(struct tn_bytes part, char wildcard)
     return part.size == 1 && part.data[0] == (unsigned char)wildcard;
 }
 
-bool tn_mqtt_topic_matches(struct tn_bytes filter, struct tn_bytes topic)
+/* Without what makes it a shared one. */
+static struct tn_bytes plain_of(struct tn_bytes filter)
 {
     size_t shared = share_size(filter);
-    size_t f = shared == SIZE_MAX ? 0 : shared;
-    size_t t = 0;
-    if (begins(topic, "$") && f < filter.size && (filter.data[f] == '+' || filter.data[f] == '#')) {
+    size_t begin = shared == SIZE_MAX ? 0 : shared;
+    return (struct tn_bytes){filter.data + begin, filter.size - begin};
+}
+
+static bool begins_wild(struct tn_bytes filter)
+{
+    return begins(filter, "+") || begins(filter, "#");
+}
+
+/* Past its last part a text stands one behind its end. */
+static bool is_over(struct tn_bytes text, size_t at)
+{
+    return at > text.size;
+}
+
+bool tn_mqtt_filters_overlap(struct tn_bytes a, struct tn_bytes b)
+{
+    size_t i = 0;
+    size_t j = 0;
+    a = plain_of(a);
+    b = plain_of(b);
+    if ((begins(a, "$") && begins_wild(b)) || (begins(b, "$") && begins_wild(a))) {
         return false;
     }
-    /* Past its last part a text stands one behind its end. */
-    while (f <= filter.size) {
+    while (!is_over(a, i) && !is_over(b, j)) {
+        struct tn_bytes x = part_at(a, i);
+        struct tn_bytes y = part_at(b, j);
+        if (is(x, '#') || is(y, '#')) {
+            return true;
+        }
+        if (!is(x, '+') && !is(y, '+') && !tn_bytes_equal(x, y)) {
+            return false;
+        }
+        i += x.size + 1;
+        j += y.size + 1;
+    }
+    return (is_over(a, i) || is(part_at(a, i), '#')) && (is_over(b, j) || is(part_at(b, j), '#'));
+}
+
+bool tn_mqtt_topic_matches(struct tn_bytes filter, struct tn_bytes topic)
+{
+    size_t f = 0;
+    size_t t = 0;
+    filter = plain_of(filter);
+    if (begins(topic, "$") && begins_wild(filter)) {
+        return false;
+    }
+    while (!is_over(filter, f)) {
         struct tn_bytes want = part_at(filter, f);
         if (is(want, '#')) {
             return true;
         }
-        if (t > topic.size) {
+        if (is_over(topic, t)) {
             return false;
         }
         struct tn_bytes have = part_at(topic, t);
@@ -175,7 +217,7 @@ bool tn_mqtt_topic_matches(struct tn_bytes filter, struct tn_bytes topic)
         f += want.size + 1;
         t += have.size + 1;
     }
-    return t > topic.size;
+    return is_over(topic, t);
 }
 
 uint32_t tn_mqtt_topic_parts(struct tn_bytes topic, struct tn_bytes *parts, uint32_t parts_max)

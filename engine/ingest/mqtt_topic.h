@@ -23,6 +23,9 @@ TN_MUST_USE tn_rc tn_mqtt_filter_check(struct tn_bytes filter, struct tn_err *er
 /* Whether a subscription to `filter` gives `topic`; both are valid. */
 bool tn_mqtt_topic_matches(struct tn_bytes filter, struct tn_bytes topic);
 
+/* Whether there is a topic that both valid filters give. */
+bool tn_mqtt_filters_overlap(struct tn_bytes a, struct tn_bytes b);
+
 /* The parts between the slashes, views into `topic`: "/a//b" has four, of which two are empty.
  * Returns how many there are, also where that is more than `parts_max`, which is what is filled. */
 uint32_t tn_mqtt_topic_parts(struct tn_bytes topic, struct tn_bytes *parts, uint32_t parts_max);

@@ -366,7 +366,7 @@ static void step_broker(void)
 
 static const struct tn_mqtt_wish filters[] = {
     {.filter = {(const unsigned char *)"plant/+/alarm", 13}, .qos = 1},
-    {.filter = {(const unsigned char *)"plant/#", 7}, .qos = 2},
+    {.filter = {(const unsigned char *)"plant/+/data", 12}, .qos = 2},
 };
 static const struct tn_mqtt_route routes[] = {{"plant.alarms", TN_INPUT_LINE},
                                               {"plant.readings", TN_INPUT_JSON}};
@@ -826,6 +826,11 @@ static void a_spec_that_cannot_work_is_refused(void)
     spec.mqtt.client_id = tn_bytes_of(long_id);
     rc = tn_mqtt_source_open(&source, &spec, &arena, &err);
     CHECK(rc == TN_INVALID && arena.used == 0);
+    spec = source_spec();
+    const struct tn_mqtt_wish both[] = {filters[0], {.filter = tn_bytes_of("plant/1/#")}};
+    spec.mqtt.filters = both;
+    rc = tn_mqtt_source_open(&source, &spec, &arena, &err);
+    CHECK(rc == TN_INVALID && strstr(err.text, "'plant/+/alarm' and 'plant/1/#' overlap") != NULL);
     spec = source_spec();
     for (size_t size = 0; size < tn_mqtt_source_memory(&spec) - 64; size += 997) {
         tn_arena_init(&arena, memory, size);

@@ -191,11 +191,66 @@ static void random_filters_match_as_the_model_does(void)
     CHECK(compared > ROUNDS / 50 && matched > compared / 50);
 }
 
+/* A topic that both give, if there is one: each part as it is said, "a" where nobody says. */
+static bool make_witness(const char *a, const char *b, char topic[4 * TEXT_MAX])
+{
+    struct tn_bytes x[TEXT_MAX];
+    struct tn_bytes y[TEXT_MAX];
+    const struct tn_bytes all = tn_bytes_of("#");
+    struct tn_buf out;
+    uint32_t x_count = tn_mqtt_topic_parts(tn_bytes_of(a), x, TEXT_MAX);
+    uint32_t y_count = tn_mqtt_topic_parts(tn_bytes_of(b), y, TEXT_MAX);
+    bool x_all = tn_bytes_equal(x[x_count - 1], all);
+    bool y_all = tn_bytes_equal(y[y_count - 1], all);
+    uint32_t count = x_count - x_all > y_count - y_all ? x_count - x_all : y_count - y_all;
+    tn_buf_init(&out, topic, 4 * TEXT_MAX - 1);
+    for (uint32_t i = 0; i < count || i < 1; i++) {
+        struct tn_bytes part = tn_bytes_of("a");
+        if (i < x_count - x_all && !tn_bytes_equal(x[i], tn_bytes_of("+"))) {
+            part = x[i];
+        } else if (i < y_count - y_all && !tn_bytes_equal(y[i], tn_bytes_of("+"))) {
+            part = y[i];
+        }
+        tn_buf_text(&out, i > 0 ? "/" : "");
+        tn_buf_append(&out, part.data, part.size);
+    }
+    topic[out.size] = 0;
+    return model_matches(a, topic) && model_matches(b, topic);
+}
+
+static void filters_overlap_where_a_topic_says_so(void)
+{
+    uint64_t random = given_number("SEED", 1);
+    uint32_t compared = 0;
+    uint32_t overlapped = 0;
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        char a[TEXT_MAX];
+        char b[TEXT_MAX];
+        char topic[4 * TEXT_MAX];
+        struct tn_err err;
+        draw_text(&random, "a//++#$", a);
+        draw_text(&random, "a//++#$", b);
+        if (tn_mqtt_filter_check(tn_bytes_of(a), &err) ||
+            tn_mqtt_filter_check(tn_bytes_of(b), &err)) {
+            continue;
+        }
+        bool overlap = tn_mqtt_filters_overlap(tn_bytes_of(a), tn_bytes_of(b));
+        if (overlap != make_witness(a, b, topic)) {
+            (void)fprintf(stderr, "%s and %s, as in '%s'\n", a, b, topic);
+        }
+        CHECK(overlap == make_witness(a, b, topic));
+        compared++;
+        overlapped += overlap;
+    }
+    CHECK(compared > ROUNDS / 100 && overlapped > compared / 50 && overlapped < compared);
+    CHECK(tn_mqtt_filters_overlap(tn_bytes_of("$share/g/a/+"), tn_bytes_of("a/b")));
+    CHECK(!tn_mqtt_filters_overlap(tn_bytes_of("$share/g/a"), tn_bytes_of("$share/g/b")));
+}
+
 static const struct test tests[] = {
-    TEST(filters_match_as_the_standard_says),
-    TEST(names_and_filters_that_are_none_say_why),
-    TEST(parts_are_what_stands_between_the_slashes),
-    TEST(random_filters_match_as_the_model_does),
+    TEST(filters_match_as_the_standard_says),        TEST(names_and_filters_that_are_none_say_why),
+    TEST(parts_are_what_stands_between_the_slashes), TEST(random_filters_match_as_the_model_does),
+    TEST(filters_overlap_where_a_topic_says_so),
 };
 
 int main(int argc, char **argv)

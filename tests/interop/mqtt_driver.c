@@ -1,74 +1,76 @@
-/* A subscriber over a plain socket, as small as can be: what the session wants of a loop, and a
- * file in the place of a table. mqtt_test.py runs it against a broker, and kills it.
+/* A subscriber on the system's sockets: the source, with a file in the place of the journal and its
+ * tables. mqtt_test.py runs it against a broker, and kills it.
  *
- *     usage: mqtt_driver HOST-PORT-OPTIONS...
+ *     usage: mqtt_driver OPTION...
  *         port=N client=ID filter=F[:QOS]... [leave=F]... [version=3|5|any] [user=U password=P]
- *         state=FILE     rows and what must be known after a restart, in one file that is replaced
+ *         ca=FILE, pinned=FILE, certificate=FILE, key=FILE    any of them: TLS
+ *         state=FILE     rows and memo, in one file that is replaced
  *         commit=N       a commit every N ms, and a pause of as long before it is durable
  *         take=N         N messages a second at most
  *         input=BYTES    what it can hold of a packet
  *         stop=N         ends in order when N rows are durable
  *
- * A row is a line: the payload (its size, when it's cut), the topic, QoS, "retain". */
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
+ * A row is a line: the payload, the topic, its table. It prints the log, and "ready" and "lost". */
+#include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "check.h"
-#include "ingest/mqtt_session.h"
+#include "ingest/mqtt_source.h"
+#include "io/net_uv.h"
+#include "io/tls_memory.h"
 
 enum {
     FILTERS_MAX = 8,
     STATE_MAX = 1 << 22,
-    OUT_SIZE = 4096,
-    INPUT_MAX = 1 << 16,
+    PEM_MAX = 1 << 16,
     ARENA_SIZE = 1 << 18,
+    HEAP_SIZE = 1 << 20,
+    BUFFER_SIZE = 4096,
+    LOG_SIZE = 1 << 14,
+    TURN_MS = 2,
     PARTS_MAX = 16,
 };
 
 static struct {
-    int port;
+    uint16_t port;
     const char *state_path;
     int64_t commit_ms;
     int64_t take_rate;
     uint64_t stop_at;
+    size_t size_max;
     struct tn_mqtt_wish filters[FILTERS_MAX];
+    struct tn_mqtt_route routes[FILTERS_MAX];
     struct tn_bytes leave[FILTERS_MAX];
     struct tn_mqtt_spec spec;
-} options = {.commit_ms = 10, .take_rate = 1000000};
+    struct tn_tls_spec tls;
+} options = {.commit_ms = 10, .take_rate = 1000000, .size_max = 8192};
 
-static struct tn_mqtt_session session;
+/* Rows and memo up to a place. */
+struct cut {
+    size_t size;
+    uint64_t place;
+    uint64_t count;
+    char memo[TN_MEMO_SIZE_MAX + 1];
+};
+
 static struct tn_err err;
-static int stream = -1;
-static bool connecting;
-static unsigned char input[INPUT_MAX];
-static size_t input_size;
-static unsigned char out_memory[OUT_SIZE];
-static struct tn_buf out;
+static struct tn_hub hub;
 static char rows[STATE_MAX];
-static size_t rows_size;
-static uint64_t row_count;
+static struct cut now;
+static struct cut next; /* while `committing` */
 static uint64_t durable_count;
-static size_t cut_size; /* of a commit: rows up to here */
-static uint64_t cut_place;
-static uint64_t cut_count;
-static char cut_saved[16 * 1024];
 static bool committing;
+static bool full;
 static int64_t commit_at;
 static int64_t began;
 
 static int64_t now_ms(void)
 {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return tn_clock_system.vtable->monotonic_ns(&tn_clock_system) / 1000000;
 }
 
 static void say(const char *what)
@@ -77,39 +79,44 @@ static void say(const char *what)
     (void)fflush(stdout);
 }
 
-/* ---- state: "saved\n", then rows; replaced by rename ---- */
+static void print_line(void *user, enum tn_log_level level, const char *line, size_t size)
+{
+    (void)user;
+    (void)level;
+    (void)fwrite(line, 1, size, stdout);
+    (void)fflush(stdout);
+}
+
+/* ---- the hub: "place\nmemo\n", then rows; replaced by rename ---- */
+
+static char *end_of_line(char *line)
+{
+    char *end = strchr(line, '\n');
+    CHECK(end != NULL);
+    *end = 0;
+    return end + 1;
+}
 
 static void load(void)
 {
+    static char text[STATE_MAX];
     FILE *file = fopen(options.state_path, "rb");
     if (!file) {
         return;
     }
-    rows_size = fread(rows, 1, sizeof rows, file);
+    size_t size = fread(text, 1, sizeof text - 1, file);
     (void)fclose(file);
-    char *end = memchr(rows, '\n', rows_size);
-    CHECK(end != NULL);
-    struct tn_bytes saved = {(unsigned char *)rows, (size_t)(end - rows)};
-    tn_rc rc = tn_mqtt_session_restore(&session, saved, &err);
-    CHECK_OK(rc, err);
-    rows_size -= saved.size + 1;
-    memmove(rows, end + 1, rows_size);
-    for (size_t i = 0; i < rows_size; i++) {
-        row_count += rows[i] == '\n';
+    char *memo = end_of_line(text);
+    char *from = end_of_line(memo);
+    now.place = strtoull(text, NULL, 10);
+    (void)snprintf(now.memo, sizeof now.memo, "%s", memo);
+    now.size = size - (size_t)(from - text);
+    memcpy(rows, from, now.size);
+    for (size_t i = 0; i < now.size; i++) {
+        now.count += rows[i] == '\n';
     }
-    durable_count = row_count;
-}
-
-static void begin_commit(void)
-{
-    struct tn_buf saved;
-    tn_buf_init(&saved, cut_saved, sizeof cut_saved - 1);
-    cut_place = tn_mqtt_session_save(&session, &saved);
-    CHECK(!saved.overflow);
-    cut_saved[saved.size] = 0;
-    cut_size = rows_size;
-    cut_count = row_count;
-    committing = true;
+    durable_count = now.count;
+    hub.durable = now.place;
 }
 
 static void end_commit(void)
@@ -118,12 +125,12 @@ static void end_commit(void)
     (void)snprintf(path, sizeof path, "%s.new", options.state_path);
     FILE *file = fopen(path, "wb");
     CHECK(file != NULL);
-    (void)fprintf(file, "%s\n", cut_saved);
-    CHECK(fwrite(rows, 1, cut_size, file) == cut_size);
+    (void)fprintf(file, "%llu\n%s\n", (unsigned long long)next.place, next.memo);
+    CHECK(fwrite(rows, 1, next.size, file) == next.size);
     CHECK(fclose(file) == 0 && rename(path, options.state_path) == 0);
     committing = false;
-    durable_count = cut_count;
-    tn_mqtt_session_durable(&session, cut_place);
+    durable_count = next.count;
+    tn_hub_say_durable(&hub, next.place);
 }
 
 static void commit_in_time(void)
@@ -133,206 +140,213 @@ static void commit_in_time(void)
     }
     if (committing) {
         end_commit();
-    } else if (session.place > session.durable) {
-        begin_commit();
+    } else if (now.place > hub.durable) {
+        next = now;
+        committing = true;
     }
     commit_at = now_ms() + options.commit_ms;
 }
 
-/* ---- events ---- */
-
-static bool may_take(void)
+static bool has_room(void)
 {
-    return (int64_t)row_count * 1000 < (now_ms() - began + 1000) * options.take_rate;
+    return (int64_t)now.count * 1000 < (now_ms() - began + 1000) * options.take_rate;
 }
 
-static void add_row(const struct tn_mqtt_message *message)
+static void add_row(const struct tn_message *message)
 {
     struct tn_bytes parts[PARTS_MAX];
     struct tn_buf row;
-    tn_buf_init(&row, rows + rows_size, sizeof rows - rows_size);
-    if (message->cut) {
-        tn_buf_format(&row, "cut:%zu", message->size);
-    } else {
-        tn_buf_append(&row, message->payload.data, message->payload.size);
-    }
+    tn_buf_init(&row, rows + now.size, sizeof rows - now.size);
+    tn_buf_append(&row, message->bytes.data, message->bytes.size);
     uint32_t count = tn_mqtt_topic_parts(message->topic, parts, PARTS_MAX);
     tn_buf_text(&row, " ");
     for (uint32_t i = 0; i < count && i < PARTS_MAX; i++) {
         tn_buf_text(&row, i > 0 ? "|" : "");
         tn_buf_append(&row, parts[i].data, parts[i].size);
     }
-    tn_buf_format(&row, " %u%s\n", message->qos, message->retain ? " retain" : "");
+    tn_buf_format(&row, " %s\n", message->table);
     CHECK(!row.overflow);
-    rows_size += row.size;
-    row_count++;
+    now.size += row.size;
+    now.count++;
 }
 
-static void tell(const struct tn_mqtt_event *event)
+static tn_rc f_offer(struct tn_hub *self, struct tn_message *message, struct tn_err *why)
 {
-    char text[128];
-    if (event->kind == TN_MQTT_CONNECTED) {
-        (void)snprintf(text, sizeof text, "connected version=%d resumed=%d stranger=%d",
-                       (int)session.version, event->resumed, event->stranger);
-        say(text);
-    } else if (event->kind == TN_MQTT_SUBSCRIBED || event->kind == TN_MQTT_LEFT) {
-        (void)snprintf(text, sizeof text, "%s %u: %u",
-                       event->kind == TN_MQTT_LEFT ? "left" : "subscribed", event->filter,
-                       event->reason);
-        say(text);
+    CHECK(self == &hub);
+    if (message->table && message->bytes.size > hub.size_max) {
+        return tn_err_set(why, TN_INVALID, 0, "%zu bytes are too many", message->bytes.size);
     }
+    if (!has_room()) {
+        full = true;
+        return tn_err_set(why, TN_AGAIN, 0, "so many a second");
+    }
+    if (message->table) {
+        add_row(message);
+    }
+    if (message->sender.size > 0) {
+        (void)snprintf(now.memo, sizeof now.memo, "%.*s", (int)message->memo.size,
+                       (const char *)message->memo.data);
+    }
+    message->place = ++now.place;
+    return TN_OK;
 }
 
-static void read_events(void)
+static tn_rc f_sender(struct tn_hub *self, struct tn_bytes name, struct tn_bytes *memo,
+                      uint64_t *place)
 {
-    for (;;) {
-        struct tn_mqtt_event event;
-        tn_rc rc = tn_mqtt_session_next(&session, (struct tn_bytes){input, input_size}, now_ms(),
-                                        &event, &err);
-        if (rc == TN_INVALID || rc == TN_IO) {
-            say(err.text);
-        }
-        if (rc || (event.kind == TN_MQTT_MESSAGE && !may_take())) {
-            return;
-        }
-        if (event.kind == TN_MQTT_MESSAGE) {
-            add_row(&event.message);
-            (void)tn_mqtt_session_admit(&session, &event);
-        }
-        tell(&event);
-        memmove(input, input + event.eaten, input_size - event.eaten);
-        input_size -= event.eaten;
+    CHECK(self == &hub && name.size > 0);
+    if (now.place == 0) {
+        return TN_ABSENT;
     }
+    *memo = tn_bytes_of(now.memo);
+    *place = now.place;
+    return TN_OK;
 }
 
-/* ---- the stream ---- */
-
-static void close_stream(void)
+static void say_room(void)
 {
-    if (stream >= 0) {
-        (void)close(stream);
-    }
-    stream = -1;
-    connecting = false;
-    input_size = 0;
-    out.size = 0;
-    if (session.state != TN_MQTT_WAIT && session.state != TN_MQTT_STOPPED) {
-        tn_mqtt_session_lost(&session, now_ms());
-        say("lost");
+    if (full && has_room()) {
+        full = false;
+        tn_hub_say_room(&hub);
     }
 }
 
-static void open_stream(void)
+/* ---- the doors ---- */
+
+static struct tn_net *open_net(void)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons((uint16_t)options.port),
-                                  .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    stream = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-    CHECK(stream >= 0);
-    if (connect(stream, (struct sockaddr *)&address, sizeof address) == 0) {
-        tn_mqtt_session_opened(&session, now_ms());
-    } else if (errno == EINPROGRESS) {
-        connecting = true;
-    } else {
-        close_stream();
-    }
+    static alignas(16) unsigned char heap_memory[HEAP_SIZE];
+    static alignas(16) unsigned char pool_memory[8 * BUFFER_SIZE];
+    static alignas(16) unsigned char memory[ARENA_SIZE];
+    static struct tn_heap heap;
+    static struct tn_pool pool;
+    static struct tn_arena arena;
+    struct tn_net *net = NULL;
+    tn_heap_init(&heap, heap_memory, sizeof heap_memory, true);
+    tn_pool_init(&pool, pool_memory, sizeof pool_memory, BUFFER_SIZE);
+    tn_arena_init(&arena, memory, sizeof memory);
+    struct tn_net_spec spec = {.heap = &heap,
+                               .arena = &arena,
+                               .buffers = &pool,
+                               .clock = &tn_clock_system,
+                               .streams_max = 4};
+    CHECK_OK(tn_net_uv_open(&spec, &net, &err), err);
+    return net;
 }
 
-static void finish_connecting(void)
+static struct tn_tls_config *open_tls(void)
 {
-    int failed = 0;
-    socklen_t size = sizeof failed;
-    (void)getsockopt(stream, SOL_SOCKET, SO_ERROR, &failed, &size);
-    connecting = false;
-    if (failed) {
-        close_stream();
-    } else {
-        tn_mqtt_session_opened(&session, now_ms());
+    static alignas(16) unsigned char memory[HEAP_SIZE];
+    static struct tn_heap heap;
+    struct tn_tls_config *config = NULL;
+    if (!options.tls.ca.data && !options.tls.pinned.data) {
+        return NULL;
     }
+    tn_heap_init(&heap, memory, sizeof memory, true);
+    tn_tls_boot(&heap);
+    options.tls.clock = &tn_clock_system;
+    CHECK_OK(tn_tls_config_make(&options.tls, &config, &err), err);
+    return config;
 }
 
-static void send_some(void)
+static struct tn_exec *open_exec(void)
 {
-    (void)tn_mqtt_session_output(&session, now_ms(), &out);
-    CHECK(!out.overflow);
-    ssize_t sent = out.size > 0 ? send(stream, out.data, out.size, MSG_NOSIGNAL) : 0;
-    if (sent < 0 && errno != EAGAIN) {
-        close_stream();
-    } else if (sent > 0) {
-        out.size -= (size_t)sent;
-        memmove(out.data, out.data + sent, out.size);
-    }
-    if (session.state == TN_MQTT_CLOSING && out.size == 0) {
-        close_stream();
-    }
+    static alignas(max_align_t) unsigned char memory[TN_EXEC_THREADS_SIZE];
+    static void *const contexts[TN_LANE_COUNT] = {NULL};
+    struct tn_exec *exec = NULL;
+    CHECK_OK(tn_exec_threads_open(memory, contexts, &exec, &err), err);
+    return exec;
 }
 
-static void receive_some(void)
+static struct tn_mqtt_source *open_source(struct tn_net *net, struct tn_exec *exec)
 {
-    size_t room = options.spec.input_size - input_size;
-    ssize_t got = room > 0 ? recv(stream, input + input_size, room, 0) : -1;
-    if (got == 0 || (got < 0 && room > 0 && errno != EAGAIN)) {
-        close_stream();
-    } else if (got > 0) {
-        input_size += (size_t)got;
-    }
-}
-
-static void turn(void)
-{
-    bool open = false;
-    tn_rc rc = tn_mqtt_session_tick(&session, now_ms(), &open, &err);
-    if (rc) {
-        say(err.text);
-    }
-    if (open) {
-        open_stream();
-    }
-    struct pollfd wait = {.fd = stream,
-                          .events = (short)((connecting || out.size > 0 ? POLLOUT : 0) | POLLIN)};
-    (void)poll(&wait, stream >= 0, 2);
-    if (connecting && (wait.revents & (POLLOUT | POLLERR | POLLHUP)) != 0) {
-        finish_connecting();
-    }
-    if (stream < 0 || connecting) {
-        return;
-    }
-    receive_some();
-    if (stream >= 0) {
-        read_events();
-        send_some();
-    }
+    static alignas(16) unsigned char memory[ARENA_SIZE];
+    static unsigned char log_memory[LOG_SIZE];
+    static struct tn_log log;
+    struct tn_arena arena;
+    struct tn_mqtt_source *source = NULL;
+    tn_log_init(&log, log_memory, sizeof log_memory, print_line, NULL);
+    struct tn_mqtt_source_spec spec = {.name = "mqtt",
+                                       .net = net,
+                                       .hub = &hub,
+                                       .log = &log,
+                                       .broker = {"localhost", options.port},
+                                       .tls = open_tls(),
+                                       .exec = exec,
+                                       .mqtt = options.spec,
+                                       .routes = options.routes};
+    tn_arena_init(&arena, memory, sizeof memory);
+    CHECK(tn_mqtt_source_memory(&spec) <= sizeof memory);
+    CHECK_OK(tn_mqtt_source_open(&source, &spec, &arena, &err), err);
+    return source;
 }
 
 /* ---- options ---- */
 
 static void add_filter(const char *text)
 {
+    static const char *const tables[FILTERS_MAX] = {"d.t0", "d.t1", "d.t2", "d.t3",
+                                                    "d.t4", "d.t5", "d.t6", "d.t7"};
     const char *colon = strrchr(text, ':');
-    CHECK(options.spec.filter_count < FILTERS_MAX);
-    options.filters[options.spec.filter_count++] = (struct tn_mqtt_wish){
+    uint32_t i = options.spec.filter_count++;
+    CHECK(i < FILTERS_MAX);
+    options.filters[i] = (struct tn_mqtt_wish){
         .filter = {(const unsigned char *)text, colon ? (size_t)(colon - text) : strlen(text)},
         .qos = (unsigned char)(colon ? colon[1] - '0' : 2)};
+    options.routes[i] = (struct tn_mqtt_route){.table = tables[i]};
+}
+
+/* With the zero behind them that TLS wants. */
+static struct tn_bytes file_of(const char *path)
+{
+    static char texts[4][PEM_MAX];
+    static int count;
+    CHECK(count < 4);
+    char *text = texts[count++];
+    FILE *file = fopen(path, "rb");
+    CHECK(file != NULL);
+    size_t size = fread(text, 1, PEM_MAX - 1, file);
+    (void)fclose(file);
+    return (struct tn_bytes){(unsigned char *)text, size};
+}
+
+static bool set_text(const char *name, const char *value)
+{
+    const struct {
+        const char *name;
+        struct tn_bytes *to;
+        bool file;
+    } texts[] = {{"client", &options.spec.client_id, false},
+                 {"user", &options.spec.user, false},
+                 {"password", &options.spec.password, false},
+                 {"ca", &options.tls.ca, true},
+                 {"pinned", &options.tls.pinned, true},
+                 {"certificate", &options.tls.certificate, true},
+                 {"key", &options.tls.key, true}};
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        if (strcmp(name, texts[i].name) == 0) {
+            *texts[i].to = texts[i].file ? file_of(value) : tn_bytes_of(value);
+            return true;
+        }
+    }
+    return false;
 }
 
 static void set_option(const char *name, const char *value)
 {
     struct tn_mqtt_spec *spec = &options.spec;
     long number = strtol(value, NULL, 10);
+    if (set_text(name, value)) {
+        return;
+    }
     if (strcmp(name, "port") == 0) {
-        options.port = (int)number;
-    } else if (strcmp(name, "client") == 0) {
-        spec->client_id = tn_bytes_of(value);
+        options.port = (uint16_t)number;
     } else if (strcmp(name, "filter") == 0) {
         add_filter(value);
     } else if (strcmp(name, "leave") == 0) {
         options.leave[spec->leave_count++] = tn_bytes_of(value);
     } else if (strcmp(name, "version") == 0) {
         spec->version = number == 3 ? TN_MQTT_V3 : number == 5 ? TN_MQTT_V5 : TN_MQTT_ANY;
-    } else if (strcmp(name, "user") == 0) {
-        spec->user = tn_bytes_of(value);
-    } else if (strcmp(name, "password") == 0) {
-        spec->password = tn_bytes_of(value);
     } else if (strcmp(name, "state") == 0) {
         options.state_path = value;
     } else if (strcmp(name, "commit") == 0) {
@@ -351,10 +365,8 @@ static void set_option(const char *name, const char *value)
     }
 }
 
-int main(int argc, char **argv)
+static void read_options(int argc, char **argv)
 {
-    static _Alignas(16) unsigned char memory[ARENA_SIZE];
-    struct tn_arena arena;
     options.spec = (struct tn_mqtt_spec){.client_id = tn_bytes_of("tarn"),
                                          .filters = options.filters,
                                          .leave = options.leave,
@@ -364,30 +376,57 @@ int main(int argc, char **argv)
                                          .known_max = 200,
                                          .answer_ms_max = 5000,
                                          .wait_ms_min = 20,
-                                         .wait_ms_max = 500,
-                                         .input_size = 8192,
-                                         .seed = (uint64_t)getpid()};
+                                         .wait_ms_max = 500};
     for (int i = 1; i < argc; i++) {
         char *equal = strchr(argv[i], '=');
         CHECK(equal != NULL);
         *equal = 0;
         set_option(argv[i], equal + 1);
     }
-    tn_arena_init(&arena, memory, sizeof memory);
-    tn_buf_init(&out, out_memory, sizeof out_memory);
-    tn_rc rc = tn_mqtt_session_init(&session, &options.spec, &arena, &err);
-    CHECK_OK(rc, err);
+}
+
+/* ---- the loop ---- */
+
+static void say_state(enum tn_mqtt_state state, bool *ready)
+{
+    if (*ready != (state == TN_MQTT_READY)) {
+        *ready = !*ready;
+        say(*ready ? "ready" : "lost");
+    }
+}
+
+/* All that the broker sent was taken, kept, and answered. */
+static bool is_over(const struct tn_mqtt_source_status *status)
+{
+    return options.stop_at > 0 && durable_count >= options.stop_at && now.place == hub.durable &&
+           status->in_flight == 0 && status->state == TN_MQTT_READY;
+}
+
+int main(int argc, char **argv)
+{
+    read_options(argc, argv);
+    hub.vtable = &(const struct tn_hub_vtable){.offer = f_offer, .sender = f_sender};
+    hub.size_max = options.size_max;
     load();
     began = now_ms();
-    while (session.state != TN_MQTT_STOPPED) {
-        turn();
+    struct tn_net *net = open_net();
+    struct tn_exec *exec = open_exec();
+    struct tn_mqtt_source *source = open_source(net, exec);
+    bool ready = false;
+    while (!tn_mqtt_source_stopped(source)) {
+        struct tn_mqtt_source_status status;
+        (void)tn_net_turn(net, TURN_MS);
+        (void)tn_exec_turn(exec, false);
         commit_in_time();
-        bool idle = session.place == session.durable && session.known_count == 0;
-        if (options.stop_at > 0 && durable_count >= options.stop_at && idle &&
-            session.state == TN_MQTT_READY) {
-            tn_mqtt_session_stop(&session);
+        say_room();
+        tn_mqtt_source_status(source, &status);
+        say_state(status.state, &ready);
+        if (is_over(&status)) {
+            tn_mqtt_source_stop(source);
         }
     }
+    tn_net_close(net);
+    exec->vtable->close(exec);
     say("stopped");
     return 0;
 }
