@@ -14,8 +14,9 @@ struct commit {
     const struct tn_commit_spec *spec;
     struct tn_worker *worker;
     struct tn_commit_result *result;
-    int64_t seen; /* the newest id that is no news */
-    bool synced;  /* spec->sync went through a barrier */
+    int64_t seen;          /* the newest id that is no news */
+    struct tn_trail trail; /* of the caller's newest, or ours */
+    bool synced;           /* spec->sync went through a barrier */
 };
 
 /* One attempt at one snapshot. It lives in the worker's arena: it is too large for a worker's
@@ -59,24 +60,69 @@ static tn_rc read_latest(struct commit *commit, const struct tn_snapshot **lates
     return rc;
 }
 
-/* Tells of one snapshot that is not ours. One that can't be read any more isn't known to be ours.
- */
-static tn_rc look_at_one(struct commit *commit, int64_t id, bool known, struct tn_err *err)
+static tn_rc tell(const struct commit *commit, const struct tn_foreign *foreign, struct tn_err *err)
 {
     const struct tn_commit_spec *spec = commit->spec;
+    struct tn_foreign told = *foreign;
+    commit->result->foreign = true;
+    told.published = commit->result->append_id != 0;
+    return spec->foreign ? spec->foreign(spec->user_data, &told, commit->worker, err) : TN_OK;
+}
+
+/* Snapshots that can't be read any more, and aren't known to be ours. */
+struct gap {
+    struct commit *commit;
+    int64_t first; /* 0: there is none */
+    int64_t last;
+};
+
+static tn_rc tell_gone(void *user, int64_t id, const struct tn_manifest_meta *manifest,
+                       struct tn_err *err)
+{
+    const struct gap *gap = user;
+    struct tn_foreign foreign = {.id = id, .manifest = manifest};
+    return id >= gap->first ? tell(gap->commit, &foreign, err) : TN_OK; /* else told before */
+}
+
+/* `next`: the first one behind it, or NULL. */
+static tn_rc close_gap(struct gap *gap, const struct tn_snapshot *next, struct tn_err *err)
+{
+    const struct commit *commit = gap->commit;
+    const struct tn_trail *trail = &commit->trail;
+    struct tn_foreign foreign = {.id = gap->last};
+    tn_rc rc;
+    if (gap->first == 0) {
+        return TN_OK;
+    }
+    if (!commit->spec->foreign || !next ||
+        !tn_trail_each(trail, commit->spec->root, next, commit->spec->options->manifest_target_size,
+                       commit->worker, tell_gone, gap, &rc, err)) {
+        rc = tell(commit, &foreign, err);
+    }
+    gap->first = 0;
+    return rc;
+}
+
+static tn_rc look_at_one(struct gap *gap, int64_t id, struct tn_err *err)
+{
+    struct commit *commit = gap->commit;
     struct tn_worker *worker = commit->worker;
     struct tn_snapshot snapshot;
     struct tn_err ignored;
+    struct tn_foreign foreign = {.id = id, .snapshot = &snapshot};
     size_t mark = tn_arena_mark(&worker->arena);
-    known = known && tn_snapshot_read(worker->io, spec->root, id, &worker->arena, &snapshot,
-                                      &ignored) == TN_OK;
-    bool ours = known && strcmp(snapshot.commit_user, spec->user) == 0;
-    tn_rc rc = TN_OK;
-    if (!ours && spec->foreign) {
-        rc = spec->foreign(spec->user_data, known ? &snapshot : NULL,
-                           commit->result->append_id != 0, worker, err);
+    tn_rc rc =
+        tn_snapshot_read(worker->io, commit->spec->root, id, &worker->arena, &snapshot, &ignored);
+    if (rc != TN_OK) {
+        gap->first = gap->first > 0 ? gap->first : id;
+        gap->last = id;
+        rc = TN_OK;
+    } else {
+        rc = close_gap(gap, &snapshot, err);
+        if (rc == TN_OK && strcmp(snapshot.commit_user, commit->spec->user) != 0) {
+            rc = tell(commit, &foreign, err);
+        }
     }
-    commit->result->foreign = commit->result->foreign || !ours;
     tn_arena_reset(&worker->arena, mark);
     return rc;
 }
@@ -84,15 +130,19 @@ static tn_rc look_at_one(struct commit *commit, int64_t id, bool known, struct t
 /* Of too many it is enough to know that they are somebody's. */
 static tn_rc note_foreign(struct commit *commit, int64_t latest, struct tn_err *err)
 {
+    struct gap gap = {.commit = commit};
+    int64_t id = commit->seen + 1;
+    bool all = commit->spec->foreign; /* else one is enough */
     tn_rc rc = TN_OK;
     if (latest - commit->seen > FOREIGN_LOOK_MAX) {
-        rc = look_at_one(commit, latest, false, err);
-    } else {
-        bool all = commit->spec->foreign; /* else one is enough */
-        for (int64_t id = commit->seen + 1;
-             rc == TN_OK && id <= latest && (all || !commit->result->foreign); id++) {
-            rc = look_at_one(commit, id, true, err);
-        }
+        gap.first = gap.last = latest;
+        id = latest + 1;
+    }
+    for (; rc == TN_OK && id <= latest && (all || !commit->result->foreign); id++) {
+        rc = look_at_one(&gap, id, err);
+    }
+    if (rc == TN_OK) {
+        rc = close_gap(&gap, NULL, err);
     }
     if (rc == TN_OK) {
         commit->seen = latest > commit->seen ? latest : commit->seen;
@@ -294,6 +344,111 @@ static tn_rc resolve(struct draft *draft, const struct tn_publish_spec *publish,
     return found == TN_CONFLICT ? TN_CONFLICT : rc;
 }
 
+/* ---- whether it is the one behind the one before ---- */
+
+struct own_file {
+    const char *name;
+    bool found;
+};
+
+static tn_rc look_for_own(void *user, const struct tn_entry *entry, struct tn_err *err)
+{
+    (void)err;
+    struct own_file *own = user;
+    own->found = own->found || strcmp(entry->file.file_name, own->name) == 0;
+    return TN_OK;
+}
+
+/* A base list holds all files of the snapshot before, however it was merged, and some that were
+ * deleted before. Where we gave none nothing is added twice. */
+static bool goes_on_without(const struct draft *draft, const struct tn_snapshot *next)
+{
+    const struct commit *commit = draft->commit;
+    const struct tn_commit_spec *spec = commit->spec;
+    const struct tn_entry *given = draft->compact ? spec->compacted : spec->added;
+    uint32_t count = draft->compact ? spec->compacted_count : spec->added_count;
+    struct own_file own = {.name = count > 0 ? given[0].file.file_name : ""};
+    struct tn_live_filter all = {0};
+    struct tn_list lists[TN_LIST_COUNT];
+    struct tn_err ignored;
+    tn_lists_of(next, lists);
+    return tn_list_each(spec->root, lists[0].name, lists[0].size, &all, commit->worker,
+                        look_for_own, &own, &ignored) == TN_OK &&
+           !own.found;
+}
+
+static bool is_gone(const struct draft *draft, int64_t id)
+{
+    struct tn_worker *worker = draft->commit->worker;
+    struct tn_err ignored;
+    uint64_t size;
+    const char *path = tn_name_numbered(&worker->arena, draft->commit->spec->root, TN_DIR_SNAPSHOT,
+                                        "snapshot-", id);
+    return path && worker->io->vtable->stat(worker->io, path, &size, &ignored) == TN_ABSENT;
+}
+
+enum standing { STANDS, STRAY, STRAY_IF_THERE };
+
+/* Snapshots expire from the oldest on. While the one before is there, ours has no name that was
+ * given before and taken away; where the one behind is gone it can't be there, if it was not given
+ * later. */
+static enum standing standing(const struct draft *draft)
+{
+    struct tn_worker *worker = draft->commit->worker;
+    const char *root = draft->commit->spec->root;
+    int64_t id = draft->next.id;
+    int64_t newest;
+    struct tn_snapshot next;
+    struct tn_err ignored;
+    if (!is_gone(draft, id - 1) ||
+        tn_snapshot_latest(worker->io, root, &worker->arena, &newest, &ignored) != TN_OK ||
+        newest <= id) {
+        return STANDS;
+    }
+    tn_rc rc = tn_snapshot_read(worker->io, root, id + 1, &worker->arena, &next, &ignored);
+    return rc == TN_ABSENT                                ? STRAY_IF_THERE
+           : rc == TN_OK && goes_on_without(draft, &next) ? STRAY
+                                                          : STANDS;
+}
+
+/* Ours has expired. Whose name it was is known while a list still names what we gave. */
+static tn_rc look_behind(struct draft *draft, struct tn_err *err)
+{
+    const struct commit *commit = draft->commit;
+    const struct tn_snapshot *newest = NULL;
+    tn_rc rc = read_latest(draft->commit, &newest, err);
+    bool gave = draft->compact ? commit->spec->compacted_count : commit->spec->added_count;
+    if (rc == TN_OK && (!gave || !newest || !goes_on_without(draft, newest))) {
+        return TN_OK;
+    }
+    draft->unknown = true;
+    return tn_err_set(err, TN_IO, 0,
+                      "snapshot %" PRId64
+                      " has expired as soon as it was made, and others went on; "
+                      "whether with what it added can't be told",
+                      draft->next.id);
+}
+
+/* CONFLICT: others went on without it, and the name is given back. */
+static tn_rc make_sure(struct draft *draft, const struct tn_publish_spec *publish,
+                       struct tn_err *err)
+{
+    struct tn_io *io = draft->commit->worker->io;
+    enum standing where = standing(draft);
+    if (where == STANDS) {
+        return TN_OK;
+    }
+    tn_rc rc = io->vtable->unlink(io, publish->final, err);
+    if (rc == TN_ABSENT && where == STRAY_IF_THERE) {
+        return look_behind(draft, err);
+    }
+    if (rc == TN_OK) {
+        rc = io->vtable->sync(io, &publish->dir, 1, err);
+    }
+    draft->unknown = rc != TN_OK && rc != TN_ABSENT;
+    return draft->unknown ? tn_err_set(err, TN_IO, err->os, "%s", err->text) : TN_CONFLICT;
+}
+
 static tn_rc publish_next(struct draft *draft, struct tn_err *err)
 {
     struct commit *commit = draft->commit;
@@ -321,7 +476,7 @@ static tn_rc publish_next(struct draft *draft, struct tn_err *err)
     if (rc == TN_OK || rc == TN_CONFLICT) {
         commit->synced = true; /* the barrier stands before the name */
     }
-    return rc == TN_OK ? TN_OK : resolve(draft, &publish, rc, err);
+    return rc == TN_OK ? make_sure(draft, &publish, err) : resolve(draft, &publish, rc, err);
 }
 
 /* ---- one snapshot ---- */
@@ -377,13 +532,18 @@ static enum outcome try_once(struct draft *draft, tn_rc *rc, struct tn_err *err)
     return *rc == TN_OK ? DONE : *rc == TN_CONFLICT ? LOST : FAILED;
 }
 
-static void note_done(struct commit *commit, bool compact, int64_t id)
+static void note_done(struct commit *commit, const struct draft *draft)
 {
     struct tn_worker *worker = commit->worker;
     struct tn_err ignored;
-    *(compact ? &commit->result->compact_id : &commit->result->append_id) = id;
+    int64_t id = draft->next.id;
+    *(draft->compact ? &commit->result->compact_id : &commit->result->append_id) = id;
     commit->result->latest_id = id;
     commit->seen = id;
+    if (commit->spec->foreign) {
+        tn_trail_read(&commit->trail, commit->spec->root, &draft->next, worker);
+        commit->result->trail = commit->trail;
+    }
     tn_rc hint =
         tn_snapshot_hint(worker->io, commit->spec->root, "LATEST", id, &worker->arena, &ignored);
     (void)hint; /* readers heal a hint that lags */
@@ -421,7 +581,7 @@ static enum outcome attempt(struct commit *commit, bool compact, bool merge, tn_
     if (*rc == TN_OK) {
         outcome = try_once(draft, rc, err);
         if (outcome == DONE) {
-            note_done(commit, compact, draft->next.id);
+            note_done(commit, draft);
         }
     }
     tn_arena_reset(arena, mark);
@@ -537,10 +697,13 @@ static tn_rc prepare(struct commit *commit, struct tn_err *err)
 tn_rc tn_commit(const struct tn_commit_spec *spec, struct tn_worker *worker,
                 struct tn_commit_result *result, struct tn_err *err)
 {
-    struct commit commit = {
-        .spec = spec, .worker = worker, .result = result, .seen = spec->last_seen};
+    struct commit commit = {.spec = spec,
+                            .worker = worker,
+                            .result = result,
+                            .seen = spec->last_seen,
+                            .trail = spec->trail};
     const size_t mark = tn_arena_mark(&worker->arena);
-    *result = (struct tn_commit_result){0};
+    *result = (struct tn_commit_result){.trail = spec->trail};
     tn_rc rc = prepare(&commit, err);
     tn_arena_reset(&worker->arena, mark);
     if (rc == TN_OK &&

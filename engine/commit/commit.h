@@ -7,6 +7,9 @@
  *          |                                                    |
  *          '---- name taken: the next L, checked again ---- publish L+1 -> hint
  *
+ * A name may have been taken and have expired since the newest was read: where the one before is
+ * gone it is made sure that others did not go on without ours, else its name is given back.
+ *
  * Data files are never touched. Manifests and lists of an attempt that lost are removed and written
  * again. After an error of the disk whose outcome is unknown the name is looked for and its content
  * compared. Source: Paimon, FileStoreCommitImpl.
@@ -14,6 +17,7 @@
 #pragma once
 
 #include "commit/live.h"
+#include "commit/trail.h"
 #include "schema/options.h"
 
 /* A file that a compaction took away: its identity and where to look. The full record is copied
@@ -25,6 +29,15 @@ struct tn_commit_removal {
     const char *file_name;
     int32_t upgrade_level; /* >= 0: the same record is added again with this level, behind all
                               DELETEs; -1: gone */
+};
+
+/* A snapshot that somebody else made. */
+struct tn_foreign {
+    int64_t id;
+    const struct tn_snapshot *snapshot; /* NULL: it can't be read */
+    /* Then its one delta manifest, where the next one's base list tells it, or NULL. */
+    const struct tn_manifest_meta *manifest;
+    bool published; /* our APPEND snapshot is, already */
 };
 
 struct tn_commit_spec {
@@ -51,11 +64,11 @@ struct tn_commit_spec {
     bool skip_if_done; /* the user's newest snapshot has this identifier or a later one: nothing is
                           committed, EXISTS */
     int64_t last_seen; /* newest snapshot id that the caller's state rests on; 0 none */
-    /* Told of each snapshot of others above last_seen, once, before ours is published on top of it;
-     * NULL for one that can't be read. `published`: the APPEND snapshot is, already. An error ends
-     * the commit. May be NULL. */
-    tn_rc (*foreign)(void *user, const struct tn_snapshot *snapshot, bool published,
-                     struct tn_worker *worker, struct tn_err *err);
+    struct tn_trail trail; /* of the same snapshot, with `foreign` */
+    /* Told of each snapshot of others above last_seen, before ours is published on top of it; most
+     * are told once. An error ends the commit. May be NULL. */
+    tn_rc (*foreign)(void *user, const struct tn_foreign *foreign, struct tn_worker *worker,
+                     struct tn_err *err);
     void *user_data;
 };
 
@@ -67,11 +80,12 @@ struct tn_commit_result {
                              compaction is void */
     bool foreign;         /* snapshots of others were found above last_seen */
     uint32_t attempts;
+    struct tn_trail trail; /* of our newest snapshot, or the spec's; with `foreign` */
 };
 
 /* Everything it needs comes from the worker's arena and is given back. CONFLICT: more than
  * options->commit_max_retries names were taken. FULL and IO: nothing was published, or what was is
- * in `result`. */
+ * in `result`, or (IO) nobody can tell. */
 TN_MUST_USE tn_rc tn_commit(const struct tn_commit_spec *spec, struct tn_worker *worker,
                             struct tn_commit_result *result, struct tn_err *err);
 

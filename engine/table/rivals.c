@@ -23,21 +23,26 @@ bool tn_rivals_have(const struct tn_rivals *rivals, const struct tn_round_bucket
     return found;
 }
 
-static tn_rc note_entry(void *user, const struct tn_entry *entry, struct tn_err *err)
+static void note_bucket(struct tn_rivals *rivals, uint64_t name)
 {
-    (void)err;
-    struct tn_rivals *rivals = user;
-    uint64_t name = tn_bucket_name(entry->partition, entry->bucket);
     if (tn_rivals_have_one(rivals, name)) {
-        return TN_OK;
+        return;
     }
     if (rivals->count == TN_RIVALS_MAX) {
         rivals->all = true;
-        return TN_OK;
+        return;
     }
     rivals->names[rivals->count++] = name;
+}
+
+static tn_rc note_entry(void *user, const struct tn_entry *entry, struct tn_err *err)
+{
+    (void)err;
+    note_bucket(user, tn_bucket_name(entry->partition, entry->bucket));
     return TN_OK;
 }
+
+/* ---- snapshots that are there ---- */
 
 /* Compactions and statistics leave all rows as they are. */
 static bool changes_rows(const struct tn_snapshot *snapshot)
@@ -63,6 +68,132 @@ static void note_snapshot(struct tn_rivals *rivals, const struct tn_snapshot *sn
     tn_arena_reset(&worker->arena, mark);
 }
 
+/* ---- snapshots of which a manifest is left ---- */
+
+enum { GONE_MAX = 1024, SOURCE_COMPACT = 1 };
+
+struct rival_bucket {
+    uint64_t name;
+    uint32_t gave; /* files, those that were moved, too */
+    bool foul;     /* something that no compaction does */
+    int64_t rows;  /* of the files it took, less those that it gave */
+    int64_t newest;
+};
+
+struct rival_file {
+    uint64_t bucket;
+    uint64_t name;
+};
+
+/* What one snapshot did, bucket by bucket. */
+struct rival_work {
+    struct tn_rivals *rivals;
+    struct rival_bucket *buckets; /* TN_RIVALS_MAX */
+    struct rival_file *gone;      /* GONE_MAX */
+    uint32_t bucket_count;
+    uint32_t gone_count;
+};
+
+static struct rival_bucket *bucket_of(struct rival_work *work, uint64_t name)
+{
+    uint32_t i = 0;
+    while (i < work->bucket_count && work->buckets[i].name != name) {
+        i++;
+    }
+    if (i == TN_RIVALS_MAX) {
+        return NULL;
+    }
+    if (i == work->bucket_count) {
+        work->buckets[work->bucket_count++] = (struct rival_bucket){.name = name, .newest = -1};
+    }
+    return &work->buckets[i];
+}
+
+static bool is_gone(const struct rival_work *work, uint64_t bucket, uint64_t name)
+{
+    uint32_t i = 0;
+    while (i < work->gone_count && (work->gone[i].bucket != bucket || work->gone[i].name != name)) {
+        i++;
+    }
+    return i < work->gone_count;
+}
+
+static bool take(struct rival_work *work, struct rival_bucket *bucket,
+                 const struct tn_file_meta *file, uint64_t name)
+{
+    if (work->gone_count == GONE_MAX) {
+        return false;
+    }
+    work->gone[work->gone_count++] = (struct rival_file){bucket->name, name};
+    bucket->rows += file->row_count;
+    bucket->newest = file->max_sequence > bucket->newest ? file->max_sequence : bucket->newest;
+    return true;
+}
+
+/* Files that came with rows say so, in all levels, and an overwrite's do. Compactions give files of
+ * their own, of rows that they took, or move one. */
+static void give(const struct rival_work *work, struct rival_bucket *bucket,
+                 const struct tn_file_meta *file, uint64_t name)
+{
+    bool made = file->file_source.present && file->file_source.value == SOURCE_COMPACT;
+    bool known = file->row_count >= 0 && file->row_count <= bucket->rows &&
+                 file->max_sequence <= bucket->newest;
+    bucket->foul = bucket->foul || !known || !(made || is_gone(work, bucket->name, name));
+    bucket->rows -= known ? file->row_count : 0;
+    bucket->gave++;
+}
+
+/* In a manifest of a compaction what it takes stands before what it gives. */
+static tn_rc judge_entry(void *user, const struct tn_entry *entry, struct tn_err *err)
+{
+    (void)err;
+    struct rival_work *work = user;
+    uint64_t file = tn_hash_64(tn_bytes_of(entry->file.file_name), 0);
+    struct rival_bucket *bucket = bucket_of(work, tn_bucket_name(entry->partition, entry->bucket));
+    if (bucket && entry->kind == TN_ENTRY_ADD) {
+        give(work, bucket, &entry->file, file);
+    } else if (!bucket || !take(work, bucket, &entry->file, file)) {
+        work->rivals->all = true;
+    }
+    return TN_OK;
+}
+
+/* That takes alone may be a compaction whose rows are all gone, or a partition was dropped. */
+static void note_work(const struct rival_work *work)
+{
+    for (uint32_t i = 0; i < work->bucket_count; i++) {
+        const struct rival_bucket *bucket = &work->buckets[i];
+        if (bucket->foul || bucket->gave == 0) {
+            note_bucket(work->rivals, bucket->name);
+        }
+    }
+}
+
+static void note_manifest(struct tn_rivals *rivals, const struct tn_foreign *foreign,
+                          struct tn_worker *worker)
+{
+    struct tn_err ignored;
+    struct tn_arena *arena = &worker->arena;
+    size_t mark = tn_arena_mark(arena);
+    uint32_t known = rivals->count;
+    struct rival_work work = {
+        .rivals = rivals,
+        .buckets = tn_arena_take(arena, TN_RIVALS_MAX * sizeof *work.buckets),
+        .gone = tn_arena_take(arena, GONE_MAX * sizeof *work.gone),
+    };
+    tn_rc rc = TN_AGAIN;
+    if (work.buckets && work.gone) {
+        rc =
+            tn_manifest_each(rivals->root, foreign->manifest, worker, judge_entry, &work, &ignored);
+        note_work(&work);
+    }
+    rivals->all = rivals->all || rc != TN_OK;
+    rivals->id = rivals->count > known ? foreign->id : rivals->id;
+    tn_arena_reset(arena, mark);
+}
+
+/* ---- */
+
 tn_rc tn_rivals_refuse(const struct tn_rivals *rivals, struct tn_err *err)
 {
     char who[64] = "a snapshot of another writer";
@@ -76,16 +207,20 @@ tn_rc tn_rivals_refuse(const struct tn_rivals *rivals, struct tn_err *err)
                       who);
 }
 
-tn_rc tn_rivals_see(void *user, const struct tn_snapshot *snapshot, bool published,
-                    struct tn_worker *worker, struct tn_err *err)
+tn_rc tn_rivals_see(void *user, const struct tn_foreign *foreign, struct tn_worker *worker,
+                    struct tn_err *err)
 {
     struct tn_rivals *rivals = user;
-    if (!snapshot) {
+    if (foreign->snapshot) {
+        if (changes_rows(foreign->snapshot)) {
+            note_snapshot(rivals, foreign->snapshot, worker);
+        }
+    } else if (foreign->manifest) {
+        note_manifest(rivals, foreign, worker);
+    } else {
         rivals->all = true;
-    } else if (changes_rows(snapshot)) {
-        note_snapshot(rivals, snapshot, worker);
     }
-    if (published || !tn_rivals_have(rivals, rivals->resolved)) {
+    if (foreign->published || !tn_rivals_have(rivals, rivals->resolved)) {
         return TN_OK;
     }
     return tn_rivals_refuse(rivals, err);

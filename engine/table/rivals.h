@@ -4,7 +4,8 @@
  * held: a snapshot of somebody else's that adds or removes rows there makes the round void. While a
  * round is committed each such snapshot that lies below it is looked at: against the buckets of the
  * round itself, which is refused, and for those of the round that comes next, which may have been
- * resolved already.
+ * resolved already. Of a snapshot that is gone its manifest may be left, which does not say what
+ * kind it was of: it changed no row of a bucket when it is what only a compaction does there.
  */
 #pragma once
 
@@ -30,5 +31,5 @@ bool tn_rivals_have_one(const struct tn_rivals *rivals, uint64_t bucket);
 tn_rc tn_rivals_refuse(const struct tn_rivals *rivals, struct tn_err *err);
 
 /* tn_commit_spec.foreign. CONFLICT: rows of the round's own buckets, which is not published yet. */
-TN_MUST_USE tn_rc tn_rivals_see(void *user, const struct tn_snapshot *snapshot, bool published,
+TN_MUST_USE tn_rc tn_rivals_see(void *user, const struct tn_foreign *foreign,
                                 struct tn_worker *worker, struct tn_err *err);

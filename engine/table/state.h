@@ -40,6 +40,8 @@ struct tn_load_task {
     struct tn_bytes partitions[TN_LOAD_MAX];
     uint8_t slots[TN_LOAD_SLOTS]; /* of a hash table by partition: number + 1 */
     uint32_t count;
+    int64_t trail_id; /* of the snapshot whose trail is wanted; 0: of none */
+    struct tn_trail trail;
     bool under_way;
 };
 
@@ -149,6 +151,7 @@ struct tn_table {
     uint32_t files_max;       /* of a round: what a commit's memory is enough for */
     uint32_t removals_max;    /* likewise: files that compactions take; fewer when that was short */
     int64_t last_seen;        /* newest snapshot that our levels rest on */
+    struct tn_trail trail;    /* of that one, or not known; with a resolver */
 
     struct tn_load_task load;
     struct tn_flush_task flush;

@@ -269,6 +269,7 @@ static tn_rc commit_round(struct tn_commit_task *commit, struct tn_worker *worke
                                       round->positions_moved && round->added_count == 0,
                                   .skip_if_done = commit->named,
                                   .last_seen = t->last_seen,
+                                  .trail = t->trail,
                                   .foreign = t->spec.resolver ? tn_rivals_see : NULL,
                                   .user_data = &commit->rivals};
     struct sync_list sync = {0};
@@ -461,6 +462,7 @@ static void commit_complete(struct tn_task *task, tn_rc rc)
     } else if (!commit->skipped) {
         t->reload = t->reload || commit->result.compact_refused || commit->result.foreign;
         t->last_seen = commit->result.latest_id;
+        t->trail = commit->result.trail;
     }
     round->state = TN_ROUND_DONE;
     t->recovered.positioned = t->recovered.positioned || round->positions;

@@ -119,6 +119,9 @@ static tn_rc load_files(struct tn_load_task *task, struct tn_worker *worker, str
     if (rc == TN_OK) {
         rc = tn_snapshot_read(t->env->io, t->root, id, &worker->arena, &snapshot, err);
     }
+    if (rc == TN_OK && id == task->trail_id) {
+        tn_trail_read(&task->trail, t->root, &snapshot, worker);
+    }
     if (rc == TN_OK) {
         rc = tn_live_each(t->root, &snapshot, t->schema, &filter, worker, gather_file, task, err);
     }
@@ -300,6 +303,9 @@ static void load_complete(struct tn_task *task, tn_rc rc)
     struct tn_load_task *load = (struct tn_load_task *)task;
     struct tn_table *t = load->table;
     load->under_way = false;
+    if (load->trail.id > 0 && load->trail.id == t->last_seen) {
+        t->trail = load->trail;
+    }
     for (uint32_t i = 0; rc == TN_OK && i < load->count; i++) {
         rc = take_files(t, &load->loads[i], &task->err);
         if (rc == TN_OK) {
@@ -323,6 +329,9 @@ void tn_work_load(struct tn_table *table)
     *load = (struct tn_load_task){
         .task = {.execute = load_execute, .complete = load_complete, .lane = TN_LANE_SHORT},
         .table = table};
+    if (table->spec.resolver && table->trail.id != table->last_seen) {
+        load->trail_id = table->last_seen;
+    }
     for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX && load->count < table->load_max; i++) {
         if (table->buckets[i].state == TN_BUCKET_LOADING) {
             add_bucket(load, &table->buckets[i]);

@@ -9,6 +9,9 @@ struct rival {
     struct bed *bed;
     int left; /* how many names it takes */
     int64_t taken;
+    int before; /* names that it takes at once, before ours is given, */
+    int behind; /* or behind it */
+    int keeps;  /* snapshots, then: all older ones expire */
 };
 
 static struct rival rival;
@@ -36,6 +39,26 @@ static void rival_commits(void)
     free(other.worker_memory);
 }
 
+static void rival_rushes(int *names)
+{
+    struct tn_io *disk = &rival.bed->disk.io;
+    struct tn_arena *own = &rival.bed->own;
+    struct tn_err err;
+    int64_t newest = 0;
+    bool any = *names > 0;
+    for (; *names > 0; --*names) {
+        rival_commits();
+    }
+    tn_rc rc = any ? tn_snapshot_latest(disk, ROOT, own, &newest, &err) : TN_OK;
+    CHECK_OK(rc, err);
+    for (int64_t id = 1; any && id <= newest - rival.keeps; id++) {
+        char path[64];
+        (void)snprintf(path, sizeof path, ROOT "/snapshot/snapshot-%" PRId64, id);
+        rc = disk->vtable->unlink(disk, path, &err);
+        CHECK(rc == TN_OK || rc == TN_ABSENT);
+    }
+}
+
 static tn_rc rival_rename(struct tn_io *io, const char *path, const char *path_new,
                           struct tn_err *err)
 {
@@ -44,8 +67,11 @@ static tn_rc rival_rename(struct tn_io *io, const char *path, const char *path_n
         rival.left--;
         rival_commits();
     }
+    rival_rushes(&rival.before);
     struct tn_io *disk = &rival.bed->disk.io;
-    return disk->vtable->rename_new(disk, path, path_new, err);
+    tn_rc rc = disk->vtable->rename_new(disk, path, path_new, err);
+    rival_rushes(&rival.behind);
+    return rc;
 }
 
 static tn_rc rival_open(struct tn_io *io, const char *path, int *file, uint64_t *size,
@@ -238,6 +264,52 @@ static void lost_names_are_tried_again_and_all_commits_are_there_once(void)
                  "first.avro@0 ours.avro@0 rival-0.avro@0 rival-1.avro@0 rival-2.avro@0") == 0);
     check_chain(&bed, 5);
     bed_deinit(&bed);
+}
+
+/* Somebody commits and expires in the middle of a commit: the name that is to be given may be free
+ * again. The newest snapshot has all rows once, or it is said that nobody knows: when all that
+ * could tell went with it. */
+static void rush_past(int before, int behind, int keeps)
+{
+    static struct bed bed;
+    struct tn_commit_result result;
+    struct tn_err err;
+    bed_init(&bed, 3, false);
+    append_one(&bed, 1, "first.avro");
+    send_rival(&bed, 0);
+    rival.before = before;
+    rival.behind = behind;
+    rival.keeps = keeps;
+    struct tn_entry entry = bed_entry(&bed, "ours.avro", (struct bed_file){.rows = 1});
+    struct tn_commit_spec spec = bed_spec(&bed, 2);
+    spec.added = &entry;
+    spec.added_count = 1;
+    spec.last_seen = 1;
+    tn_rc rc = tn_commit(&spec, &bed.worker, &result, &err);
+    bool untold = rc == TN_IO && strstr(err.text, "can't be told");
+    CHECK(rc == TN_OK || (untold && before > keeps && behind > 0));
+    struct tn_snapshot s = bed_snapshot(&bed, 1 + before + behind + (rc == TN_OK));
+    const char *live = bed_live(&bed, &s);
+    const char *ours = strstr(live, "ours.avro@0");
+    CHECK(!!ours == (rc == TN_OK) && (!ours || !strstr(ours + 1, "ours.avro@0")));
+    CHECK(strstr(live, "first.avro@0"));
+    for (int i = 0; i < before + behind; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "rival-%d.avro@0", i);
+        CHECK(strstr(live, name));
+    }
+    bed_deinit(&bed);
+}
+
+static void a_name_that_was_taken_and_has_expired_is_not_taken_again(void)
+{
+    for (int before = 0; before < 5; before++) {
+        for (int behind = 0; behind < 5; behind++) {
+            for (int keeps = 1; keeps < 4; keeps++) {
+                rush_past(before, behind, keeps);
+            }
+        }
+    }
 }
 
 static tn_rc count_name(void *user, const char *name, bool is_dir, struct tn_err *err)
@@ -604,6 +676,7 @@ static const struct test tests[] = {
     TEST(manifests_merge_as_paimon_s_do),
     TEST(chains_of_commits_hold_what_a_model_holds),
     TEST(lost_names_are_tried_again_and_all_commits_are_there_once),
+    TEST(a_name_that_was_taken_and_has_expired_is_not_taken_again),
     TEST(too_many_lost_names_are_a_conflict_that_leaves_nothing),
     TEST(compactions_that_conflict_are_refused_and_rows_stand),
     TEST(an_upgrade_deletes_before_it_adds),

@@ -6,6 +6,7 @@
 #include "base/exec.h"
 
 #include "bed.h"
+#include "commit/expire.h"
 #include "given.h"
 #include "table/state.h"
 #include "temp.h"
@@ -1114,6 +1115,7 @@ struct beside {
     char his[TN_UUID_SIZE]; /* his id, once he has one */
     uint32_t others;        /* of his rows, that are in */
     uint64_t visits;
+    bool untold; /* nobody could tell what he did */
 };
 
 static void put_id(struct tn_io *io, const char *id)
@@ -1233,6 +1235,7 @@ static __attribute__((noinline)) uint32_t write_beside(struct beside *b, uint64_
         stop(&b->disk, b->writer.err.text);
     }
     CHECK(untellable || b->writer.told == world.row_count);
+    b->untold = untellable;
     look_again(&engines[OURS], &b->disk, &b->writer, b->appends);
     sim_disk_deinit(&b->disk);
     return reopened;
@@ -1243,6 +1246,7 @@ static void another_compactor_does_no_harm(void)
     uint64_t seed = given_number("SEED", 1);
     double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 8;
     uint64_t visits = 0;
+    uint64_t untold = 0;
     do {
         static struct beside b;
         uint64_t random = seed;
@@ -1250,9 +1254,10 @@ static void another_compactor_does_no_harm(void)
         b = (struct beside){.random = random, .every = 30 + random_below(&random, 200)};
         (void)write_beside(&b, random);
         visits += b.visits;
+        untold += b.untold;
         seed++;
     } while (seconds_now() < until);
-    (void)printf("%" PRIu64 " visits\n", visits);
+    (void)printf("%" PRIu64 " visits, %" PRIu64 " of them of nobody knew what\n", visits, untold);
     CHECK(visits > 0);
 }
 
@@ -1365,6 +1370,332 @@ static void rows_of_the_next_round_are_void_too(void)
     sim_disk_deinit(&b.disk);
 }
 
+/* ---- somebody who leaves no snapshot ---- */
+
+enum { HE_COMPACTS, HE_APPENDS, HE_WIPES, HE_DOES };
+
+/* The properties of somebody's newest snapshot. */
+struct kept {
+    struct tn_json_pair pairs[16];
+    uint32_t count;
+    char text[2000];
+    size_t size;
+};
+
+/* What is in is known by what was seen of each snapshot when it was the newest. */
+struct unseen {
+    struct beside beside;
+    uint32_t may; /* what he does: 1 << HE_COMPACTS ... */
+    struct look live;
+    int64_t last;
+    struct kept ours;
+    struct kept his;
+    uint64_t gone;   /* snapshots of his that nobody can read */
+    uint64_t hidden; /* of them, that changed rows */
+};
+
+static const char *keep_text(struct kept *kept, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    CHECK(size <= sizeof kept->text - kept->size);
+    char *at = memcpy(kept->text + kept->size, text, size);
+    kept->size += size;
+    return at;
+}
+
+static void keep_properties(struct kept *kept, const struct tn_snapshot *snapshot,
+                            const char *source)
+{
+    uint32_t position = 0;
+    if (position_in(snapshot, source, &position) || position == 0) {
+        return;
+    }
+    CHECK(snapshot->properties.count <= COUNT(kept->pairs));
+    kept->size = 0;
+    kept->count = snapshot->properties.count;
+    for (uint32_t i = 0; i < kept->count; i++) {
+        kept->pairs[i].key = keep_text(kept, snapshot->properties.pairs[i].key);
+        kept->pairs[i].value = keep_text(kept, snapshot->properties.pairs[i].value);
+    }
+}
+
+static void see_newest(struct unseen *u)
+{
+    struct bed_engine *engine = &engines[AGAIN];
+    struct tn_io *io = &u->beside.disk.io;
+    static struct tn_snapshot snapshot;
+    struct tn_err err;
+    int64_t id = 0;
+    tn_arena_reset(&engine->own, 0);
+    tn_rc rc = tn_snapshot_latest(io, BED_ROOT, &engine->own, &id, &err);
+    if (rc == TN_OK && id > u->last) {
+        rc = tn_snapshot_read(io, BED_ROOT, id, &engine->own, &snapshot, &err);
+        const char *problem = rc == TN_OK ? advance(&u->live, &snapshot) : err.text;
+        if (problem) {
+            stop(&u->beside.disk, problem);
+        }
+        keep_properties(&u->ours, &snapshot, BED_SOURCE);
+        keep_properties(&u->his, &snapshot, "other");
+        u->last = id;
+    }
+    CHECK(rc == TN_OK || rc == TN_ABSENT);
+}
+
+enum { WIPED_MAX = 400 };
+
+struct wipe {
+    struct tn_commit_removal files[WIPED_MAX];
+    uint32_t count;
+    int32_t bucket;
+};
+
+static tn_rc wipe_file(void *user, const struct tn_entry *entry, struct tn_err *err)
+{
+    (void)err;
+    struct wipe *wipe = user;
+    bool fits = true;
+    struct tn_arena *arena = &engines[OTHER].own;
+    if (entry->bucket == wipe->bucket) {
+        CHECK(wipe->count < WIPED_MAX);
+        wipe->files[wipe->count++] = (struct tn_commit_removal){
+            .partition = tn_arena_copy(arena, entry->partition, &fits),
+            .bucket = entry->bucket,
+            .level = entry->file.level,
+            .file_name = tn_arena_text(arena, tn_bytes_of(entry->file.file_name)),
+            .upgrade_level = -1};
+    }
+    CHECK(fits);
+    return TN_OK;
+}
+
+static void commit_as_other(struct unseen *u, const struct tn_commit_spec *given)
+{
+    struct bed_engine *engine = &engines[OTHER];
+    static struct bed_reader reader;
+    struct tn_commit_spec spec = *given;
+    struct tn_commit_result result;
+    struct tn_err err;
+    CHECK(!bed_read_open(engine, &reader));
+    spec.root = BED_ROOT;
+    spec.schema = reader.schema;
+    spec.options = &reader.options;
+    spec.user = "another";
+    tn_rc rc = tn_commit(&spec, &engine->workers[TN_LANE_LONG], &result, &err);
+    if (rc != TN_OK) {
+        stop(&u->beside.disk, err.text);
+    }
+}
+
+/* As a partition is dropped: its files are taken, and none is given. */
+static void wipe_as_other(struct unseen *u)
+{
+    static struct wipe wipe;
+    struct bed_engine *engine = &engines[OTHER];
+    static struct bed_reader reader;
+    static struct tn_snapshot snapshot;
+    struct tn_live_filter all = {0};
+    struct tn_err err;
+    wipe = (struct wipe){
+        .bucket = (int32_t)random_below(&u->beside.random, (uint32_t)world.base.buckets)};
+    CHECK(!bed_read_open(engine, &reader));
+    if (tn_snapshot_read(engine->env.io, BED_ROOT, u->last, &engine->own, &snapshot, &err) !=
+        TN_OK) {
+        return; /* there is none yet */
+    }
+    tn_rc rc = tn_live_each(BED_ROOT, &snapshot, reader.schema, &all,
+                            &engine->workers[TN_LANE_LONG], wipe_file, &wipe, &err);
+    CHECK_OK(rc, err);
+    if (wipe.count > 0) {
+        commit_as_other(
+            u, &(struct tn_commit_spec){.removed = wipe.files, .removed_count = wipe.count});
+        see_newest(u);
+        for (int32_t key = 0; key < KEYS; key++) {
+            if (bucket_of(key) == wipe.bucket) {
+                u->live.facts[key] = (struct fact){0};
+            }
+        }
+    }
+}
+
+static void act_as_other(struct unseen *u)
+{
+    struct beside *b = &u->beside;
+    uint32_t what = random_below(&b->random, HE_DOES);
+    while (!(u->may & 1u << what)) {
+        what = (what + 1) % HE_DOES;
+    }
+    int64_t last = u->last;
+    if (what == HE_COMPACTS) {
+        compact_as_other(b);
+    } else if (what == HE_APPENDS) {
+        append_as_other(b);
+    } else {
+        wipe_as_other(u);
+    }
+    see_newest(u);
+    u->hidden += what != HE_COMPACTS && u->last > last;
+}
+
+/* For either writer one is left, which has no files of its own: it finds its positions. */
+static void leave_positions(struct unseen *u, struct kept *kept)
+{
+    commit_as_other(u, &(struct tn_commit_spec){.append_even_if_empty = true,
+                                                .properties = {kept->pairs, kept->count}});
+    see_newest(u);
+}
+
+static void expire_as_other(struct unseen *u)
+{
+    struct bed_engine *engine = &engines[OTHER];
+    static struct bed_reader reader;
+    struct tn_expire_result result;
+    struct tn_err err;
+    int64_t first;
+    leave_positions(u, &u->ours);
+    leave_positions(u, &u->his);
+    CHECK(!bed_read_open(engine, &reader));
+    reader.options.snapshot_retained_min = 2;
+    reader.options.snapshot_retained_max = 2;
+    reader.options.snapshot_expire_limit = 10000;
+    struct tn_expire_spec spec = {BED_ROOT, reader.schema, &reader.options, false, false};
+    tn_rc rc = tn_expire(&spec, &engine->workers[TN_LANE_LONG], &result, &err);
+    CHECK_OK(rc, err);
+    rc = tn_snapshot_earliest(engine->env.io, BED_ROOT, &engine->own, &first, &err);
+    CHECK(rc == TN_OK && first == u->last - 1);
+}
+
+static void visit_unseen(struct unseen *u)
+{
+    struct beside *b = &u->beside;
+    struct tn_io *io = &b->disk.io;
+    char ours[TN_UUID_SIZE];
+    int64_t last = u->last;
+    b->here = true;
+    bed_engine_start(&engines[OTHER], io, random_next(&b->random));
+    get_id(io, ours);
+    if (ours[0] && u->last > 0) {
+        put_id(io, b->his);
+        for (uint32_t acts = 1 + random_below(&b->random, 3); acts > 0; acts--) {
+            act_as_other(u);
+        }
+        get_id(io, b->his);
+        put_id(io, ours);
+        u->gone += (uint64_t)(u->last - last);
+        if (u->last > last) {
+            forget_consumer(io, ours);
+            forget_consumer(io, b->his);
+            expire_as_other(u);
+        }
+        b->visits++;
+    }
+    b->here = false;
+}
+
+static void before_unseen(void *user, struct sim_disk *disk)
+{
+    struct unseen *u = user;
+    struct beside *b = &u->beside;
+    (void)disk;
+    if (!b->here) {
+        b->here = true;
+        see_newest(u);
+        b->here = false;
+        if (random_below(&b->random, b->every) == 0) {
+            visit_unseen(u);
+        }
+    }
+}
+
+static void look_at_newest(struct unseen *u)
+{
+    struct look *look = &u->live;
+    static struct tn_snapshot snapshot;
+    struct tn_err err;
+    see_newest(u);
+    look->engine = &engines[AGAIN];
+    bed_engine_start(look->engine, &u->beside.disk.io, 5);
+    const char *problem = bed_read_open(look->engine, &look->reader);
+    if (!problem) {
+        tn_rc rc = tn_snapshot_read(&u->beside.disk.io, BED_ROOT, u->last, &look->engine->own,
+                                    &snapshot, &err);
+        problem = rc == TN_OK ? read_rows(look, &snapshot) : err.text;
+    }
+    if (!problem && (look->position != world.row_count || look->others != u->beside.others)) {
+        problem = BED_PROBLEM("%u rows are in, of others %u", look->position, look->others);
+    }
+    if (problem) {
+        stop(&u->beside.disk, problem);
+    }
+}
+
+static __attribute__((noinline)) uint32_t write_unseen(struct unseen *u, uint64_t random)
+{
+    struct beside *b = &u->beside;
+    struct writer *w = &b->writer;
+    uint32_t reopened = 0;
+    begin_disk(&b->disk);
+    bed_engine_start(&engines[AGAIN], &b->disk.io, random);
+    *w = our_writer(&engines[OURS], random);
+    w->retries = 20; /* what he expires may be what we read */
+    sim_disk_watch(&b->disk, before_unseen, u);
+    tn_rc rc;
+    while ((rc = write_all(w)) != TN_OK && reopened < 200) {
+        reopened += rc == TN_CONFLICT && strstr(w->err.text, "another writer changed rows");
+        letters_start(w->letters, w->letters->published);
+        bed_engine_start(&engines[OURS], &b->disk.io, random_next(&b->random));
+    }
+    sim_disk_watch(&b->disk, NULL, NULL);
+    if (rc != TN_OK) {
+        stop(&b->disk, w->err.text);
+    }
+    look_at_newest(u);
+    sim_disk_deinit(&b->disk);
+    return reopened;
+}
+
+struct unseen_count {
+    uint64_t visits;
+    uint64_t gone;
+    uint64_t hidden;
+    uint64_t voided;
+};
+
+static struct unseen_count visit_worlds_unseen(uint32_t may)
+{
+    uint64_t seed = given_number("SEED", 1);
+    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 8;
+    struct unseen_count count = {0};
+    for (uint64_t end = seed + 8; seed < end || seconds_now() < until; seed++) {
+        static struct unseen u;
+        uint64_t random = seed;
+        make_world(seed, 20 + random_below(&random, ROWS_MAX - 20), false);
+        u = (struct unseen){.beside = {.random = random, .every = 100 + random_below(&random, 400)},
+                            .may = may};
+        count.voided += write_unseen(&u, random);
+        count.visits += u.beside.visits;
+        count.gone += u.gone;
+        count.hidden += u.hidden;
+    }
+    (void)printf("%" PRIu64 " visits, %" PRIu64 " snapshots were gone, %" PRIu64
+                 " of them had changed rows, %" PRIu64 " rounds were void\n",
+                 count.visits, count.gone, count.hidden, count.voided);
+    return count;
+}
+
+/* Lists of manifests that were merged tell nothing more: few rounds are void for that. */
+static void a_compaction_that_is_gone_voids_no_round(void)
+{
+    struct unseen_count count = visit_worlds_unseen(1 << HE_COMPACTS);
+    CHECK(count.gone > 0 && count.voided * 8 < count.gone);
+}
+
+static void rows_that_changed_unseen_void_a_round(void)
+{
+    struct unseen_count count =
+        visit_worlds_unseen(1 << HE_COMPACTS | 1 << HE_APPENDS | 1 << HE_WIPES);
+    CHECK(count.hidden > 0 && count.voided > 0);
+}
+
 static const struct test tests[] = {
     TEST(every_snapshot_is_what_the_rows_make),
     TEST(without_a_resolver_no_row_is_taken),
@@ -1376,6 +1707,8 @@ static const struct test tests[] = {
     TEST(runs_that_are_too_many_are_compacted_first),
     TEST(another_writer_s_rows_void_a_round),
     TEST(rows_of_the_next_round_are_void_too),
+    TEST(a_compaction_that_is_gone_voids_no_round),
+    TEST(rows_that_changed_unseen_void_a_round),
     TEST(a_cut_neither_loses_nor_doubles_a_row),
 };
 
