@@ -5,6 +5,7 @@
  *         state=FILE      rows, and memos of senders, in one file that is replaced
  *         commit=N        durable every N ms
  *         connections=N body=BYTES timeout=MS token=TEXT port=N
+ *         certificate=PEM key=PEM     files: it speaks TLS
  *
  * It says "port N" once it listens. A line of a body is a row, as it stands; one that holds "bad"
  * is refused. Tables are "db.t" and no other. It stops in order on SIGTERM, and says so. */
@@ -17,6 +18,7 @@
 #include "check.h"
 #include "ingest/http_server.h"
 #include "io/net_uv.h"
+#include "io/tls_memory.h"
 
 enum {
     ROWS_MAX = 1 << 23,
@@ -24,6 +26,8 @@ enum {
     ARENA_SIZE = 1 << 24,
     HEAP_SIZE = 1 << 16,
     BUFFER_SIZE = 1024,
+    TLS_SIZE = 24 * TN_TLS_STREAM_SIZE,
+    PEM_MAX = 1 << 14,
     WAIT_MS = 20,
 };
 
@@ -189,6 +193,21 @@ static int fill(void *user, struct tn_buf *out)
 
 static struct tn_http_server_spec spec;
 static uint32_t commit_ms = 10;
+static struct tn_tls_spec tls = {.clock = &tn_clock_system, .server = true};
+
+/* With a zero behind it, as TLS wants it. */
+static struct tn_bytes read_pem(const char *path)
+{
+    static char texts[2][PEM_MAX];
+    static int count;
+    CHECK(count < 2);
+    char *text = texts[count++];
+    FILE *file = fopen(path, "rb");
+    CHECK(file != NULL);
+    size_t size = fread(text, 1, PEM_MAX - 1, file);
+    (void)fclose(file);
+    return (struct tn_bytes){(unsigned char *)text, size};
+}
 
 static void set_option(const char *name, const char *value)
 {
@@ -206,6 +225,10 @@ static void set_option(const char *name, const char *value)
         spec.idle_ms = spec.timeout_ms;
     } else if (strcmp(name, "token") == 0) {
         spec.token = value;
+    } else if (strcmp(name, "certificate") == 0) {
+        tls.certificate = read_pem(value);
+    } else if (strcmp(name, "key") == 0) {
+        tls.key = read_pem(value);
     } else if (strcmp(name, "port") == 0) {
         spec.at.port = (uint16_t)number;
     } else {
@@ -231,6 +254,16 @@ static struct tn_net *open_net(struct tn_arena *arena)
     tn_rc rc = tn_net_uv_open(&net_spec, &net, &err);
     CHECK_OK(rc, err);
     return net;
+}
+
+static void open_tls(void)
+{
+    static _Alignas(16) unsigned char memory[TLS_SIZE];
+    static struct tn_heap heap;
+    tn_heap_init(&heap, memory, sizeof memory, true);
+    tn_tls_boot(&heap);
+    tn_rc rc = tn_tls_config_make(&tls, &spec.tls, &err);
+    CHECK_OK(rc, err);
 }
 
 static void on_tick(struct tn_request *request)
@@ -295,6 +328,9 @@ int main(int argc, char **argv)
     (void)signal(SIGPIPE, SIG_IGN);
     tn_arena_init(&arena, memory, sizeof memory);
     spec.net = open_net(&arena);
+    if (tls.certificate.size > 0) {
+        open_tls();
+    }
     tn_rc rc = tn_http_server_open(&server, &spec, &arena, &err);
     CHECK_OK(rc, err);
     (void)printf("port %u\n", tn_http_server_port(server));

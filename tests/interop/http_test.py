@@ -9,6 +9,7 @@ import random
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -26,14 +27,16 @@ ROWS = "/tables/db.t/rows"
 class Bench:
     """A driver with its state in a folder of its own."""
 
-    def __init__(self, args, *options):
+    def __init__(self, args, *options, tls=False):
         self.args = args
         self.rng = random.Random(args.seed)
         self.folder = Path(tempfile.mkdtemp(prefix="tarn-http-"))
         self.state = self.folder / "state"
         self.options = options
         self.port = 0
-        self.driver = None
+        self.driver = self.trust = None
+        if tls:
+            self.use_tls()
 
     def __enter__(self):
         self.start()
@@ -62,7 +65,18 @@ class Bench:
         need(self.driver.stdout.read() == "stopped\n", "the driver didn't say that it stopped")
 
     def connect(self):
+        if self.trust:
+            return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=10, context=self.trust)
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+
+    def use_tls(self):
+        pem, key = str(self.folder / "pem"), str(self.folder / "key")
+        done = subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                               "-days", "2", "-subj", "/CN=gateway", "-addext", "subjectAltName=IP:127.0.0.1",
+                               "-keyout", key, "-out", pem], text=True, capture_output=True)
+        need(done.returncode == 0, "openssl: " + done.stderr)
+        self.options += ("certificate=" + pem, "key=" + key)
+        self.trust = ssl.create_default_context(cafile=pem)
 
     def ask(self, method, path, body=None, headers=None, connection=None):
         """Status, headers and text of one answer."""
@@ -84,8 +98,8 @@ def rows_of(name, count):
     return "".join('{"id":"%s-%d"}\n' % (name, i) for i in range(count))
 
 
-def test_http_client_on_one_connection(args):
-    with Bench(args) as bench:
+def ask_much(args, tls):
+    with Bench(args, tls=tls) as bench:
         client = bench.connect()
         wanted = []
         for i in range(200):
@@ -103,6 +117,29 @@ def test_http_client_on_one_connection(args):
         need(status == 404 and "db.u" in json.loads(text)["error"], text)
         need(bench.rows() == wanted, "refused rows are there")
         client.close()
+        bench.stop()
+
+
+def test_http_client_on_one_connection(args):
+    ask_much(args, False)
+
+
+def test_http_client_over_tls(args):
+    ask_much(args, True)
+
+
+def test_tls_and_plain_strangers(args):
+    with Bench(args, "timeout=500", tls=True) as bench:
+        with socket.create_connection(("127.0.0.1", bench.port)) as plain:
+            plain.sendall(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
+            plain.settimeout(DEADLINE)
+            need(b"HTTP" not in plain.recv(100), "it answers without TLS")
+        bench.trust = ssl.create_default_context()  # to which its certificate is a stranger's
+        try:
+            bench.ask("GET", "/health")
+            need(False, "a stranger is trusted")
+        except ssl.SSLError:
+            pass
         bench.stop()
 
 
