@@ -10,7 +10,7 @@ static struct tn_http_connection *connection_of(struct tn_op *op)
 
 static const struct tn_http_server_spec *spec_of(const struct tn_http_connection *c)
 {
-    return c->server->spec;
+    return &c->server->spec;
 }
 
 static int64_t now_ns(const struct tn_http_connection *c)

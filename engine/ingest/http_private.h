@@ -64,7 +64,7 @@ struct tn_http_connection {
 };
 
 struct tn_http_server {
-    const struct tn_http_server_spec *spec;
+    struct tn_http_server_spec spec;
     struct tn_hub_listener ears;
     struct tn_op accept; /* of those who come */
     struct tn_request request;

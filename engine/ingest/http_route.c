@@ -255,9 +255,9 @@ int tn_http_route(const struct tn_http_server *server, const struct tn_http_read
                   struct tn_http_asked *asked, struct tn_err *err)
 {
     memset(asked, 0, sizeof *asked);
-    int status = find(server->spec, reader, asked, err);
+    int status = find(&server->spec, reader, asked, err);
     if (status == 200) {
-        status = check_right(server->spec, reader, asked, err);
+        status = check_right(&server->spec, reader, asked, err);
     }
     return status == 200 && !asked->page ? check_rows(reader, asked, err) : status;
 }

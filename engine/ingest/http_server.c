@@ -64,7 +64,7 @@ static void wait_for_next(struct tn_http_server *server, bool pause)
     server->pausing = pause;
     tn_op_expect(&server->accept, 1);
     if (pause) {
-        tn_net_after(server->spec->net, PAUSE_MS, &server->request);
+        tn_net_after(server->spec.net, PAUSE_MS, &server->request);
     } else {
         tn_net_accept(server->listener, &server->request);
     }
@@ -117,7 +117,7 @@ size_t tn_http_server_memory(const struct tn_http_server_spec *spec)
 static tn_rc make_slot(struct tn_http_server *server, uint32_t i, struct tn_arena *arena,
                        struct tn_err *err)
 {
-    const struct tn_http_server_spec *spec = server->spec;
+    const struct tn_http_server_spec *spec = &server->spec;
     struct tn_http_connection *c = &server->slots[i];
     c->server = server;
     c->spare = i >= spec->connections;
@@ -137,7 +137,7 @@ static tn_rc make_slot(struct tn_http_server *server, uint32_t i, struct tn_aren
 static tn_rc make_slots(struct tn_http_server *server, struct tn_arena *arena, struct tn_err *err)
 {
     void *slots = NULL;
-    server->slot_count = server->spec->connections + TN_HTTP_SPARE_CONNECTIONS;
+    server->slot_count = server->spec.connections + TN_HTTP_SPARE_CONNECTIONS;
     tn_rc rc = tn_arena_need(arena, server->slot_count * sizeof(struct tn_http_connection),
                              "HTTP's connections", &slots, err);
     server->slots = slots;
@@ -162,12 +162,22 @@ static tn_rc check_spec(const struct tn_http_server_spec *spec, struct tn_err *e
                           "HTTP at %s: others can reach it, so it needs a token", spec->at.host);
     }
     if (spec->connections == 0 || spec->body_size_max < TN_HTTP_BODY_MIN ||
-        spec->body_size_max > BODY_MAX || spec->timeout_ms == 0 || spec->idle_ms == 0) {
+        spec->body_size_max > BODY_MAX) {
         return tn_err_set(err, TN_INVALID, 0,
-                          "HTTP needs a connection, times, and bodies of %d to %d bytes",
-                          TN_HTTP_BODY_MIN, BODY_MAX);
+                          "HTTP needs a connection, and bodies of %d to %d bytes", TN_HTTP_BODY_MIN,
+                          BODY_MAX);
     }
     return TN_OK;
+}
+
+static void set_spec(struct tn_http_server *server, const struct tn_http_server_spec *spec)
+{
+    struct tn_http_server_spec *own = &server->spec;
+    *own = *spec;
+    own->source = spec->source ? spec->source : "http";
+    own->timeout_ms = spec->timeout_ms ? spec->timeout_ms : 10000;
+    own->idle_ms = spec->idle_ms ? spec->idle_ms : 60000;
+    own->answer_ms_max = spec->answer_ms_max ? spec->answer_ms_max : 10000;
 }
 
 tn_rc tn_http_server_open(struct tn_http_server **out, const struct tn_http_server_spec *spec,
@@ -182,7 +192,7 @@ tn_rc tn_http_server_open(struct tn_http_server **out, const struct tn_http_serv
         return rc;
     }
     struct tn_http_server *server = memory;
-    server->spec = spec;
+    set_spec(server, spec);
     rc = make_slots(server, arena, err);
     if (rc == TN_OK) {
         rc = tn_net_listen(spec->net, &spec->at, server->slot_count, &server->listener, err);

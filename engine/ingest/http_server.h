@@ -47,7 +47,7 @@ struct tn_http_page {
     void *user;
 };
 
-/* By pointer, all of it: it stays until the server is stopped. */
+/* Copied; what it points to stays until the server is stopped. */
 struct tn_http_server_spec {
     struct tn_net *net;
     struct tn_ops *ops;
@@ -56,14 +56,15 @@ struct tn_http_server_spec {
     struct tn_tls_config *tls; /* or NULL */
     struct tn_exec *exec;      /* for TLS; or NULL */
     const char *token;         /* NULL: none, which only loopback and Unix sockets may do without */
-    const char *source;        /* what letters and logs call it: "http" */
+    const char *source;        /* what letters and logs call it; NULL: "http" */
     const struct tn_http_page *pages;
     uint32_t page_count;
     uint32_t connections;   /* at once */
     size_t body_size_max;   /* TN_HTTP_BODY_MIN and more; the hub's size_max counts, too */
-    uint32_t timeout_ms;    /* a head, an answer; a body has a second more for each KiB that came */
-    uint32_t idle_ms;       /* between two requests */
-    uint32_t answer_ms_max; /* for room and disk; then 503 */
+    uint32_t timeout_ms;    /* a head, an answer; a body has a second more for each KiB that came.
+                               0: 10 s */
+    uint32_t idle_ms;       /* between two requests; 0: 60 s */
+    uint32_t answer_ms_max; /* for room and disk, then 503; 0: 10 s */
 };
 
 struct tn_http_counts {

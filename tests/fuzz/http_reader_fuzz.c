@@ -1,7 +1,8 @@
 /* Any bytes as what clients ask, on one connection: requests, or a refusal; and cut in any pieces
- * (the first byte) they are the same requests. What is read fits the limits and lies in its memory.
+ * (the first byte) they are the same requests. What is read fits the limits and lies in its memory,
+ * and what a request is after is one of what there is, or a refusal with a text.
  */
-#include "ingest/http_reader.h"
+#include "ingest/http_private.h"
 
 #include "base/hash.h"
 #include "check.h"
@@ -33,6 +34,29 @@ static void check_inside(struct tn_bytes view)
                              view.data + view.size <= head_memory + HEAD_SIZE));
 }
 
+static void route(const struct tn_http_reader *reader, const char *token)
+{
+    static const struct tn_http_page page = {.path = "/health", .open = true};
+    static struct tn_http_server server;
+    static struct tn_http_asked asked;
+    struct tn_err err = {0};
+    server.spec = (struct tn_http_server_spec){.token = token, .pages = &page, .page_count = 1};
+    int status = tn_http_route(&server, reader, &asked, &err);
+    if (status != 200) {
+        CHECK(status >= 400 && status < 500 && err.text[0]);
+        CHECK(status != 405 || asked.allow);
+    } else if (asked.page) {
+        CHECK(tn_bytes_equal(reader->path, tn_bytes_of(page.path)));
+    } else {
+        CHECK(asked.table[0] && memchr(asked.table, 0, sizeof asked.table));
+        CHECK(!strchr(asked.table, '/') && tn_input_name(asked.input));
+        CHECK(strncmp(asked.sender, "http/", 5) == 0);
+        CHECK(memchr(asked.sender, 0, sizeof asked.sender));
+        CHECK(asked.mark.sequence == 0 || (asked.mark.key.size == 0 && asked.sender[5]));
+        check_inside(asked.mark.key);
+    }
+}
+
 static void on_head(const struct tn_http_reader *reader, struct seen *seen)
 {
     static const char *const names[] = {"content-length", "host", "x-sender", "expect"};
@@ -52,6 +76,8 @@ static void on_head(const struct tn_http_reader *reader, struct seen *seen)
     CHECK(tn_http_field_count(reader->fields) <= TN_HTTP_FIELDS_MAX);
     CHECK(!(reader->has_length && reader->frame.state == TN_HTTP_FRAME_SIZE));
     tell(seen, (struct tn_bytes){flags, sizeof flags});
+    route(reader, NULL);
+    route(reader, "x");
     seen->heads++;
     seen->last_body = 0;
 }
