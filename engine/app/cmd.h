@@ -36,6 +36,7 @@ extern const struct tn_command tn_cmd_demo;
 extern const struct tn_command tn_cmd_fsck;
 extern const struct tn_command tn_cmd_test;
 extern const struct tn_command tn_cmd_check;
+extern const struct tn_command tn_cmd_run;
 
 /* One line on stderr, "tarn: what, where, why"; returns the exit code. */
 int tn_say_error(tn_rc rc, const struct tn_err *err);

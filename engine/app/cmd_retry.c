@@ -339,7 +339,7 @@ static tn_rc check(struct tn_app *app, struct tn_err *err)
     if (!o.dead_letters) {
         return tn_err_set(err, TN_INVALID, 0, "--dead-letters D.L says where they are");
     }
-    tn_rc rc = tn_dead_is_table(app, o.dead_letters, &is_table, err);
+    tn_rc rc = tn_dead_is_table(&app->env, o.dead_letters, &is_table, err);
     return rc == TN_OK && !is_table
                ? tn_err_set(err, TN_UNSUPPORTED, 0,
                             "%s: letters are sent again from a table, D.L in a database D that is "

@@ -5,44 +5,44 @@
 
 #include "app/cmd.h"
 
-tn_rc tn_dead_is_table(struct tn_app *app, const char *name, bool *is_table, struct tn_err *err)
+tn_rc tn_dead_is_table(struct tn_env *env, const char *name, bool *is_table, struct tn_err *err)
 {
-    struct tn_io *io = &app->posix.io;
+    struct tn_io *io = env->io;
     const char *dot = strchr(name, '.');
     *is_table = false;
     if (!dot || dot == name || !dot[1] || strchr(dot + 1, '.') || strchr(name, '/')) {
         return TN_OK;
     }
-    size_t mark = tn_arena_mark(&app->table);
-    const char *dir = tn_arena_format(&app->table, "%.*s.db", (int)(dot - name), name);
+    size_t mark = tn_arena_mark(env->arena);
+    const char *dir = tn_arena_format(env->arena, "%.*s.db", (int)(dot - name), name);
     int64_t ignored;
     tn_rc rc = dir ? io->vtable->modified(io, dir, &ignored, err)
                    : tn_err_set(err, TN_AGAIN, 0, "no memory for a folder's name");
-    tn_arena_reset(&app->table, mark);
+    tn_arena_reset(env->arena, mark);
     *is_table = rc == TN_OK;
     return rc == TN_ABSENT ? TN_OK : rc;
 }
 
-tn_rc tn_dead_open(struct tn_dead *dead, struct tn_app *app, const char *where, const char *table,
+tn_rc tn_dead_open(struct tn_dead *dead, struct tn_env *env, const char *where, const char *table,
                    const char *who, struct tn_err *err)
 {
     dead->where = where;
     dead->open = false;
     dead->is_table = false;
-    tn_rc rc = where ? tn_dead_is_table(app, where, &dead->is_table, err) : TN_OK;
+    tn_rc rc = where ? tn_dead_is_table(env, where, &dead->is_table, err) : TN_OK;
     if (rc != TN_OK) {
         return rc;
     }
     if (dead->is_table) {
         struct tn_letter_table_spec spec = {.name = where, .who = who, .table = table};
-        rc = tn_letter_table_open(&dead->table, &app->env, &spec, err);
+        rc = tn_letter_table_open(&dead->table, env, &spec, err);
     } else {
         rc = tn_letter_file_open(&dead->file, where, err);
     }
     if (rc == TN_OK) {
         struct tn_letter_box *box = dead->is_table ? &dead->table.box : &dead->file.box;
         dead->open = true;
-        rc = tn_letters_open(&dead->letters, &app->posix.io, table, box, err);
+        rc = tn_letters_open(&dead->letters, env->io, table, box, err);
     }
     return rc;
 }
@@ -67,6 +67,22 @@ void tn_dead_rest(struct tn_dead *dead)
     }
 }
 
+tn_rc tn_dead_end(struct tn_dead *dead, struct tn_err *err)
+{
+    tn_rc rc = TN_OK;
+    if (!dead->open) {
+        return rc;
+    }
+    tn_letters_close(&dead->letters);
+    if (dead->is_table) {
+        tn_letter_table_close(&dead->table);
+    } else {
+        rc = tn_letter_file_close(&dead->file, err);
+    }
+    dead->open = false;
+    return rc;
+}
+
 int tn_dead_close(struct tn_dead *dead, uint64_t told, int code)
 {
     if (!dead->open) {
@@ -79,12 +95,8 @@ int tn_dead_close(struct tn_dead *dead, uint64_t told, int code)
         say_count(dead, records, dead->letters.row_count);
         code = code == 0 ? 1 : code;
     }
-    tn_letters_close(&dead->letters);
-    if (dead->is_table) {
-        tn_letter_table_close(&dead->table);
-    } else if (tn_letter_file_close(&dead->file, &err) != TN_OK && code <= 1) {
+    if (tn_dead_end(dead, &err) != TN_OK && code <= 1) {
         code = tn_say_error(err.code, &err);
     }
-    dead->open = false;
     return code;
 }

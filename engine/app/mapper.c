@@ -2,6 +2,14 @@
 
 enum { MADE_SHARE = 8 };
 
+void tn_mapper_init_on(struct tn_mapper *mapper, struct tn_script *script, struct tn_clock *clock,
+                       int64_t known_ms, void *memory, size_t size)
+{
+    *mapper = (struct tn_mapper){.script = script};
+    tn_clock_watch_init(&mapper->watch, clock, known_ms);
+    tn_buf_init(&mapper->made, memory, size);
+}
+
 tn_rc tn_mapper_init(struct tn_mapper *mapper, struct tn_script *script, struct tn_clock *clock,
                      int64_t known_ms, struct tn_arena *arena, struct tn_err *err)
 {
@@ -9,9 +17,7 @@ tn_rc tn_mapper_init(struct tn_mapper *mapper, struct tn_script *script, struct 
     void *memory;
     tn_rc rc = tn_arena_need(arena, size, "the rows of a record", &memory, err);
     if (rc == TN_OK) {
-        *mapper = (struct tn_mapper){.script = script};
-        tn_clock_watch_init(&mapper->watch, clock, known_ms);
-        tn_buf_init(&mapper->made, memory, size);
+        tn_mapper_init_on(mapper, script, clock, known_ms, memory, size);
     }
     return rc;
 }
@@ -48,7 +54,8 @@ static tn_rc map(struct tn_mapper *m, struct tn_decoder *decoder, struct tn_deco
 static tn_rc map_next(struct tn_mapper *m, struct tn_decoder *decoder, struct tn_decoded *decoded,
                       uint64_t position, struct tn_err *err)
 {
-    struct tn_script_meta meta = {.source = m->source, .position = (int64_t)position};
+    struct tn_script_meta meta = {
+        .topic = m->topic, .source = m->source, .position = (int64_t)position};
     meta.clock = tn_clock_watch_look(&m->watch, &meta.received_ms);
     uint32_t count = 0;
     m->made.size = 0;

@@ -16,6 +16,7 @@ struct tn_mapper {
     struct tn_clock_watch watch;
     bool records;       /* it takes records; the decoder only finds them (tn_decode_spec.framed) */
     const char *source; /* the owner's name for where they come from */
+    const char *topic;  /* likewise; NULL: none */
     struct tn_buf made; /* rows of the record at hand */
     struct tn_bytes rest; /* of them */
     enum tn_row_kind kind;
@@ -27,6 +28,10 @@ struct tn_mapper {
 TN_MUST_USE tn_rc tn_mapper_init(struct tn_mapper *mapper, struct tn_script *script,
                                  struct tn_clock *clock, int64_t known_ms, struct tn_arena *arena,
                                  struct tn_err *err);
+
+/* The same with memory of the caller's, which mappers that take turns may share. */
+void tn_mapper_init_on(struct tn_mapper *mapper, struct tn_script *script, struct tn_clock *clock,
+                       int64_t known_ms, void *memory, size_t size);
 
 /* A record comes: what the calls of `next` are about. */
 void tn_mapper_begin(struct tn_mapper *mapper);

@@ -274,7 +274,7 @@ static tn_rc open_table(struct tn_writing *w, struct tn_err *err)
     tn_rc rc = open_script(w, err);
     if (rc == TN_OK) {
         tn_scripted_fill(&w->scripted, &spec);
-        rc = tn_dead_open(&w->dead, w->spec.app, w->spec.dead_letters, w->spec.table_name, w->who,
+        rc = tn_dead_open(&w->dead, &w->spec.app->env, w->spec.dead_letters, w->spec.table_name, w->who,
                           err);
     }
     if (rc == TN_OK) {

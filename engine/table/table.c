@@ -262,41 +262,55 @@ static struct tn_row with_origin(struct tn_table *t, struct tn_row row,
     return (struct tn_row){t->row_scratch, row.size + size};
 }
 
-tn_rc tn_table_put_from(struct tn_table *table, struct tn_row row, enum tn_row_kind kind,
-                        const struct tn_origin *origin, struct tn_err *err)
+/* Whether the table takes such a row at all; `*kind` becomes what it is taken as. */
+static tn_rc admit(const struct tn_table *t, struct tn_row row, enum tn_row_kind *kind,
+                   struct tn_err *err)
 {
-    if (table->options.script && !table->spec.resolver) {
+    if (t->options.script && !t->spec.resolver) {
         return tn_err_set(err, TN_UNSUPPORTED, 0,
                           "rows of %s are resolved by its script ('tarn.script' = '%s'), and none "
                           "is loaded here",
-                          table->spec.name, table->options.script);
+                          t->spec.name, t->options.script);
     }
-    if (row.size > table->row_size_max) {
+    if (row.size > t->row_size_max) {
         return tn_err_set(err, TN_INVALID, 0, "a row of %u bytes, at most %u fit the memory",
-                          row.size, table->row_size_max);
+                          row.size, t->row_size_max);
     }
-    if (row.size > TN_DATA_KEY_MAX && table->keyed) {
-        uint32_t size = tn_data_key_size(&table->layout, table->order.keys, row);
+    if (row.size > TN_DATA_KEY_MAX && t->keyed) {
+        uint32_t size = tn_data_key_size(&t->layout, t->order.keys, row);
         if (size > TN_DATA_KEY_MAX) {
             return tn_err_set(err, TN_INVALID, 0, "a key of %u bytes, at most %d", size,
                               TN_DATA_KEY_MAX);
         }
     }
-    tn_rc rc = kind_of_row(table, row, &kind, err);
-    if (rc != TN_OK) {
+    tn_rc rc = kind_of_row(t, row, kind, err);
+    if (rc != TN_OK || filtered(t, *kind)) {
         return rc;
     }
-    if (filtered(table, kind)) {
+    if (!t->keyed && tn_row_kind_retracts(*kind)) {
+        return tn_err_set(err, TN_INVALID, 0, "an append table can't take a row of kind %s",
+                          tn_row_kind_text(*kind));
+    }
+    if (t->keyed) {
+        rc = tn_engine_check_kind(t->engine, *kind, err);
+        rc = rc == TN_OK && t->float_keys ? check_float_keys(t, row, err) : rc;
+    }
+    return rc;
+}
+
+tn_rc tn_table_admits(const struct tn_table *table, struct tn_row row, enum tn_row_kind kind,
+                      struct tn_err *err)
+{
+    return admit(table, row, &kind, err);
+}
+
+tn_rc tn_table_put_from(struct tn_table *table, struct tn_row row, enum tn_row_kind kind,
+                        const struct tn_origin *origin, struct tn_err *err)
+{
+    tn_rc rc = admit(table, row, &kind, err);
+    if (rc == TN_OK && filtered(table, kind)) {
         table->counts.rows_filtered++;
         return TN_OK;
-    }
-    if (!table->keyed && tn_row_kind_retracts(kind)) {
-        return tn_err_set(err, TN_INVALID, 0, "an append table can't take a row of kind %s",
-                          tn_row_kind_text(kind));
-    }
-    if (table->keyed) {
-        rc = tn_engine_check_kind(table->engine, kind, err);
-        rc = rc == TN_OK && table->float_keys ? check_float_keys(table, row, err) : rc;
     }
     struct tn_route route;
     rc = rc != TN_OK ? rc : tn_route(&table->route, row, &table->route_scratch, &route, err);

@@ -129,6 +129,11 @@ TN_MUST_USE tn_rc tn_table_put_from(struct tn_table *table, struct tn_row row,
                                     enum tn_row_kind kind, const struct tn_origin *origin,
                                     struct tn_err *err);
 
+/* Whether such a row can be put at all, whatever room there is: OK, or what put would say of it for
+ * good, INVALID or UNSUPPORTED. */
+TN_MUST_USE tn_rc tn_table_admits(const struct tn_table *table, struct tn_row row,
+                                  enum tn_row_kind kind, struct tn_err *err);
+
 /* All rows of the source before `text` are in. INVALID: source or text is no UTF-8. */
 TN_MUST_USE tn_rc tn_table_position(struct tn_table *table, const char *source, const char *text,
                                     struct tn_err *err);

@@ -1,0 +1,400 @@
+#include "app/daemon.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/net_boot.h"
+#include "schema/value.h"
+#include "table/make.h"
+
+enum {
+    STREAMS_BESIDE = 4, /* listeners' and those of brokers that are closed and opened */
+    PARCEL_SHARE = 16,  /* of the input's part */
+    PARCEL_MIN = 16 * 1024,
+    PARCEL_MAX = 1024 * 1024,
+    ROUNDING = 4096,
+    EXIT_AT_ONCE = 4,
+};
+
+/* ---- signals ---- */
+
+/* A handler has nothing else to go by. */
+static struct tn_net *signal_net;
+static volatile sig_atomic_t stops;
+
+static void on_stop(int number)
+{
+    (void)number;
+    stops = stops + 1;
+    if (stops > 1) {
+        _exit(EXIT_AT_ONCE);
+    }
+    tn_net_wake(signal_net);
+}
+
+static void take_signals(struct tn_daemon *d)
+{
+    struct sigaction action = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
+    signal_net = d->net;
+    stops = 0;
+    (void)sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGTERM, &action, NULL);
+    (void)sigaction(SIGINT, &action, NULL);
+    action.sa_handler = SIG_IGN;
+    (void)sigaction(SIGPIPE, &action, NULL);
+    d->signals = true;
+}
+
+static void give_signals(struct tn_daemon *d)
+{
+    if (d->signals) {
+        (void)signal(SIGTERM, SIG_DFL);
+        (void)signal(SIGINT, SIG_DFL);
+        signal_net = NULL;
+        d->signals = false;
+    }
+}
+
+/* ---- log ---- */
+
+static void say(void *user, enum tn_log_level level, const char *line, size_t size)
+{
+    struct tn_daemon *d = user;
+    if (!d->spec.log_json) {
+        (void)fwrite(line, 1, size, stderr);
+        return;
+    }
+    struct tn_clock *clock = &tn_clock_system;
+    struct tn_buf buf;
+    tn_buf_init(&buf, d->log_text, sizeof d->log_text);
+    tn_json_string(&buf, (struct tn_bytes){(const unsigned char *)line, size - 1});
+    (void)fprintf(stderr, "{\"ms\":%" PRId64 ",\"level\":\"%s\",\"line\":%.*s}\n",
+                  clock->vtable->now_ms(clock), tn_log_level_text(level), (int)buf.size,
+                  (const char *)buf.data);
+}
+
+static tn_rc open_log(struct tn_daemon *d, struct tn_err *err)
+{
+    void *memory;
+    tn_rc rc = tn_arena_need(&d->spec.app->input, TN_DAEMON_LOG_SIZE, "the log", &memory, err);
+    if (rc == TN_OK) {
+        tn_log_init(&d->log, memory, TN_DAEMON_LOG_SIZE, say, d);
+    }
+    return rc;
+}
+
+/* ---- doors ---- */
+
+static void wake(void *user)
+{
+    struct tn_daemon *d = user;
+    tn_net_wake(d->net);
+}
+
+static uint32_t streams_of(const struct tn_config *config)
+{
+    uint32_t count = STREAMS_BESIDE + (config->http.listen ? config->http.connections : 0);
+    for (const struct tn_config_source *s = config->sources; s; s = s->next) {
+        count += s->kind == TN_SOURCE_MQTT ? 2 : s->kind == TN_SOURCE_SOCKET ? s->connections : 0;
+    }
+    return count;
+}
+
+/* The network first: its parts are carved out of the memtable's. */
+static tn_rc open_doors(struct tn_daemon *d, struct tn_err *err)
+{
+    struct tn_app *app = d->spec.app;
+    tn_rc rc = tn_net_boot(app, streams_of(d->spec.config), &d->net, err);
+    if (rc == TN_OK) {
+        rc = tn_exec_threads_open(d->threads, app->exec.exec.contexts, &d->exec, err);
+    }
+    if (rc == TN_OK) {
+        d->exec->notify = wake;
+        d->exec->notify_user = d;
+        app->env.exec = d->exec;
+    }
+    return rc;
+}
+
+/* ---- tables ---- */
+
+/* OK: it is there, made now or before. */
+static tn_rc make_table(struct tn_daemon *d, const struct tn_config_table *table,
+                        struct tn_err *err)
+{
+    struct tn_env *env = &d->spec.app->env;
+    struct tn_schema schema;
+    struct tn_options options;
+    int lock;
+    if (!table->fields && !table->schema_path) {
+        return TN_OK; /* who opens it says that it isn't there */
+    }
+    size_t mark = tn_arena_mark(env->arena);
+    tn_rc rc = tn_table_lock(env->io, table->name, "tarn run", env->arena, &lock, err);
+    if (rc != TN_OK) {
+        tn_arena_reset(env->arena, mark);
+        return rc;
+    }
+    rc = tn_config_table_schema(table, env->arena, &schema, err);
+    if (rc == TN_OK) {
+        rc = tn_make_table(env, table->name, &schema, &options, err);
+    }
+    if (rc == TN_OK) {
+        tn_log_event(&d->log, TN_LOG_INFO, "table", "table=%s text=\"made\"", table->name);
+    }
+    env->io->vtable->close(env->io, lock);
+    tn_arena_reset(env->arena, mark);
+    return rc == TN_EXISTS ? TN_OK : rc;
+}
+
+static tn_rc make_tables(struct tn_daemon *d, struct tn_err *err)
+{
+    tn_rc rc = TN_OK;
+    for (const struct tn_config_table *t = d->spec.config->tables; rc == TN_OK && t; t = t->next) {
+        rc = make_table(d, t, err);
+    }
+    return rc;
+}
+
+static size_t parcel_size(const struct tn_daemon *d)
+{
+    size_t size = tn_arena_free(&d->spec.app->input) / PARCEL_SHARE;
+    size = size < PARCEL_MIN ? PARCEL_MIN : size < PARCEL_MAX ? size : PARCEL_MAX;
+    return size / ROUNDING * ROUNDING;
+}
+
+/* Dead letters that no table is named for lie beside the journal. */
+static tn_rc letters_path(const struct tn_daemon *d, const struct tn_config_table *table,
+                          const char **path, struct tn_err *err)
+{
+    *path = table->dead_letters ? table->dead_letters
+                                : tn_arena_format(&d->spec.app->input, "%s/.tarn/%s.letters",
+                                                  d->spec.config->warehouse, table->name);
+    return *path ? TN_OK : tn_err_set(err, TN_AGAIN, 0, "no memory for a path");
+}
+
+static tn_rc open_keeper(struct tn_daemon *d, const struct tn_config_table *table, void *room,
+                         size_t room_size, struct tn_err *err)
+{
+    char who[64];
+    uint32_t i = d->keeper_count;
+    struct tn_keeper_spec spec = {.config = table,
+                                  .share = &d->shares[i],
+                                  .warehouse = d->spec.config->warehouse,
+                                  .who = who,
+                                  .log = &d->log,
+                                  .room = room,
+                                  .room_size = room_size,
+                                  .anew = d->spec.anew};
+    (void)snprintf(who, sizeof who, "tarn run, process %ld", (long)getpid());
+    tn_rc rc = letters_path(d, table, &spec.dead_letters, err);
+    if (rc == TN_OK) {
+        rc = tn_keeper_open(&d->keepers[i], &spec, err);
+    }
+    d->keeper_count += rc == TN_OK;
+    return rc == TN_OK ? rc : tn_err_in(err, "tables['%s']", table->name);
+}
+
+static tn_rc open_tables(struct tn_daemon *d, struct tn_err *err)
+{
+    struct tn_arena *input = &d->spec.app->input;
+    const struct tn_config *config = d->spec.config;
+    void *shares;
+    void *keepers;
+    void *room;
+    size_t room_size = parcel_size(d) / 2;
+    tn_rc rc = make_tables(d, err);
+    if (rc == TN_OK) {
+        rc = tn_arena_need(input, config->table_count * sizeof *d->shares, "tables", &shares, err);
+    }
+    if (rc == TN_OK) {
+        rc =
+            tn_arena_need(input, config->table_count * sizeof *d->keepers, "tables", &keepers, err);
+    }
+    if (rc == TN_OK) {
+        rc = tn_arena_need(input, room_size, "the rows of a record", &room, err);
+    }
+    if (rc != TN_OK) {
+        return rc;
+    }
+    d->shares = shares;
+    d->keepers = keepers;
+    rc = tn_share_out(&d->spec.app->env, d->shares, config->table_count, err);
+    for (const struct tn_config_table *t = config->tables; rc == TN_OK && t; t = t->next) {
+        rc = open_keeper(d, t, room, room_size, err);
+    }
+    return rc;
+}
+
+static tn_rc open_intake(struct tn_daemon *d, struct tn_err *err)
+{
+    struct tn_intake_spec spec = {.env = &d->spec.app->env,
+                                  .arena = &d->spec.app->input,
+                                  .log = &d->log,
+                                  .keepers = d->keepers,
+                                  .keeper_count = d->keeper_count,
+                                  .journal = d->spec.config->journal,
+                                  .parcel_size = parcel_size(d)};
+    return tn_intake_open(&d->intake, &spec, err);
+}
+
+/* ---- sources ---- */
+
+static tn_rc open_lines(struct tn_daemon *d, const struct tn_config_source *source,
+                        struct tn_err *err)
+{
+    void *memory;
+    struct tn_hub *hub = &d->intake.hub;
+    struct tn_lines_spec spec = {.name = source->name,
+                                 .table = source->table,
+                                 .input = source->input,
+                                 .hub = hub,
+                                 .log = &d->log,
+                                 .clock = d->spec.app->env.clock,
+                                 .fd = STDIN_FILENO,
+                                 .notify = wake,
+                                 .user = d};
+    tn_rc rc =
+        tn_arena_need(&d->spec.app->input, tn_lines_memory(hub), "standard input", &memory, err);
+    if (rc == TN_OK) {
+        spec.memory = memory;
+        rc = tn_lines_open(&d->lines, &spec, err);
+    }
+    d->has_lines = rc == TN_OK;
+    return rc;
+}
+
+static tn_rc open_sources(struct tn_daemon *d, struct tn_err *err)
+{
+    tn_rc rc = TN_OK;
+    for (const struct tn_config_source *s = d->spec.config->sources; rc == TN_OK && s;
+         s = s->next) {
+        if (s->kind == TN_SOURCE_STDIN) {
+            rc = open_lines(d, s, err);
+        } else {
+            rc = tn_err_set(err, TN_UNSUPPORTED, 0, "this build has no such source");
+        }
+        if (rc != TN_OK) {
+            rc = tn_err_in(err, "source %s", s->name);
+        }
+    }
+    return rc;
+}
+
+static void stop_sources(struct tn_daemon *d)
+{
+    tn_lines_close(&d->lines);
+}
+
+static bool sources_ended(const struct tn_daemon *d)
+{
+    return !d->has_lines || d->lines.ended;
+}
+
+/* ---- open, run, close ---- */
+
+tn_rc tn_daemon_open(struct tn_daemon *daemon, const struct tn_daemon_spec *spec,
+                     struct tn_err *err)
+{
+    struct tn_daemon *d = daemon;
+    *d = (struct tn_daemon){.spec = *spec};
+    tn_rc rc = open_log(d, err);
+    if (rc == TN_OK) {
+        rc = open_doors(d, err);
+    }
+    if (rc == TN_OK) {
+        rc = open_tables(d, err);
+    }
+    return rc == TN_OK ? open_intake(d, err) : rc;
+}
+
+static tn_rc turn(struct tn_daemon *d, struct tn_err *err)
+{
+    uint32_t wait_ms;
+    if (d->has_lines && !d->intake.stopping) {
+        uint32_t ignored = UINT32_MAX; /* the intake's turn comes first, which says when */
+        tn_lines_turn(&d->lines, &ignored);
+    }
+    tn_rc rc = tn_intake_turn(&d->intake, &wait_ms, err);
+    if (rc == TN_OK) {
+        (void)tn_net_turn(d->net, wait_ms);
+    }
+    return rc;
+}
+
+/* What the journal has for the tables is in them before anything else comes. */
+static tn_rc catch_up(struct tn_daemon *d, struct tn_err *err)
+{
+    tn_rc rc = TN_OK;
+    while (rc == TN_OK && !tn_intake_ready(&d->intake) && stops == 0) {
+        rc = turn(d, err);
+    }
+    return rc;
+}
+
+static tn_rc settle(struct tn_daemon *d, struct tn_err *err)
+{
+    tn_rc rc = TN_OK;
+    tn_intake_stop(&d->intake);
+    while (rc == TN_OK && !tn_intake_settled(&d->intake)) {
+        rc = turn(d, err);
+    }
+    return rc;
+}
+
+/* A table that is shut at the end has rows in the journal, and gets them with the next start. */
+static tn_rc check_tables(const struct tn_daemon *d, struct tn_err *err)
+{
+    for (uint32_t i = 0; i < d->keeper_count; i++) {
+        const struct tn_keeper *k = &d->keepers[i];
+        if (k->state == TN_KEEPER_SHUT) {
+            *err = k->trouble_text;
+            return k->trouble;
+        }
+    }
+    return TN_OK;
+}
+
+tn_rc tn_daemon_run(struct tn_daemon *daemon, struct tn_err *err)
+{
+    struct tn_daemon *d = daemon;
+    take_signals(d);
+    tn_rc rc = catch_up(d, err);
+    if (rc == TN_OK) {
+        rc = open_sources(d, err);
+    }
+    if (rc == TN_OK) {
+        tn_log_event(&d->log, TN_LOG_INFO, "run", "tables=%u text=\"ready\"", d->keeper_count);
+    }
+    while (rc == TN_OK && stops == 0 && !(d->spec.once && sources_ended(d))) {
+        rc = turn(d, err);
+    }
+    stop_sources(d);
+    if (rc == TN_OK) {
+        rc = settle(d, err);
+    }
+    return rc == TN_OK ? check_tables(d, err) : rc;
+}
+
+void tn_daemon_close(struct tn_daemon *daemon)
+{
+    struct tn_daemon *d = daemon;
+    stop_sources(d);
+    for (uint32_t i = 0; i < d->keeper_count; i++) {
+        tn_keeper_close(&d->keepers[i]);
+    }
+    while (d->exec && d->exec->under_way > 0) { /* the journal's */
+        (void)tn_exec_turn(d->exec, true);
+    }
+    tn_intake_close(&d->intake);
+    if (d->exec) {
+        d->exec->vtable->close(d->exec);
+    }
+    give_signals(d);
+    if (d->net) {
+        tn_net_close(d->net);
+    }
+}

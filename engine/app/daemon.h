@@ -1,0 +1,49 @@
+/* daemon: what `tarn run` is: one loop around sources, intake and tables.
+ *
+ *     boot -> tables -> journal -> what it has, into the tables -> sources -> loop
+ *                                                                     | SIGTERM, SIGINT, --once
+ *     exit <- close <- all committed <- sources stopped <-------------'
+ *
+ * The loop sleeps in the network's door, which a worker that has finished, the thread that reads
+ * standard input, and a signal wake. All memory is taken before the sources are opened. Signals are
+ * process-wide, and so is who they go to: one daemon runs at a time.
+ */
+#pragma once
+
+#include "app/intake.h"
+#include "app/lines.h"
+#include "io/net.h"
+
+enum { TN_DAEMON_LINES_MAX = 1, TN_DAEMON_LOG_SIZE = 16 * 1024 };
+
+struct tn_daemon_spec {
+    struct tn_app *app;
+    const struct tn_config *config;
+    bool once; /* ends when its sources have */
+    bool anew; /* see tn_keeper_spec */
+    bool log_json;
+};
+
+struct tn_daemon {
+    struct tn_daemon_spec spec;
+    struct tn_log log;
+    unsigned char log_text[6 * TN_LOG_LINE_SIZE + 2]; /* of a line, as JSON */
+    struct tn_net *net;
+    struct tn_exec *exec;
+    _Alignas(max_align_t) unsigned char threads[TN_EXEC_THREADS_SIZE];
+    struct tn_share *shares;
+    struct tn_keeper *keepers;
+    uint32_t keeper_count; /* open */
+    struct tn_intake intake;
+    struct tn_lines lines;
+    bool has_lines;
+    bool signals; /* are ours */
+    int64_t started_ms;
+};
+
+/* Everything but the sources. Also after a failure `close` comes. */
+TN_MUST_USE tn_rc tn_daemon_open(struct tn_daemon *daemon, const struct tn_daemon_spec *spec,
+                                 struct tn_err *err);
+/* Until a signal, an error that only a new start mends, or with `once` the end of the input. */
+TN_MUST_USE tn_rc tn_daemon_run(struct tn_daemon *daemon, struct tn_err *err);
+void tn_daemon_close(struct tn_daemon *daemon);

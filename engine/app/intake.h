@@ -1,0 +1,95 @@
+/* intake: the hub of ingest/hub.h over the daemon's tables.
+ *
+ *     offer --> decode, [map] --> parcel --> journal --- synced ---> durable(place)
+ *                                   |                                    |
+ *                                   '--> ring ---------------------------+--> keeper -> table
+ *
+ * A parcel waits in the ring until it is durable in the journal, and only then goes into its table:
+ * so a table never has, and no commit ever names, what a power cut takes back. That is what makes
+ * the rows of a sender and its memo one thing: rows that are in a table have their memo.
+ *
+ * Since all that goes from the ring is durable, a table that can't take it now is passed by: it is
+ * BEHIND then, and reads what it missed from the journal, at its own pace, while the others go on.
+ * The same walk brings a table up at the start, and after it was opened again. No offer is taken
+ * for a table that is behind, so it gets there.
+ *
+ * `turn` does what there is to do and never waits for the disk, but where tables are read from the
+ * journal, opened again, or have dead letters.
+ */
+#pragma once
+
+#include "app/keeper.h"
+#include "ingest/hub.h"
+
+struct tn_intake_spec {
+    struct tn_env *env; /* doors and executor */
+    struct tn_arena *arena;
+    struct tn_log *log;
+    struct tn_keeper *keepers; /* open, and the intake's until it is closed */
+    uint32_t keeper_count;
+    struct tn_config_journal journal;
+    size_t parcel_size; /* the longest: of it follow message, ring, blocks and decoder */
+};
+
+struct tn_intake_counts {
+    uint64_t messages;
+    uint64_t rows;
+    uint64_t dead;
+    uint64_t refused;  /* messages */
+    uint64_t waits;    /* that there was no room for */
+    uint64_t replayed; /* items that came from the journal */
+};
+
+struct tn_ring {
+    unsigned char *data;
+    size_t size;
+    size_t head; /* of the oldest */
+    size_t tail; /* where the next one begins */
+    size_t wrap; /* where entries end that go on at 0; `size`: they don't */
+    uint32_t count;
+};
+
+struct tn_intake {
+    struct tn_hub hub; /* first */
+    struct tn_intake_spec spec;
+    struct tn_journal *journal;
+    struct tn_ring ring;
+    struct tn_arena decode;        /* a decoder, or what the journal is read with */
+    struct tn_decoder *decoder;    /* of the message before, or NULL */
+    const struct tn_keeper *whose; /* it is, */
+    const struct tn_table *table;  /* opened as this, */
+    enum tn_input input;           /* and for this */
+    uint64_t begun;                /* the journal's next place, at the start */
+    int64_t stuck_ms;              /* since when the ring's oldest has no room; 0: it has */
+    uint64_t trimmed;
+    uint64_t walk_bytes; /* of the walk at hand */
+    bool room_owed;      /* an offer was AGAIN */
+    bool durable_owed;   /* something was taken that is durable as it is */
+    bool stranger_said;
+    bool stopping;
+    tn_rc failed; /* the journal takes nothing any more, until a new start */
+    struct tn_err failure;
+    tn_rc said; /* the code of the journal's trouble that was logged last */
+    char topic[1024];
+    struct tn_intake_counts counts;
+};
+
+/* Bytes of arena that open takes. */
+size_t tn_intake_memory(const struct tn_intake_spec *spec);
+
+/* Opens the journal and says to each keeper what it wants of it; turns bring that. */
+TN_MUST_USE tn_rc tn_intake_open(struct tn_intake *intake, const struct tn_intake_spec *spec,
+                                 struct tn_err *err);
+/* Offers nothing is taken from; everything that was put is to be committed. */
+void tn_intake_stop(struct tn_intake *intake);
+/* No task may be under way. Keepers stay open. */
+void tn_intake_close(struct tn_intake *intake);
+
+/* `*wait_ms`: when to turn again at the latest. The error is the journal's, and the end: only a new
+ * start goes on. */
+TN_MUST_USE tn_rc tn_intake_turn(struct tn_intake *intake, uint32_t *wait_ms, struct tn_err *err);
+
+/* All tables have what the journal had for them at the start. */
+bool tn_intake_ready(const struct tn_intake *intake);
+/* All that was taken is committed, but for tables that are shut. */
+bool tn_intake_settled(const struct tn_intake *intake);

@@ -1,0 +1,556 @@
+#include "app/keeper.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PAUSE_MS_MIN = 500,
+    PAUSE_MS_MAX = 60 * 1000,
+    QUIET_MS_MIN = 60 * 1000,
+    SAY_AGAIN_MS = 60 * 1000, /* the same trouble is said once in so long */
+    RECORD_BITS = 20,         /* of a letter's position: records of one message */
+    POSITION_SIZE = TN_JOURNAL_IDENTITY_SIZE + 40,
+    LETTER_TEXTS = 2048, /* of a letter, all but the record */
+};
+
+/* ---- what is said ---- */
+
+static void say_trouble(struct tn_keeper *k, enum tn_log_level level, tn_rc rc, const char *text,
+                        int64_t now_ms)
+{
+    if (k->said == rc && now_ms - k->said_ms < SAY_AGAIN_MS) {
+        return;
+    }
+    k->said = rc;
+    k->said_ms = now_ms;
+    tn_log_event(k->spec.log, level, "table", "table=%s rc=%d text=\"%s\"", k->name, (int)rc, text);
+}
+
+static void committed(void *user_data, const struct tn_committed *done)
+{
+    struct tn_keeper *k = user_data;
+    struct tn_clock *clock = k->spec.share->env.clock;
+    bool made = done->append_id > 0 || done->compact_id > 0;
+    if (k->cutting) { /* else it is of tn_table_tell */
+        k->before = k->committed;
+        k->committed = k->cut;
+    }
+    k->cutting = false;
+    k->commits += made;
+    k->latest_id = done->latest_id;
+    k->trouble = TN_OK;
+    k->said = TN_OK;
+    k->pause_ms = 0;
+    k->committed_ms = clock->vtable->now_ms(clock);
+    if (done->not_expired && !k->expiry_said) {
+        tn_log_event(k->spec.log, TN_LOG_WARN, "table", "table=%s text=\"old snapshots stay: %s\"",
+                     k->name, done->not_expired);
+        k->expiry_said = true;
+    }
+    if (made) {
+        tn_log_event(k->spec.log, TN_LOG_INFO, "table",
+                     "table=%s committed snapshot=%" PRId64 " rows=%" PRIu64, k->name,
+                     done->latest_id, done->row_count);
+    }
+}
+
+static void compaction_failed(void *user_data, const struct tn_compaction_failed *failed)
+{
+    struct tn_keeper *k = user_data;
+    tn_log_event(k->spec.log, TN_LOG_WARN, "table", "table=%s rc=%d text=\"%s\"", k->name,
+                 (int)failed->rc, failed->text);
+}
+
+static void say_script(void *user, const char *level, struct tn_bytes text)
+{
+    struct tn_keeper *k = user;
+    bool loud = strcmp(level, "error") == 0 || strcmp(level, "warn") == 0;
+    tn_log_event(k->spec.log, loud ? TN_LOG_WARN : TN_LOG_INFO, "script", "table=%s text=\"%.*s\"",
+                 k->name, (int)text.size, (const char *)text.data);
+}
+
+/* ---- open ---- */
+
+static tn_rc publish_letters(void *user_data, struct tn_err *err)
+{
+    struct tn_keeper *k = user_data;
+    return tn_letters_publish(&k->dead.letters, err);
+}
+
+static tn_rc open_script(struct tn_keeper *k, struct tn_err *err)
+{
+    struct tn_scripted_spec spec = {.env = &k->spec.share->env,
+                                    .budget = &k->spec.share->budget,
+                                    .table = k->name,
+                                    .warehouse = k->spec.warehouse,
+                                    .log = say_script,
+                                    .user = k};
+    tn_rc rc = tn_scripted_find(&k->scripted, &spec, err);
+    tn_share_cap(k->spec.share);
+    return rc;
+}
+
+static tn_rc open_table(struct tn_keeper *k, struct tn_err *err)
+{
+    struct tn_env *env = &k->spec.share->env;
+    struct tn_table_spec spec = {.name = k->name,
+                                 .who = k->who,
+                                 .identifier = -1,
+                                 .compact = true,
+                                 .small = true,
+                                 .letters = &k->dead.letters.sink,
+                                 .publish_letters = publish_letters,
+                                 .committed = committed,
+                                 .compaction_failed = compaction_failed,
+                                 .user_data = k};
+    tn_scripted_fill(&k->scripted, &spec);
+    tn_rc rc = tn_dead_open(&k->dead, env, k->spec.dead_letters, k->name, k->who, err);
+    if (rc == TN_OK) {
+        rc = tn_table_open(env, &spec, &k->table, err);
+    }
+    if (rc == TN_OK) {
+        rc = tn_scripted_check(&k->scripted, k->table, err);
+    }
+    if (rc == TN_OK && k->scripted.open) {
+        tn_letters_layout(&k->dead.letters, tn_table_layout(k->table));
+    }
+    return rc == TN_OK ? tn_table_tell(k->table, err) : rc;
+}
+
+static tn_rc check_positions(const struct tn_keeper *k, struct tn_err *err)
+{
+    const struct tn_recovered *r = tn_table_recovered(k->table);
+    bool gone = !r->found && r->positioned && r->latest_id > 0;
+    return !gone || k->spec.anew
+               ? TN_OK
+               : tn_err_set(err, TN_INVALID, 0,
+                            "positions of %s are gone: it is not known which rows of the journal "
+                            "it has; --anew takes them all",
+                            k->name);
+}
+
+static void shut(struct tn_keeper *k)
+{
+    if (k->table) {
+        tn_dead_rest(&k->dead);
+        tn_table_close(k->table);
+    }
+    k->table = NULL;
+    struct tn_err err = {0};
+    if (tn_dead_end(&k->dead, &err) != TN_OK) {
+        tn_log_err(k->spec.log, TN_LOG_ERROR, "letters", &err);
+    }
+    tn_scripted_close(&k->scripted);
+    k->state = TN_KEEPER_SHUT;
+    k->cutting = false;
+    k->items_cut = k->items;
+    k->bytes = 0;
+    k->wants_cut = false;
+    k->idle_once = false;
+}
+
+static tn_rc start(struct tn_keeper *k, struct tn_err *err)
+{
+    tn_rc rc = open_script(k, err);
+    if (rc == TN_OK) {
+        rc = open_table(k, err);
+    }
+    if (rc == TN_OK) {
+        rc = check_positions(k, err);
+    }
+    if (rc != TN_OK) {
+        shut(k);
+        return rc;
+    }
+    struct tn_script *map = tn_scripted_map(&k->scripted);
+    k->mapper = (struct tn_mapper){0};
+    if (map) {
+        tn_mapper_init_on(&k->mapper, map, k->spec.share->env.clock,
+                          tn_table_recovered(k->table)->latest_ms, k->spec.room, k->spec.room_size);
+    }
+    k->latest_id = tn_table_recovered(k->table)->latest_id;
+    k->state = TN_KEEPER_BEHIND;
+    struct tn_clock *clock = k->spec.share->env.clock;
+    k->quiet_ms = clock->vtable->monotonic_ns(clock) / 1000000;
+    return TN_OK;
+}
+
+tn_rc tn_keeper_open(struct tn_keeper *keeper, const struct tn_keeper_spec *spec,
+                     struct tn_err *err)
+{
+    *keeper = (struct tn_keeper){.spec = *spec, .name = spec->config->name};
+    (void)snprintf(keeper->who, sizeof keeper->who, "%s", spec->who);
+    return start(keeper, err);
+}
+
+void tn_keeper_close(struct tn_keeper *keeper)
+{
+    shut(keeper);
+}
+
+/* ---- positions ---- */
+
+/* "<identity>:<place>", and ":<items>" of it where there are some */
+static bool parse_position(const char *text, char identity[TN_JOURNAL_IDENTITY_SIZE],
+                           struct tn_keeper_place *at)
+{
+    size_t size = strcspn(text, ":");
+    if (size >= TN_JOURNAL_IDENTITY_SIZE || !text[size]) {
+        return false;
+    }
+    memcpy(identity, text, size);
+    identity[size] = 0;
+    char *end;
+    at->place = strtoull(text + size + 1, &end, 10);
+    at->items = *end == ':' ? (uint32_t)strtoul(end + 1, &end, 10) : 0;
+    return *end == 0;
+}
+
+static tn_rc read_position(const struct tn_keeper *k, char identity[TN_JOURNAL_IDENTITY_SIZE],
+                           struct tn_keeper_place *at, struct tn_err *err)
+{
+    const char *text = tn_table_position_of(k->table, TN_KEEPER_SOURCE);
+    *at = (struct tn_keeper_place){0};
+    identity[0] = 0;
+    if (text && !parse_position(text, identity, at)) {
+        return tn_err_set(err, TN_CORRUPT, 0, "%s: position of the journal: '%s'", k->name, text);
+    }
+    return TN_OK;
+}
+
+uint64_t tn_keeper_known(const struct tn_keeper *keeper)
+{
+    char identity[TN_JOURNAL_IDENTITY_SIZE];
+    struct tn_keeper_place at;
+    struct tn_err ignored;
+    return read_position(keeper, identity, &at, &ignored) == TN_OK ? at.place : 0;
+}
+
+static int64_t letter_position(uint64_t place, uint32_t record)
+{
+    return (int64_t)(place << RECORD_BITS | (record & ((UINT32_C(1) << RECORD_BITS) - 1)));
+}
+
+/* Letters of what comes again are taken back; of a message of which a part is in they stay, and are
+ * made once more. */
+static tn_rc name_source(struct tn_keeper *k, struct tn_err *err)
+{
+    char name[TN_LETTER_SOURCE_SIZE];
+    uint64_t from = k->next.place + (k->next.items > 0);
+    (void)snprintf(name, sizeof name, "%s:%s", TN_KEEPER_SOURCE, k->name);
+    return tn_letters_source(&k->dead.letters, name, "json", letter_position(from, 0), 0, true,
+                             &k->source, err);
+}
+
+tn_rc tn_keeper_begin(struct tn_keeper *keeper, const struct tn_journal *journal,
+                      struct tn_err *err)
+{
+    char identity[TN_JOURNAL_IDENTITY_SIZE];
+    struct tn_keeper_place at;
+    uint64_t first = tn_journal_first(journal);
+    tn_rc rc = read_position(keeper, identity, &at, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    /* What was trimmed nobody wanted: of a quiet table positions move only with its rows. */
+    if (strcmp(identity, tn_journal_identity(journal)) != 0 || at.place < first) {
+        at = (struct tn_keeper_place){.place = first};
+    }
+    keeper->next = at;
+    keeper->cut = at;
+    keeper->committed = at;
+    keeper->before = at;
+    return name_source(keeper, err);
+}
+
+/* ---- letters ---- */
+
+/* One that is too large for its box is its beginning. */
+static tn_rc bury(struct tn_keeper *k, const struct tn_letter_record *letter, struct tn_err *err)
+{
+    struct tn_letters *letters = &k->dead.letters;
+    tn_rc rc = tn_letters_bury(letters, letter, err);
+    if (rc == TN_UNSUPPORTED) {
+        uint32_t most = letters->box->size_max;
+        struct tn_letter_record part = *letter;
+        char reason[TN_ERR_TEXT_SIZE];
+        part.record.size = most > 2 * LETTER_TEXTS ? most - 2 * LETTER_TEXTS : 0;
+        part.record.size =
+            letter->record.size < part.record.size ? letter->record.size : part.record.size;
+        (void)snprintf(reason, sizeof reason, "(the beginning of %zu bytes) %.160s",
+                       letter->record.size, letter->reason);
+        part.reason = reason;
+        rc = tn_letters_bury(letters, &part, err);
+    }
+    k->letters += rc == TN_OK;
+    return rc;
+}
+
+static tn_rc bury_item(struct tn_keeper *k, const struct tn_parcel_head *head,
+                       const struct tn_parcel_item *item, struct tn_err *err)
+{
+    char reason[TN_ERR_TEXT_SIZE];
+    (void)snprintf(reason, sizeof reason, "%.*s: %.*s", (int)head->source.size,
+                   (const char *)head->source.data, (int)item->reason.size,
+                   (const char *)item->reason.data);
+    struct tn_letter_record letter = {.position = letter_position(k->next.place, item->record),
+                                      .part = item->part,
+                                      .line = item->record + (uint64_t)1,
+                                      .record = item->data,
+                                      .reason = reason};
+    return bury(k, &letter, err);
+}
+
+/* A row that was taken, and now can't be: as a script's rows that die are told of. */
+static tn_rc bury_row(struct tn_keeper *k, const struct tn_parcel_item *item, const char *why,
+                      struct tn_err *err)
+{
+    struct tn_buf text;
+    struct tn_letters *letters = &k->dead.letters;
+    char input[TN_LETTER_INPUT_SIZE];
+    tn_buf_init(&text, k->spec.room, k->spec.room_size);
+    tn_buf_format(&text, "{\"kind\":\"%s\",\"row\":", tn_row_kind_text(item->row_kind));
+    tn_row_format_json(tn_table_layout(k->table), NULL,
+                       (struct tn_row){item->data.data, (uint32_t)item->data.size}, &text);
+    tn_buf_text(&text, "}");
+    struct tn_letter_record letter = {.position = letter_position(k->next.place, item->record),
+                                      .part = item->part,
+                                      .record = text.overflow ? item->data : tn_buf_bytes(&text),
+                                      .reason = why};
+    memcpy(input, letters->input, sizeof input);
+    tn_letters_input(letters, TN_LETTER_ROW);
+    tn_rc rc = bury(k, &letter, err);
+    tn_letters_input(letters, input);
+    return rc;
+}
+
+/* ---- rows ---- */
+
+static tn_rc check_head(const struct tn_keeper *k, const struct tn_parcel_head *head,
+                        struct tn_err *err)
+{
+    int64_t id = tn_table_schema(k->table)->id;
+    return head->schema == id ? TN_OK
+                              : tn_err_set(err, TN_UNSUPPORTED, 0,
+                                           "%s: the journal has rows of schema %" PRId64
+                                           ", which is %" PRId64 " by now",
+                                           k->name, head->schema, id);
+}
+
+/* No work is left that would make room: what is in is committed, so that buckets can be closed. */
+static tn_rc make_room(struct tn_keeper *k, struct tn_err *err)
+{
+    if (!tn_table_idle(k->table)) {
+        k->idle_once = false;
+        return TN_AGAIN;
+    }
+    if (k->items != k->items_cut || k->cutting) {
+        k->wants_cut = true;
+        return TN_AGAIN;
+    }
+    if (k->idle_once) {
+        return tn_err_set(err, TN_UNSUPPORTED, 0, "%s", err->text);
+    }
+    k->idle_once = true;
+    tn_table_release(k->table);
+    return TN_AGAIN;
+}
+
+static tn_rc put_row(struct tn_keeper *k, const struct tn_parcel_item *item, struct tn_err *err)
+{
+    struct tn_origin origin = {letter_position(k->next.place, item->record), item->part, k->source};
+    struct tn_row row = {item->data.data, (uint32_t)item->data.size};
+    if (tn_table_wants_cut(k->table)) {
+        k->wants_cut = true;
+    }
+    tn_rc rc = tn_table_put_from(k->table, row, item->row_kind, &origin, err);
+    if (rc == TN_AGAIN) {
+        return make_room(k, err);
+    }
+    k->idle_once = false;
+    if (rc == TN_INVALID) {
+        struct tn_err why = *err;
+        return bury_row(k, item, why.text, err);
+    }
+    k->rows += rc == TN_OK;
+    return rc;
+}
+
+tn_rc tn_keeper_put(struct tn_keeper *keeper, const struct tn_parcel_head *head,
+                    const struct tn_parcel_item *item, int64_t now_ms, struct tn_err *err)
+{
+    struct tn_keeper *k = keeper;
+    tn_rc rc = check_head(k, head, err);
+    if (rc == TN_OK && strcmp(k->dead.letters.input, tn_input_name(head->input)) != 0) {
+        tn_letters_input(&k->dead.letters, tn_input_name(head->input));
+    }
+    if (rc != TN_OK) {
+        return rc;
+    }
+    switch (item->kind) {
+    case TN_PARCEL_ROW:
+        rc = put_row(k, item, err);
+        break;
+    case TN_PARCEL_LETTER:
+        rc = bury_item(k, head, item, err);
+        break;
+    case TN_PARCEL_HEADER:
+        tn_letters_input(&k->dead.letters, tn_input_name(head->input));
+        tn_letters_header(&k->dead.letters, item->data);
+        break;
+    }
+    if (rc != TN_OK) {
+        return rc;
+    }
+    k->since_ms = k->items == k->items_cut ? now_ms : k->since_ms;
+    k->quiet_ms = now_ms;
+    k->next.items++;
+    k->items++;
+    k->bytes += item->data.size;
+    return TN_OK;
+}
+
+/* ---- commits ---- */
+
+static void lower(uint32_t *wait_ms, int64_t ms)
+{
+    uint32_t in = ms < 0 ? 0 : ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
+    *wait_ms = in < *wait_ms ? in : *wait_ms;
+}
+
+/* Something is there to be committed, and it is time to. */
+static bool due(const struct tn_keeper *k, int64_t now_ms, uint32_t *wait_ms)
+{
+    const struct tn_commit_rule *rule = &k->spec.config->commit;
+    if (k->wants_cut || tn_table_wants_cut(k->table)) {
+        return true;
+    }
+    if (k->items == k->items_cut) {
+        return false;
+    }
+    if ((rule->rows > 0 && k->items - k->items_cut >= rule->rows) ||
+        (rule->bytes > 0 && k->bytes >= rule->bytes)) {
+        return true;
+    }
+    if (rule->ms > 0) {
+        int64_t left = k->since_ms + rule->ms - now_ms;
+        lower(wait_ms, left);
+        return left <= 0;
+    }
+    return false;
+}
+
+static tn_rc cut(struct tn_keeper *k, const char *identity, struct tn_keeper_place at,
+                 struct tn_err *err)
+{
+    char text[POSITION_SIZE];
+    int size = snprintf(text, sizeof text, "%s:%" PRIu64, identity, at.place);
+    if (at.items > 0) {
+        (void)snprintf(text + size, sizeof text - (size_t)size, ":%u", at.items);
+    }
+    tn_rc rc = tn_letters_publish(&k->dead.letters, err);
+    if (rc == TN_OK) {
+        rc = tn_table_position(k->table, TN_KEEPER_SOURCE, text, err);
+    }
+    return rc == TN_OK ? tn_table_cut(k->table, k->items, err) : rc;
+}
+
+void tn_keeper_commit(struct tn_keeper *keeper, const char *identity, struct tn_keeper_place at,
+                      int64_t now_ms, uint32_t *wait_ms)
+{
+    struct tn_keeper *k = keeper;
+    struct tn_err err = {0};
+    if (!k->table || k->cutting || !due(k, now_ms, wait_ms)) {
+        return;
+    }
+    tn_rc rc = cut(k, identity, at, &err);
+    if (rc == TN_AGAIN) { /* the next turn tries again */
+        return;
+    }
+    if (rc != TN_OK) {
+        tn_keeper_fail(k, rc, &err, now_ms);
+        return;
+    }
+    k->cut = at;
+    k->cutting = true;
+    k->wants_cut = false;
+    k->items_cut = k->items;
+    k->bytes = 0;
+    lower(wait_ms, 0); /* a turn begins what is to be done now */
+}
+
+uint64_t tn_keeper_done(const struct tn_keeper *keeper, struct tn_keeper_place at, int64_t now_ms)
+{
+    const struct tn_keeper *k = keeper;
+    int64_t quiet = k->spec.config->commit.ms;
+    quiet = quiet > QUIET_MS_MIN ? quiet : QUIET_MS_MIN;
+    bool rests = k->state == TN_KEEPER_LIVE && tn_keeper_settled(k) && at.items == 0 &&
+                 now_ms - k->quiet_ms >= quiet;
+    return rests ? at.place : k->before.place;
+}
+
+/* ---- turns ---- */
+
+static void put_off(struct tn_keeper *k, int64_t now_ms)
+{
+    k->pause_ms = k->pause_ms == 0 ? PAUSE_MS_MIN : 2 * k->pause_ms;
+    k->pause_ms = k->pause_ms < PAUSE_MS_MAX ? k->pause_ms : PAUSE_MS_MAX;
+    k->retry_ms = now_ms + k->pause_ms;
+}
+
+static void note_trouble(struct tn_keeper *k, tn_rc rc, const struct tn_err *err, int64_t now_ms)
+{
+    say_trouble(k, TN_LOG_ERROR, rc, err->text, now_ms);
+    k->trouble = rc;
+    k->trouble_text = *err;
+    k->trouble_text.code = rc;
+}
+
+void tn_keeper_fail(struct tn_keeper *keeper, tn_rc rc, const struct tn_err *err, int64_t now_ms)
+{
+    note_trouble(keeper, rc, err, now_ms);
+    shut(keeper);
+    put_off(keeper, now_ms);
+    if (rc == TN_CONFLICT) { /* what was void is not when it is done again */
+        keeper->retry_ms = now_ms;
+    }
+}
+
+static bool try_open(struct tn_keeper *k, int64_t now_ms)
+{
+    struct tn_err err = {0};
+    tn_rc rc = start(k, &err);
+    k->reopened += rc == TN_OK;
+    if (rc != TN_OK) {
+        note_trouble(k, rc, &err, now_ms);
+        put_off(k, now_ms);
+    }
+    return rc == TN_OK;
+}
+
+bool tn_keeper_turn(struct tn_keeper *keeper, int64_t now_ms, uint32_t *wait_ms)
+{
+    struct tn_keeper *k = keeper;
+    struct tn_err err = {0};
+    if (now_ms < k->retry_ms) {
+        lower(wait_ms, k->retry_ms - now_ms);
+        return false;
+    }
+    if (k->state == TN_KEEPER_SHUT) {
+        return try_open(k, now_ms);
+    }
+    tn_rc rc = tn_table_turn(k->table, false, &err);
+    if (rc == TN_FULL) { /* rows and round are as they were; there may be room by then */
+        note_trouble(k, rc, &err, now_ms);
+        put_off(k, now_ms);
+    } else if (rc != TN_OK) {
+        tn_keeper_fail(k, rc, &err, now_ms);
+    }
+    if (k->table && k->spec.share->env.exec->under_way == 0 && !tn_table_idle(k->table) &&
+        now_ms >= k->retry_ms) {
+        lower(wait_ms, 1); /* its next piece of work begins with the next turn */
+    }
+    return false;
+}

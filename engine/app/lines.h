@@ -1,0 +1,49 @@
+/* lines: standard input as a source of the hub: whole lines, as many as a message may have.
+ *
+ * It can't be read again, and nobody waits for an answer: what the hub took is as good as it gets,
+ * and while it has no room nothing is read.
+ */
+#pragma once
+
+#include "app/pipe.h"
+#include "base/log.h"
+#include "ingest/hub.h"
+#include "io/clock.h"
+
+enum { TN_LINES_HEADER_MAX = 4096 }; /* of csv: a longer one is refused */
+
+struct tn_lines_spec {
+    const char *name; /* "stdin" */
+    const char *table;
+    enum tn_input input;
+    struct tn_hub *hub;
+    struct tn_log *log;
+    struct tn_clock *clock;
+    void *memory; /* tn_lines_memory bytes */
+    int fd;
+    void (*notify)(void *user);
+    void *user;
+};
+
+struct tn_lines {
+    struct tn_lines_spec spec;
+    struct tn_pipe pipe;
+    unsigned char *header; /* its room lies before the pipe's buffer */
+    size_t header_size;
+    size_t at;        /* bytes of the pipe's that the hub has */
+    uint64_t skipped; /* bytes of a line that is too long */
+    bool skipping;
+    bool blocked; /* the hub has no room */
+    bool ended;
+    int64_t retry_ms; /* the table takes nothing now */
+    tn_rc said;
+    uint64_t rows;
+    uint64_t dead;
+};
+
+size_t tn_lines_memory(const struct tn_hub *hub);
+TN_MUST_USE tn_rc tn_lines_open(struct tn_lines *lines, const struct tn_lines_spec *spec,
+                                struct tn_err *err);
+/* Offers what there is. `*wait_ms` is lowered to when it wants the next turn. */
+void tn_lines_turn(struct tn_lines *lines, uint32_t *wait_ms);
+void tn_lines_close(struct tn_lines *lines);

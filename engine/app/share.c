@@ -1,0 +1,115 @@
+#include "app/share.h"
+
+enum {
+    KIB = 1024,
+    PAGE_KIB = 4,
+    ARENA_KIB = 288, /* of a table: as that of letters, measured with it */
+    ROWS_KIB = 256,  /* at the least: 64 pages, the smallest */
+    LUA_KIB_MIN = 128,
+    LUA_KIB_MAX = 640, /* as on the boards */
+    LUA_SHARE = 5,     /* a state's part of the rows */
+    ARENA_ROWS = 16,   /* one row is this part of the arena at most */
+    LEFT_KIB = 32,     /* of the part "table", for the process */
+};
+
+struct split {
+    uint32_t arena_kib; /* of each */
+    uint32_t rows_kib;
+    uint32_t beside; /* so many have their arena in the part "table" */
+};
+
+static uint32_t pages(size_t kib)
+{
+    return (uint32_t)(kib / PAGE_KIB * PAGE_KIB);
+}
+
+static tn_rc split(const struct tn_env *env, uint32_t count, struct split *split,
+                   struct tn_err *err)
+{
+    size_t table = tn_arena_free(env->arena) / KIB;
+    size_t rows = env->memtable_size / KIB;
+    table = table > LEFT_KIB ? table - LEFT_KIB : 0;
+    split->arena_kib = pages(table / count);
+    split->beside = count;
+    if (split->arena_kib < ARENA_KIB) {
+        split->arena_kib = ARENA_KIB;
+        split->beside = (uint32_t)(table / ARENA_KIB);
+    }
+    size_t front = (size_t)(count - split->beside) * ARENA_KIB;
+    split->rows_kib = rows > front ? pages((rows - front) / count) : 0;
+    if (split->rows_kib >= ROWS_KIB) {
+        return TN_OK;
+    }
+    size_t all = rows + split->beside * (size_t)ARENA_KIB;
+    size_t needed = (size_t)count * (ARENA_KIB + ROWS_KIB);
+    return tn_err_set(err, TN_INVALID, 0,
+                      "%u tables need %zu KiB for rows and their own things, and the parts "
+                      "\"memtable\" and \"table\" have %zu: room for %zu; give it more memory",
+                      count, needed, all, all / (ARENA_KIB + ROWS_KIB));
+}
+
+static void name_parts(struct tn_share *share, const struct split *split)
+{
+    uint32_t lua = pages(split->rows_kib / LUA_SHARE);
+    lua = lua < LUA_KIB_MIN ? LUA_KIB_MIN : lua < LUA_KIB_MAX ? lua : LUA_KIB_MAX;
+    const struct tn_part_spec parts[TN_SHARE_PARTS] = {
+        {"table", TN_PART_ARENA, split->arena_kib, split->arena_kib, NULL},
+        {"memtable", TN_PART_POOL, split->rows_kib, split->rows_kib, NULL},
+        {"lua_map", TN_PART_HEAP, lua, lua, "memtable"},
+        {"lua_merge", TN_PART_HEAP, lua, lua, "memtable"},
+    };
+    for (int i = 0; i < TN_SHARE_PARTS; i++) {
+        share->parts[i] = parts[i];
+    }
+}
+
+void tn_share_cap(struct tn_share *share)
+{
+    uint32_t most = (uint32_t)(share->arena.size / ARENA_ROWS);
+    share->env.row_size_max = most < share->env.row_size_max ? most : share->env.row_size_max;
+}
+
+/* The arena's part is made on memory of its own when it lies elsewhere. */
+static tn_rc open_share(struct tn_share *share, struct tn_env *env, unsigned char **rows,
+                        void *arena, const struct split *split, struct tn_err *err)
+{
+    size_t arena_size = (size_t)split->arena_kib * KIB;
+    size_t rows_size = (size_t)split->rows_kib * KIB;
+    uint32_t first = arena ? 1 : 0;
+    name_parts(share, split);
+    share->board = (struct tn_board){
+        .name = "share", .part_count = TN_SHARE_PARTS - first, .parts = share->parts + first};
+    size_t size = rows_size + (arena ? 0 : arena_size);
+    tn_rc rc = tn_budget_open_on(&share->budget, &share->board, *rows, size, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    *rows += size;
+    if (arena) {
+        tn_arena_init(&share->arena, arena, arena_size);
+    } else {
+        tn_budget_arena(&share->budget, "table", &share->arena);
+    }
+    share->env = *env;
+    share->env.arena = &share->arena;
+    tn_env_measure(&share->env, &share->budget);
+    tn_share_cap(share);
+    return TN_OK;
+}
+
+tn_rc tn_share_out(struct tn_env *env, struct tn_share *shares, uint32_t count, struct tn_err *err)
+{
+    struct split parts;
+    tn_rc rc = split(env, count, &parts, err);
+    unsigned char *rows = env->memtable;
+    for (uint32_t i = 0; rc == TN_OK && i < count; i++) {
+        void *arena = NULL;
+        if (i < parts.beside) {
+            rc = tn_arena_need(env->arena, (size_t)parts.arena_kib * KIB, "a table", &arena, err);
+        }
+        if (rc == TN_OK) {
+            rc = open_share(&shares[i], env, &rows, arena, &parts, err);
+        }
+    }
+    return rc;
+}

@@ -1,0 +1,32 @@
+/* share: what one of several tables in a process has of its memory.
+ *
+ *     memtable | table            of the process
+ *     [a][b][c]  [a][b]           a share each: rows, and an arena for the table's own things;
+ *        `- [arena | rows]        that lies in front of the rows where the part "table" is used up
+ *
+ * Workers, executor and the heap of the levels are everybody's. A share is a budget of its own, so
+ * that a script's states are carved out of its rows as they are where there is one table.
+ */
+#pragma once
+
+#include "table/env.h"
+
+enum { TN_SHARE_PARTS = 4 };
+
+struct tn_share {
+    struct tn_part_spec parts[TN_SHARE_PARTS];
+    struct tn_board board;
+    struct tn_budget budget;
+    struct tn_arena arena;
+    struct tn_env env; /* of the share */
+};
+
+/* Splits the env's parts into `count` shares, which begin where they are in memory. INVALID: they
+ * are too small; the text says how many would fit, and what memory all of them want. The env's
+ * memtable is nobody else's from then on, nor what is taken of its arena. */
+TN_MUST_USE tn_rc tn_share_out(struct tn_env *env, struct tn_share *shares, uint32_t count,
+                               struct tn_err *err);
+
+/* A row of the share is no longer than its arena has room for: after tn_env_measure, which asks the
+ * rows' part alone. */
+void tn_share_cap(struct tn_share *share);
