@@ -183,11 +183,24 @@ static inline uint64_t bytes_top(struct tn_bytes bytes)
     return top;
 }
 
+static inline bool has_zero_byte(uint64_t word)
+{
+    return ((word - UINT64_C(0x0101010101010101)) & ~word & UINT64_C(0x8080808080808080)) != 0;
+}
+
 /* Bytes that further columns follow: a zero ends them. A zero among them can't be told from the
  * end, so there the prefix says 1 (above the end, not above other content) and stops. */
 static ALWAYS_INLINE void prefix_add_bytes(struct prefix *prefix, struct tn_bytes bytes)
 {
-    for (size_t i = 0; i < bytes.size && !prefix_full(prefix); i++) {
+    size_t i = 0;
+    for (; bytes.size - i >= 8 && !prefix_full(prefix); i += 8) {
+        uint64_t top = tn_load_u64_be(bytes.data + i);
+        if (has_zero_byte(top)) {
+            break;
+        }
+        prefix_add(prefix, top, 8);
+    }
+    for (; i < bytes.size && !prefix_full(prefix); i++) {
         if (bytes.data[i] == 0) {
             prefix_add(prefix, UINT64_C(1) << 56, 1);
             prefix->used = UINT64_MAX - PREFIX_BITS;
