@@ -12,13 +12,19 @@ static int64_t now_ns(const struct tn_journal *journal)
     return journal->spec.clock->vtable->monotonic_ns(journal->spec.clock);
 }
 
+static void close_file(struct tn_io *io, int *file)
+{
+    if (*file >= 0) {
+        io->vtable->close(io, *file);
+        *file = -1;
+    }
+}
+
 void tn_journal_close(struct tn_journal *journal)
 {
     TN_CHECK(journal->state == TN_JOURNAL_IDLE);
-    if (journal->out.file >= 0) {
-        journal->spec.io->vtable->close(journal->spec.io, journal->out.file);
-        journal->out.file = -1;
-    }
+    close_file(journal->spec.io, &journal->out.file);
+    close_file(journal->spec.io, &journal->lock);
 }
 
 const char *tn_journal_identity(const struct tn_journal *journal)

@@ -51,6 +51,7 @@ struct tn_journal_spec {
     struct tn_io *io;
     struct tn_clock *clock;
     struct tn_exec *exec; /* the SHORT lane; its context is not used */
+    const char *who;      /* what the lock says, to another process; NULL: "tarn" */
     uint64_t floor;       /* no new entry gets a place below: one above the largest that a table
                              names, under whichever identity; 0: none does */
     uint32_t block_size;  /* bytes of a block; the longest entry fits one */
@@ -71,8 +72,9 @@ size_t tn_journal_memory(const struct tn_journal_spec *spec);
 
 /* Finds the files, or makes the first. Reads memos and the last file's blocks; rows are read by
  * tn_journal_read. Blocking I/O. CORRUPT: damage in the middle: the text says the file and byte.
- * INVALID: what is wrong with the spec. FULL: there is no room for a first file; where there are
- * files, the journal opens on a full disk, too, and says FULL at its turns. */
+ * INVALID: what is wrong with the spec. EXISTS: another process has it open. FULL: there is no room
+ * for a first file; where there are files, the journal opens on a full disk, too, and says FULL at
+ * its turns. */
 TN_MUST_USE tn_rc tn_journal_open(struct tn_journal **journal, const struct tn_journal_spec *spec,
                                   struct tn_arena *arena, struct tn_err *err);
 /* No task may be under way. What is not durable is lost. */

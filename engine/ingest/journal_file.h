@@ -9,6 +9,7 @@
 
 #define TN_JOURNAL_FOLDER ".tarn/journal/"
 #define TN_JOURNAL_NEW    TN_JOURNAL_FOLDER "new" /* before it has a name */
+#define TN_JOURNAL_LOCK   TN_JOURNAL_FOLDER "lock"
 
 enum { TN_JOURNAL_PATH_SIZE = 64 };
 

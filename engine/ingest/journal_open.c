@@ -80,6 +80,7 @@ static tn_rc make_journal(struct tn_journal **journal, const struct tn_journal_s
     struct tn_journal *made = memory[0];
     *made = (struct tn_journal){
         .spec = *spec,
+        .lock = -1,
         .out =
             {.io = spec->io, .file = -1, .first = UINT64_MAX, .head = memory[2], .lz4 = memory[3]},
         .senders = {.data = memory[1],
@@ -338,8 +339,12 @@ static tn_rc go_on(struct tn_journal *journal, struct found *found, struct tn_ar
 static tn_rc open_journal(struct tn_journal *journal, struct tn_arena *arena, struct tn_err *err)
 {
     struct tn_io *io = journal->spec.io;
+    const char *who = journal->spec.who ? journal->spec.who : "tarn";
     struct found found;
     tn_rc rc = io->vtable->make_dir(io, TN_JOURNAL_FOLDER, err);
+    if (rc == TN_OK) {
+        rc = io->vtable->lock(io, TN_JOURNAL_LOCK, who, &journal->lock, err);
+    }
     if (rc == TN_OK) {
         rc = survey(journal, &found, err);
     }

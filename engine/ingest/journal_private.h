@@ -56,6 +56,7 @@ struct tn_journal_output {
 struct tn_journal {
     struct tn_journal_spec spec;
     char identity[TN_JOURNAL_IDENTITY_SIZE];
+    int lock;            /* -1: not taken */
     struct tn_task task; /* while it isn't IDLE */
     enum tn_journal_state state;
     struct tn_journal_outcome outcome;

@@ -210,6 +210,7 @@ static void world_init(struct world *w, uint64_t seed)
         .io = &w->disk.io,
         .clock = &w->clock.clock,
         .exec = &w->exec.exec,
+        .who = "a test",
         .block_size = BLOCK_SIZE,
         .file_size = 1500,
         .size_max = 12000,
@@ -640,7 +641,9 @@ static tn_rc add_name(void *user, const char *name, bool is_dir, struct tn_err *
     struct names *names = user;
     (void)out;
     CHECK(!is_dir && names->count < FILES_MAX);
-    (void)snprintf(names->paths[names->count++], 64, ".tarn/journal/%.30s", name);
+    if (strcmp(name, "lock") != 0) {
+        (void)snprintf(names->paths[names->count++], 64, ".tarn/journal/%.30s", name);
+    }
     return TN_OK;
 }
 
@@ -854,14 +857,14 @@ static void what_disk_it_may_have_bounds_it(void)
         if (rc == TN_AGAIN) {
             sync_now(w);
         }
-        CHECK(tn_journal_size(w->journal) == sim_disk_used(&w->disk));
+        CHECK(tn_journal_size(w->journal) + strlen(w->spec.who) == sim_disk_used(&w->disk));
         CHECK(tn_journal_size(w->journal) <= w->spec.size_max);
     }
     CHECK(tn_journal_durable(w->journal) == place + 1);
     tn_journal_trim(w->journal, place + 1);
     CHECK(tn_exec_turn(&w->exec.exec, false) == 1);
     CHECK(!tn_journal_full(w->journal));
-    CHECK(tn_journal_size(w->journal) == sim_disk_used(&w->disk));
+    CHECK(tn_journal_size(w->journal) + strlen(w->spec.who) == sim_disk_used(&w->disk));
     CHECK(tn_journal_size(w->journal) < w->spec.size_max / 2);
     CHECK(tn_journal_first(w->journal) > 1);
     uint64_t next;
@@ -966,6 +969,25 @@ static void a_larger_block_of_before_is_read(void)
     sim_disk_deinit(&w->disk);
 }
 
+static void a_second_process_is_kept_out(void)
+{
+    struct world *w = &worlds[0];
+    struct tn_journal *second = NULL;
+    static unsigned char memory[ARENA_SIZE];
+    struct tn_arena arena;
+    begin_run(w, 1);
+    start_again(w, false);
+    tn_arena_init(&arena, memory, sizeof memory);
+    tn_rc rc = tn_journal_open(&second, &w->spec, &arena, &err);
+    CHECK(rc == TN_EXISTS && !second && arena.used == 0);
+    CHECK(strstr(err.text, "a test") != NULL);
+    tn_journal_close(w->journal);
+    rc = tn_journal_open(&second, &w->spec, &arena, &err);
+    CHECK_OK(rc, err);
+    tn_journal_close(second);
+    sim_disk_deinit(&w->disk);
+}
+
 static void a_spec_that_can_not_work_is_refused(void)
 {
     struct world *w = &worlds[0];
@@ -1011,9 +1033,18 @@ static void an_append_takes_no_memory(void)
     CHECK_OK(rc, err);
     rc = tn_exec_threads_open(exec_memory, contexts, &exec, &err);
     CHECK_OK(rc, err);
-    struct tn_journal_spec spec = {&posix.io, &tn_clock_system, exec, 0,        64 << 10,
-                                   1 << 20,   8 << 20,          1000, 48 << 10, 100,
-                                   10000};
+    struct tn_journal_spec spec = {
+        .io = &posix.io,
+        .clock = &tn_clock_system,
+        .exec = exec,
+        .block_size = 64 << 10,
+        .file_size = 1 << 20,
+        .size_max = 8 << 20,
+        .sync_ms = 1000,
+        .sync_bytes = 48 << 10,
+        .sender_max = 100,
+        .memo_bytes = 10000,
+    };
     tn_arena_init(&arena, memory, tn_journal_memory(&spec));
     rc = tn_journal_open(&journal, &spec, &arena, &err);
     CHECK_OK(rc, err);
@@ -1053,6 +1084,7 @@ static const struct test tests[] = {
     TEST(the_sender_that_is_longest_unheard_of_goes),
     TEST(a_reader_may_stop_anywhere_and_go_on),
     TEST(a_larger_block_of_before_is_read),
+    TEST(a_second_process_is_kept_out),
     TEST(a_spec_that_can_not_work_is_refused),
     TEST(a_full_disk_is_waited_for),
     TEST(every_call_may_fail),
