@@ -234,10 +234,9 @@ tn_rc tn_journal_memo(const struct tn_journal *journal, struct tn_bytes sender,
     return tn_journal_senders_find(&journal->senders, sender, memo, place) ? TN_OK : TN_ABSENT;
 }
 
-/* Never behind what is durable: an older file may be all there is of it. */
 void tn_journal_trim(struct tn_journal *journal, uint64_t place)
 {
-    place = place < journal->durable ? place : journal->durable;
+    place = place < journal->next ? place : journal->next;
     journal->trim_to = place > journal->trim_to ? place : journal->trim_to;
     journal->trim_failed = false;
     tn_journal_start_trim(journal);

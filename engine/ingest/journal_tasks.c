@@ -262,8 +262,8 @@ static tn_rc remove_file(struct tn_journal *journal, uint64_t first, struct tn_e
     return TN_OK;
 }
 
-/* A file goes once the one behind it is there for sure, and alone: of two names that are removed
- * under one barrier a cut might keep the older one, and leave a hole. */
+/* A file goes once the one behind it is there for sure, and the one before it is gone for sure: of
+ * two names that are removed under one barrier a cut might keep the older one, and leave a hole. */
 static tn_rc trim_one(struct tn_journal *journal, bool *done, struct tn_err *err)
 {
     struct tn_journal_outcome *outcome = &journal->outcome;
@@ -295,7 +295,6 @@ static tn_rc trim_one(struct tn_journal *journal, bool *done, struct tn_err *err
     rc = remove_file(journal, first, err);
     if (rc == TN_OK) {
         outcome->first = head.after;
-        rc = sync_names(&journal->out, err);
     }
     return rc;
 }

@@ -7,6 +7,7 @@
 #include "base/exec.h"
 #include "check.h"
 #include "given.h"
+#include "ingest/journal_bytes.h"
 #include "random.h"
 #include "sim/clock.h"
 #include "sim/disk.h"
@@ -988,6 +989,85 @@ static void a_second_process_is_kept_out(void)
     sim_disk_deinit(&w->disk);
 }
 
+/* Whichever call of the first open fails: what the next process is told lasts. */
+static void an_identity_that_was_told_stays(void)
+{
+    struct world *w = &worlds[0];
+    bool opened = false;
+    for (uint64_t call = 1; !opened; call++) {
+        char identity[TN_JOURNAL_IDENTITY_SIZE];
+        begin_run(w, 1);
+        sim_disk_fail_call(&w->disk, call, TN_IO);
+        opened = open_journal(w) == TN_OK;
+        sim_disk_kill(&w->disk);
+        tn_rc rc = open_journal(w);
+        CHECK_OK(rc, err);
+        (void)snprintf(identity, sizeof identity, "%s", tn_journal_identity(w->journal));
+        sim_disk_reboot(&w->disk, SIM_SEED_NOTHING);
+        rc = open_journal(w);
+        CHECK_OK(rc, err);
+        CHECK(strcmp(identity, tn_journal_identity(w->journal)) == 0);
+        sim_disk_deinit(&w->disk);
+    }
+}
+
+/* More than there is, too; and nothing of what comes later. */
+static void all_may_be_trimmed(void)
+{
+    struct world *w = &worlds[0];
+    begin_run(w, given_number("SEED", 1));
+    run(w, 60, UINT32_MAX);
+    tn_rc rc = append(w);
+    CHECK_OK(rc, err);
+    tn_journal_trim(w->journal, UINT64_MAX);
+    model.trimmed = tn_journal_next(w->journal);
+    rc = drain(w);
+    CHECK_OK(rc, err);
+    CHECK(w->exec.exec.under_way == 0);
+    for (int i = 0; i < 60; i++) {
+        rc = append(w);
+        CHECK_OK(rc, err);
+        rc = drain(w);
+        CHECK_OK(rc, err);
+    }
+    end_run(w);
+}
+
+/* A sender's data that looks like a block of another journal, in a block that is torn. */
+static void data_can_not_pass_for_a_block(void)
+{
+    static unsigned char bytes[8192];
+    static struct names names;
+    static const char other[TN_JOURNAL_IDENTITY_SIZE] = "6ba7b810-9dad-41d1-80b4-00c04fd430c8";
+    struct world *w = &worlds[0];
+    unsigned char forged[TN_JOURNAL_BLOCK_HEAD_SIZE];
+    const struct tn_journal_block_head block = {
+        /* nothing that lz4 shortens */
+        .after = 0x0123456789abcdef, .first = 0x0213243546576879, .count = 0x123456,
+        .raw_size = 0xf1e2d3,        .stored_size = 0xc1b2a3,     .crc = 0x55667788};
+    struct tn_journal_part part = {TN_JOURNAL_ROWS, {0}, {forged, sizeof forged}};
+    uint64_t place;
+    uint32_t count;
+    (void)make_files(w, given_number("SEED", 1));
+    for (int with_own = 0; with_own < 2; with_own++) {
+        const char *identity = with_own ? tn_journal_identity(w->journal) : other;
+        tn_journal_block_head_encode(&block, identity, forged);
+        tn_rc rc = tn_journal_append(w->journal, &part, 1, &place, &err);
+        CHECK_OK(rc, err);
+        sync_now(w);
+        list_files(&w->disk, &names);
+        const char *path = names.paths[names.count - 1];
+        size_t size = read_file(&w->disk, path, bytes, sizeof bytes);
+        bytes[size - sizeof forged - 1] ^= 1;
+        write_file(&w->disk, path, (struct tn_bytes){bytes, size});
+        sim_disk_kill(&w->disk);
+        rc = open_journal(w);
+        CHECK(rc == (with_own ? TN_CORRUPT : TN_OK));
+        CHECK(with_own || !look_at(w, &count));
+    }
+    sim_disk_deinit(&w->disk);
+}
+
 static void a_spec_that_can_not_work_is_refused(void)
 {
     struct world *w = &worlds[0];
@@ -1085,6 +1165,9 @@ static const struct test tests[] = {
     TEST(a_reader_may_stop_anywhere_and_go_on),
     TEST(a_larger_block_of_before_is_read),
     TEST(a_second_process_is_kept_out),
+    TEST(an_identity_that_was_told_stays),
+    TEST(all_may_be_trimmed),
+    TEST(data_can_not_pass_for_a_block),
     TEST(a_spec_that_can_not_work_is_refused),
     TEST(a_full_disk_is_waited_for),
     TEST(every_call_may_fail),
