@@ -272,21 +272,20 @@ static tn_rc take_last_block(struct tn_journal *journal, const struct found *fou
     return rc;
 }
 
-static void set_places(struct tn_journal *journal, uint64_t chain)
+/* What is there ends at `chain`; no new entry comes before `next`. */
+static void set_places(struct tn_journal *journal, uint64_t chain, uint64_t next)
 {
-    uint64_t next = chain > journal->spec.floor ? chain : journal->spec.floor;
     journal->chain = chain;
     journal->readable = chain;
-    journal->next = next > 0 ? next : 1;
+    journal->next = next > journal->spec.floor ? next : journal->spec.floor;
     journal->durable = journal->next;
 }
 
 static tn_rc begin_first(struct tn_journal *journal, struct tn_err *err)
 {
     tn_clock_uuid(journal->spec.clock, journal->identity);
-    set_places(journal, 0);
-    set_places(journal, journal->next);
-    journal->first = journal->next;
+    journal->first = journal->spec.floor > 0 ? journal->spec.floor : 1;
+    set_places(journal, journal->first, journal->first);
     tn_journal_prepare_head(journal, journal->next, 0);
     tn_rc rc = tn_journal_begin_file(journal, journal->next, (struct tn_bytes){0}, err);
     journal->size = journal->outcome.written;
@@ -302,7 +301,7 @@ static tn_rc copy_last(struct tn_journal *journal, struct found *found, struct t
     if (rc) {
         return rc;
     }
-    set_places(journal, chain);
+    set_places(journal, chain, chain);
     journal->durable = found->block.first;
     journal->chain = found->block.after;
     tn_journal_freeze(journal);
@@ -319,9 +318,11 @@ static tn_rc go_on(struct tn_journal *journal, struct found *found, struct tn_ar
     if (found->last == UINT64_MAX) {
         return begin_first(journal, err);
     }
-    if (found->head.first > TN_JOURNAL_PLACE_MAX / 2) {
-        return tn_err_set(err, TN_CORRUPT, 0, "place %" PRIu64 " is none of a journal",
-                          found->head.first);
+    uint64_t end = found->block_at > 0 ? found->block.first : found->head.first;
+    if (end > TN_JOURNAL_PLACE_MAX / 2) { /* no process can have come so far */
+        return tn_err_set(err, TN_CORRUPT, 0,
+                          TN_JOURNAL_FOLDER "%020" PRIu64 ": byte %" PRIu64 ": place %" PRIu64,
+                          found->last, found->block_at, end);
     }
     journal->out.first = found->last;
     journal->out.file_size = found->last_size;
@@ -332,7 +333,7 @@ static tn_rc go_on(struct tn_journal *journal, struct found *found, struct tn_ar
     if (found->block_at > 0) {
         return copy_last(journal, found, arena, err);
     }
-    set_places(journal, found->head.after);
+    set_places(journal, found->head.after, found->head.first);
     return TN_OK;
 }
 
