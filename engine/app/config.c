@@ -4,7 +4,7 @@
 
 #include "app/config_private.h"
 
-enum { SECOND_MS = 1000, VM_EIGHTHS = 5 };
+enum { SECOND_MS = 1000 };
 
 static const uint64_t kib = 1024;
 static const uint64_t mib = 1024 * 1024;
@@ -149,7 +149,7 @@ tn_rc tn_config_read(const char *path, void *vm_memory, size_t vm_size, struct t
         .disk_reserve = 16 * mib,
         .http = {.connections = 16, .body_size_max = 256 * kib, .timeout_ms = 10 * SECOND_MS},
         .journal = {.sync_ms = 100, .sync_bytes = 256 * kib, .size_max = 64 * mib}};
-    size_t vm_part = vm_size / 8 * VM_EIGHTHS / 16 * 16;
+    size_t vm_part = vm_size / 2 / 16 * 16;
     struct tn_config_reader r = {.kept = arena,
                                  .vm_memory = vm_memory,
                                  .vm_size = vm_part,

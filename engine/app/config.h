@@ -30,8 +30,9 @@
 #include "schema/schema.h"
 
 enum {
-    TN_CONFIG_MEMORY = 1 << 20, /* bytes that reading takes, for some hundred tables; a guess */
+    TN_CONFIG_MEMORY = 2 << 20, /* bytes that reading 200 tables takes (measured), and some */
     TN_CONFIG_FILE_SIZE_MAX = 64 * 1024, /* of what file() reads: a secret, a certificate */
+    TN_CONFIG_WRONG_MAX = 200,           /* mistakes that are told one by one */
 };
 
 struct tn_text_list_item {
@@ -141,7 +142,8 @@ struct tn_config {
     uint32_t source_count;
 };
 
-/* Called for each thing that is wrong: "tables['plant.readings'].commit: ...". */
+/* Called for each thing that is wrong, of the first TN_CONFIG_WRONG_MAX:
+ * "tables['plant.readings'].commit: ...". */
 typedef void tn_config_wrong_fn(void *user, const char *text);
 
 /* INVALID when anything was wrong, after all of it was told; AGAIN when memory is short, IO when

@@ -33,6 +33,7 @@ struct tn_config_node {
     bool known;      /* some member is this */
     bool told;       /* what is wrong with it was said; any use of it is fine */
     bool secret;     /* its value is never shown */
+    const char *why; /* it can't be read; or NULL. Told in the order of the tree */
     const char *text;
     const char *origin; /* "env('HOST')", where the text came by that; or NULL */
     int64_t integer;    /* also a boolean */

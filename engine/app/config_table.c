@@ -466,19 +466,28 @@ static void check_found(struct check *c)
     }
 }
 
+/* Keys are beside the fields. */
+static const char *place_of(const struct check *c)
+{
+    return c->table->schema_path                       ? "schema"
+           : strncmp(c->err.text, "primary", 7) == 0   ? "primary_key"
+           : strncmp(c->err.text, "partition", 9) == 0 ? "partition_by"
+                                                       : "fields";
+}
+
 static void check_made(struct check *c)
 {
-    bool from_file = c->table->schema_path;
-    if (!from_file && !check_fields(c)) {
+    if ((!c->table->schema_path && !check_fields(c)) || at(c, "primary_key")->told ||
+        at(c, "partition_by")->told) {
         return;
     }
     tn_rc rc = tn_config_table_schema(c->table, &c->r->scratch, &c->schema, &c->err);
-    if (!held(c, rc, from_file ? "schema" : "fields")) {
+    if (!held(c, rc, place_of(c))) {
         return;
     }
     rc = tn_schema_check_create(&c->schema, &c->r->scratch, &c->err);
     check_times(c);
-    if (!held(c, rc, from_file ? "schema" : "fields") || !check_options(c) || !c->table->script) {
+    if (!held(c, rc, place_of(c)) || !check_options(c) || !c->table->script) {
         return;
     }
     (void)held(c, check_script(c), "script");

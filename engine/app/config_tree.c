@@ -180,8 +180,7 @@ static void set_text(lua_State *L, struct tn_config_reader *r, struct tn_config_
     node->told = lua_isboolean(L, -1);
     lua_pop(L, 2);
     if (!node->told && (memchr(text, 0, size) || !tn_is_utf8(bytes))) {
-        node->told = true;
-        tn_config_wrong(r, node, "the text is no UTF-8, or has a zero byte");
+        node->why = "the text is no UTF-8, or has a zero byte";
     }
 }
 
@@ -258,11 +257,11 @@ static struct tn_config_node *add_child(lua_State *L, struct tn_config_reader *r
     } else if (lua_isinteger(L, -2)) {
         child->index = lua_tointeger(L, -2);
     } else {
-        tn_config_wrong(r, parent, "has a member whose name is a %s", luaL_typename(L, -2));
+        parent->why = "has a member whose name is no text";
         return NULL;
     }
     if (child->key && strlen(child->key) != size) {
-        tn_config_wrong(r, parent, "has a member whose name has a zero byte");
+        parent->why = "has a member whose name has a zero byte";
         return NULL;
     }
     child->parent = parent;
@@ -288,8 +287,7 @@ static void walk(lua_State *L, struct tn_config_reader *r, struct tn_config_node
         struct tn_config_node *child = add_child(L, r, at);
         bool deeper = child && child->kind == TN_CONFIG_TABLE;
         if (deeper && depth == TN_CONFIG_DEPTH_MAX) {
-            child->told = true;
-            tn_config_wrong(r, child, "tables are nested more than %d deep", TN_CONFIG_DEPTH_MAX);
+            child->why = "tables are nested too deep";
             deeper = false;
         }
         if (deeper) {
@@ -300,6 +298,23 @@ static void walk(lua_State *L, struct tn_config_reader *r, struct tn_config_node
         } else {
             lua_pop(L, 1);
         }
+    }
+}
+
+/* Lua has no order of names; the tree has. */
+static void tell_all(struct tn_config_reader *r, struct tn_config_node *node)
+{
+    while (node) {
+        if (node->why) {
+            node->told = true;
+            tn_config_wrong(r, node, "%s", node->why);
+        }
+        struct tn_config_node *next = node->first;
+        while (!next && node) {
+            next = node->next;
+            node = node->parent;
+        }
+        node = next;
     }
 }
 
@@ -318,6 +333,7 @@ static int convert(lua_State *L)
     if (c->root->kind == TN_CONFIG_TABLE) {
         walk(L, c->reader, c->root);
     }
+    tell_all(c->reader, c->root);
     return 0;
 }
 

@@ -116,9 +116,10 @@ void tn_config_wrong(struct tn_config_reader *r, const struct tn_config_node *no
     va_start(arguments, format);
     (void)vsnprintf(text + place, sizeof text - place, format, arguments);
     va_end(arguments);
-    r->wrong_count++;
-    make_plain(text);
-    r->wrong(r->user, text);
+    if (++r->wrong_count <= TN_CONFIG_WRONG_MAX) {
+        make_plain(text);
+        r->wrong(r->user, text);
+    }
 }
 
 void tn_config_wrong_value(struct tn_config_reader *r, struct tn_config_node *node,
