@@ -307,6 +307,7 @@ static const char *end_trailer(struct tn_http_frame *frame, unsigned char byte)
     if (byte != '\n') {
         return "its trailer has a line that doesn't end in CR LF";
     }
+    frame->trailer_size++;
     frame->state = frame->line_size == 0 ? TN_HTTP_FRAME_END : TN_HTTP_FRAME_TRAILER;
     frame->line_size = 0;
     return NULL;

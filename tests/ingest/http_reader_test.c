@@ -216,10 +216,23 @@ static void trailers_and_notes_have_limits(void)
     }
 }
 
+/* Each line counts with its end. */
+static void many_lines_of_a_trailer_are_as_long_as_one(void)
+{
+    static char text[TEXT_MAX];
+    struct tn_buf buf;
+    tn_buf_init(&buf, text, sizeof text - 1);
+    tn_buf_text(&buf, "POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n");
+    for (int i = 0; i <= TN_HTTP_TRAILER_MAX / 6; i++) {
+        tn_buf_text(&buf, "a: b\r\n");
+    }
+    CHECK(strcmp(read_cut(tn_buf_bytes(&buf), 60), "POST /  stay [400") == 0);
+}
+
 static const struct test tests[] = {
     TEST(requests_are_read_however_they_are_cut), TEST(what_can_be_read_in_two_ways_is_refused),
     TEST(chunks_that_are_none_are_refused),       TEST(heads_have_limits),
-    TEST(trailers_and_notes_have_limits),
+    TEST(trailers_and_notes_have_limits),         TEST(many_lines_of_a_trailer_are_as_long_as_one),
 };
 
 int main(int argc, char **argv)
