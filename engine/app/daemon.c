@@ -11,11 +11,13 @@
 #include "table/make.h"
 
 enum {
-    STREAMS_BESIDE = 4, /* listeners' and those of brokers that are closed and opened */
-    PARCEL_SHARE = 16,  /* of the input's part */
     PARCEL_MIN = 16 * 1024,
     PARCEL_MAX = 1024 * 1024,
     ROUNDING = 4096,
+    ROOM_SHARE = 2,           /* of a parcel, for the rows of a record */
+    INPUT_BESIDE = 16 * 1024, /* paths and names */
+    DROP_STEPS = 64,
+    DROP_WAIT_MS = 20,
     EXIT_AT_ONCE = 4,
 };
 
@@ -94,20 +96,16 @@ static void wake(void *user)
     tn_net_wake(d->net);
 }
 
-static uint32_t streams_of(const struct tn_config *config)
-{
-    uint32_t count = STREAMS_BESIDE + (config->http.listen ? config->http.connections : 0);
-    for (const struct tn_config_source *s = config->sources; s; s = s->next) {
-        count += s->kind == TN_SOURCE_MQTT ? 2 : s->kind == TN_SOURCE_SOCKET ? s->connections : 0;
-    }
-    return count;
-}
-
 /* The network first: its parts are carved out of the memtable's. */
 static tn_rc open_doors(struct tn_daemon *d, struct tn_err *err)
 {
     struct tn_app *app = d->spec.app;
-    tn_rc rc = tn_net_boot(app, streams_of(d->spec.config), &d->net, err);
+    bool tls;
+    uint32_t streams = tn_sources_streams(d->spec.config, &tls);
+    tn_rc rc = tn_net_boot(app, streams, &d->net, err);
+    if (rc == TN_OK && tls) {
+        tn_net_boot_tls(app);
+    }
     if (rc == TN_OK) {
         rc = tn_exec_threads_open(d->threads, app->exec.exec.contexts, &d->exec, err);
     }
@@ -159,11 +157,42 @@ static tn_rc make_tables(struct tn_daemon *d, struct tn_err *err)
     return rc;
 }
 
-static size_t parcel_size(const struct tn_daemon *d)
+static struct tn_intake_spec intake_spec(struct tn_daemon *d)
 {
-    size_t size = tn_arena_free(&d->spec.app->input) / PARCEL_SHARE;
-    size = size < PARCEL_MIN ? PARCEL_MIN : size < PARCEL_MAX ? size : PARCEL_MAX;
-    return size / ROUNDING * ROUNDING;
+    return (struct tn_intake_spec){.env = &d->spec.app->env,
+                                   .arena = &d->spec.app->input,
+                                   .log = &d->log,
+                                   .keepers = d->keepers,
+                                   .keeper_count = d->keeper_count,
+                                   .journal = d->spec.config->journal,
+                                   .parcel_size = d->parcel_size};
+}
+
+/* Bytes of the input's part that all takes: what messages are on their way in, and who sends them.
+ */
+static size_t memory_of(struct tn_daemon *d)
+{
+    struct tn_intake_spec intake = intake_spec(d);
+    size_t size_max = tn_intake_size_max(&intake);
+    return tn_intake_memory(&intake) + tn_sources_memory(d->spec.config, size_max) +
+           d->parcel_size / ROOM_SHARE + INPUT_BESIDE;
+}
+
+/* The longest messages for which there is room. */
+static tn_rc choose_sizes(struct tn_daemon *d, struct tn_err *err)
+{
+    size_t room = tn_arena_free(&d->spec.app->input);
+    size_t size = PARCEL_MAX;
+    for (; size >= PARCEL_MIN; size -= size / 8) {
+        d->parcel_size = size / ROUNDING * ROUNDING;
+        if (memory_of(d) <= room) {
+            return TN_OK;
+        }
+    }
+    return tn_err_set(err, TN_INVALID, 0,
+                      "the sources and the shortest messages need %zu bytes, and the part 'input' "
+                      "has %zu; fewer connections need less, or give it more memory",
+                      memory_of(d), room);
 }
 
 /* Dead letters that no table is named for lie beside the journal. */
@@ -205,7 +234,6 @@ static tn_rc open_tables(struct tn_daemon *d, struct tn_err *err)
     void *shares;
     void *keepers;
     void *room;
-    size_t room_size = parcel_size(d) / 2;
     tn_rc rc = make_tables(d, err);
     if (rc == TN_OK) {
         rc = tn_arena_need(input, config->table_count * sizeof *d->shares, "tables", &shares, err);
@@ -214,6 +242,8 @@ static tn_rc open_tables(struct tn_daemon *d, struct tn_err *err)
         rc =
             tn_arena_need(input, config->table_count * sizeof *d->keepers, "tables", &keepers, err);
     }
+    rc = rc == TN_OK ? choose_sizes(d, err) : rc;
+    size_t room_size = d->parcel_size / ROOM_SHARE;
     if (rc == TN_OK) {
         rc = tn_arena_need(input, room_size, "the rows of a record", &room, err);
     }
@@ -231,67 +261,29 @@ static tn_rc open_tables(struct tn_daemon *d, struct tn_err *err)
 
 static tn_rc open_intake(struct tn_daemon *d, struct tn_err *err)
 {
-    struct tn_intake_spec spec = {.env = &d->spec.app->env,
-                                  .arena = &d->spec.app->input,
-                                  .log = &d->log,
-                                  .keepers = d->keepers,
-                                  .keeper_count = d->keeper_count,
-                                  .journal = d->spec.config->journal,
-                                  .parcel_size = parcel_size(d)};
-    return tn_intake_open(&d->intake, &spec, err);
-}
-
-/* ---- sources ---- */
-
-static tn_rc open_lines(struct tn_daemon *d, const struct tn_config_source *source,
-                        struct tn_err *err)
-{
-    void *memory;
-    struct tn_hub *hub = &d->intake.hub;
-    struct tn_lines_spec spec = {.name = source->name,
-                                 .table = source->table,
-                                 .input = source->input,
-                                 .hub = hub,
-                                 .log = &d->log,
-                                 .clock = d->spec.app->env.clock,
-                                 .fd = STDIN_FILENO,
-                                 .notify = wake,
-                                 .user = d};
-    tn_rc rc =
-        tn_arena_need(&d->spec.app->input, tn_lines_memory(hub), "standard input", &memory, err);
+    struct tn_intake_spec spec = intake_spec(d);
+    tn_rc rc = tn_intake_open(&d->intake, &spec, err);
     if (rc == TN_OK) {
-        spec.memory = memory;
-        rc = tn_lines_open(&d->lines, &spec, err);
+        tn_pages_init(&d->pages, &d->intake, &d->sources);
     }
-    d->has_lines = rc == TN_OK;
     return rc;
 }
 
 static tn_rc open_sources(struct tn_daemon *d, struct tn_err *err)
 {
-    tn_rc rc = TN_OK;
-    for (const struct tn_config_source *s = d->spec.config->sources; rc == TN_OK && s;
-         s = s->next) {
-        if (s->kind == TN_SOURCE_STDIN) {
-            rc = open_lines(d, s, err);
-        } else {
-            rc = tn_err_set(err, TN_UNSUPPORTED, 0, "this build has no such source");
-        }
-        if (rc != TN_OK) {
-            rc = tn_err_in(err, "source %s", s->name);
-        }
-    }
-    return rc;
-}
-
-static void stop_sources(struct tn_daemon *d)
-{
-    tn_lines_close(&d->lines);
-}
-
-static bool sources_ended(const struct tn_daemon *d)
-{
-    return !d->has_lines || d->lines.ended;
+    struct tn_sources_spec spec = {.config = d->spec.config,
+                                   .net = d->net,
+                                   .exec = d->exec,
+                                   .hub = &d->intake.hub,
+                                   .clock = d->spec.app->env.clock,
+                                   .log = &d->log,
+                                   .arena = &d->spec.app->input,
+                                   .identity = tn_journal_identity(d->intake.journal),
+                                   .pages = d->pages.pages,
+                                   .page_count = TN_PAGES_COUNT,
+                                   .notify = wake,
+                                   .user = d};
+    return tn_sources_open(&d->sources, &spec, err);
 }
 
 /* ---- open, run, close ---- */
@@ -314,12 +306,11 @@ tn_rc tn_daemon_open(struct tn_daemon *daemon, const struct tn_daemon_spec *spec
 static tn_rc turn(struct tn_daemon *d, struct tn_err *err)
 {
     uint32_t wait_ms;
-    if (d->has_lines && !d->intake.stopping) {
-        uint32_t ignored = UINT32_MAX; /* the intake's turn comes first, which says when */
-        tn_lines_turn(&d->lines, &ignored);
-    }
+    uint32_t soon = UINT32_MAX;
+    tn_sources_turn(&d->sources, &soon);
     tn_rc rc = tn_intake_turn(&d->intake, &wait_ms, err);
     if (rc == TN_OK) {
+        wait_ms = d->sources.ops.first ? 0 : wait_ms < soon ? wait_ms : soon;
         (void)tn_net_turn(d->net, wait_ms);
     }
     return rc;
@@ -335,14 +326,27 @@ static tn_rc catch_up(struct tn_daemon *d, struct tn_err *err)
     return rc;
 }
 
+/* Who waits for an answer gets it, then all that was taken is committed. */
 static tn_rc settle(struct tn_daemon *d, struct tn_err *err)
 {
     tn_rc rc = TN_OK;
+    tn_sources_stop(&d->sources);
     tn_intake_stop(&d->intake);
-    while (rc == TN_OK && !tn_intake_settled(&d->intake)) {
+    while (rc == TN_OK && !(tn_sources_stopped(&d->sources) && tn_intake_settled(&d->intake))) {
         rc = turn(d, err);
     }
     return rc;
+}
+
+/* After an error nothing is committed any more, but what is under way ends. */
+static void drop_sources(struct tn_daemon *d)
+{
+    tn_sources_stop(&d->sources);
+    while (!tn_sources_stopped(&d->sources)) {
+        (void)tn_ops_run(&d->sources.ops, DROP_STEPS);
+        (void)tn_net_turn(d->net, DROP_WAIT_MS);
+    }
+    tn_sources_close(&d->sources);
 }
 
 /* A table that is shut at the end has rows in the journal, and gets them with the next start. */
@@ -367,12 +371,12 @@ tn_rc tn_daemon_run(struct tn_daemon *daemon, struct tn_err *err)
         rc = open_sources(d, err);
     }
     if (rc == TN_OK) {
-        tn_log_event(&d->log, TN_LOG_INFO, "run", "tables=%u text=\"ready\"", d->keeper_count);
+        tn_log_event(&d->log, TN_LOG_INFO, "run", "tables=%u message_size_max=%zu text=\"ready\"",
+                     d->keeper_count, d->intake.hub.size_max);
     }
-    while (rc == TN_OK && stops == 0 && !(d->spec.once && sources_ended(d))) {
+    while (rc == TN_OK && stops == 0 && !(d->spec.once && tn_sources_ended(&d->sources))) {
         rc = turn(d, err);
     }
-    stop_sources(d);
     if (rc == TN_OK) {
         rc = settle(d, err);
     }
@@ -382,7 +386,9 @@ tn_rc tn_daemon_run(struct tn_daemon *daemon, struct tn_err *err)
 void tn_daemon_close(struct tn_daemon *daemon)
 {
     struct tn_daemon *d = daemon;
-    stop_sources(d);
+    if (d->net) {
+        drop_sources(d);
+    }
     for (uint32_t i = 0; i < d->keeper_count; i++) {
         tn_keeper_close(&d->keepers[i]);
     }

@@ -11,10 +11,10 @@
 #pragma once
 
 #include "app/intake.h"
-#include "app/lines.h"
-#include "io/net.h"
+#include "app/pages.h"
+#include "app/sources.h"
 
-enum { TN_DAEMON_LINES_MAX = 1, TN_DAEMON_LOG_SIZE = 16 * 1024 };
+enum { TN_DAEMON_LOG_SIZE = 16 * 1024 };
 
 struct tn_daemon_spec {
     struct tn_app *app;
@@ -35,10 +35,10 @@ struct tn_daemon {
     struct tn_keeper *keepers;
     uint32_t keeper_count; /* open */
     struct tn_intake intake;
-    struct tn_lines lines;
-    bool has_lines;
+    struct tn_pages pages;
+    struct tn_sources sources;
+    size_t parcel_size;
     bool signals; /* are ours */
-    int64_t started_ms;
 };
 
 /* Everything but the sources. Also after a failure `close` comes. */

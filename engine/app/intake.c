@@ -823,6 +823,11 @@ static size_t decode_size(const struct tn_intake_spec *spec)
     return decoder > blocks ? decoder : blocks;
 }
 
+size_t tn_intake_size_max(const struct tn_intake_spec *spec)
+{
+    return spec->parcel_size / MESSAGE_SHARE;
+}
+
 size_t tn_intake_memory(const struct tn_intake_spec *spec)
 {
     struct tn_journal_spec journal = journal_spec(spec);
@@ -861,8 +866,8 @@ tn_rc tn_intake_open(struct tn_intake *intake, const struct tn_intake_spec *spec
 {
     static const struct tn_hub_vtable vtable = {.offer = offer, .sender = sender};
     struct tn_intake *in = intake;
-    *in = (struct tn_intake){
-        .hub = {.vtable = &vtable, .size_max = spec->parcel_size / MESSAGE_SHARE}, .spec = *spec};
+    *in = (struct tn_intake){.hub = {.vtable = &vtable, .size_max = tn_intake_size_max(spec)},
+                             .spec = *spec};
     tn_rc rc = take_memory(in, err);
     if (rc == TN_OK) {
         rc = open_journal(in, err);

@@ -74,6 +74,9 @@ struct tn_intake {
     struct tn_intake_counts counts;
 };
 
+/* The hub's size_max. */
+size_t tn_intake_size_max(const struct tn_intake_spec *spec);
+
 /* Bytes of arena that open takes. */
 size_t tn_intake_memory(const struct tn_intake_spec *spec);
 
