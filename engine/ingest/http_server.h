@@ -19,7 +19,8 @@
  * nothing, with the memo of its sender; behind it, all.
  *
  * **Bounds.** Connections, each with a head and a body, in memory taken at open; two more only tell
- * that there are too many, and what comes behind those waits in the system's queue. While a request
+ * that there are too many (with TLS, by closing), and what comes behind those waits in the system's
+ * queue. While a request
  * waits for room or for the disk its socket isn't read. Who is slow, idle, or doesn't read its
  * answer, is dropped.
  *
