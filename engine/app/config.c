@@ -4,10 +4,9 @@
 
 #include "app/config_private.h"
 
-enum { SECOND_MS = 1000 };
-
-static const uint64_t kib = 1024;
-static const uint64_t mib = 1024 * 1024;
+/* Of the journal: a sender's name and memo are some hundred bytes; the most that are told apart. */
+enum { SECOND_MS = 1000, KIB = 1024, MIB = 1024 * 1024, SENDERS = 256, MEMOS_SIZE = 64 * KIB };
+enum { SYNC_SIZE_MAX = 4 * MIB, JOURNAL_SIZE_MIN = 4 * MIB, SYNCS_OF_JOURNAL = 8 };
 
 static void take_listen(struct tn_config_reader *r, struct tn_config_node *node,
                         const struct tn_config_member *member, void *target)
@@ -34,7 +33,7 @@ static void take_sync(struct tn_config_reader *r, struct tn_config_node *node,
     struct tn_config_journal *journal = target;
     struct tn_commit_rule rule = {0};
     struct tn_err err = {0};
-    static const char want[] = "a rule like '100ms or 256K', of at most 60s and 16M";
+    static const char want[] = "a rule like '100ms or 256K', of at most 60s and 4M";
     const char *text = tn_config_text(r, node, want);
     if (!text) {
         return;
@@ -42,7 +41,7 @@ static void take_sync(struct tn_config_reader *r, struct tn_config_node *node,
     if (tn_config_rule_parse(text, false, &rule, &err) != TN_OK) {
         tn_config_wrong_value(r, node, "%s%s%s", want, node->secret ? "" : "; ",
                               node->secret ? "" : err.text);
-    } else if (rule.ms > INT64_C(60) * SECOND_MS || rule.bytes > 16 * mib) {
+    } else if (rule.ms > INT64_C(60) * SECOND_MS || rule.bytes > SYNC_SIZE_MAX) {
         tn_config_wrong_value(r, node, "%s", want);
     } else if (rule.ms == 0) {
         tn_config_wrong_value(r, node, "a time in it: a quiet sender would wait for ever");
@@ -57,11 +56,16 @@ static void take_journal(struct tn_config_reader *r, struct tn_config_node *node
 {
     static const struct tn_config_member members[] = {
         {"sync", take_sync, 0, 0, 0, false},
-        {"size", tn_config_take_size, offsetof(struct tn_config_journal, size_max), 1 << 20,
-         UINT64_C(1) << 40, false},
+        {"size", tn_config_take_size, offsetof(struct tn_config_journal, size_max),
+         JOURNAL_SIZE_MIN, UINT64_C(1) << 40, false},
     };
     (void)member;
-    (void)tn_config_members(r, node, members, sizeof members / sizeof members[0], target);
+    const struct tn_config_journal *journal = target;
+    if (tn_config_members(r, node, members, sizeof members / sizeof members[0], target) &&
+        journal->size_max / SYNCS_OF_JOURNAL < journal->sync_bytes) {
+        tn_config_wrong(r, node, "the size is less than %d times what is synced at once",
+                        SYNCS_OF_JOURNAL);
+    }
 }
 
 static void take_limits(struct tn_config_reader *r, struct tn_config_node *node,
@@ -146,9 +150,9 @@ tn_rc tn_config_read(const char *path, void *vm_memory, size_t vm_size, struct t
 {
     struct tn_config made = {
         .path = tn_arena_text(arena, tn_bytes_of(path)),
-        .disk_reserve = 16 * mib,
-        .http = {.connections = 16, .body_size_max = 256 * kib, .timeout_ms = 10 * SECOND_MS},
-        .journal = {.sync_ms = 100, .sync_bytes = 256 * kib, .size_max = 64 * mib}};
+        .disk_reserve = 16 * MIB,
+        .http = {.connections = 16, .body_size_max = 256 * KIB, .timeout_ms = 10 * SECOND_MS},
+        .journal = {.sync_ms = 100, .sync_bytes = 256 * KIB, .size_max = 64 * MIB}};
     size_t vm_part = vm_size / 2 / 16 * 16;
     struct tn_config_reader r = {.kept = arena,
                                  .vm_memory = vm_memory,
@@ -167,4 +171,16 @@ tn_rc tn_config_read(const char *path, void *vm_memory, size_t vm_size, struct t
         return TN_OK;
     }
     return tn_err_in(err, "%s", path);
+}
+
+void tn_config_journal_spec(const struct tn_config *config, struct tn_journal_spec *spec)
+{
+    const struct tn_config_journal *journal = &config->journal;
+    spec->sync_ms = journal->sync_ms;
+    spec->block_size = journal->sync_bytes > 256 * KIB ? journal->sync_bytes : 256 * KIB;
+    spec->sync_bytes = journal->sync_bytes > 0 ? journal->sync_bytes : spec->block_size;
+    spec->size_max = journal->size_max;
+    spec->file_size = journal->size_max / SYNCS_OF_JOURNAL;
+    spec->sender_max = SENDERS;
+    spec->memo_bytes = MEMOS_SIZE;
 }

@@ -27,6 +27,7 @@
 #include "base/arena.h"
 #include "base/budget.h"
 #include "ingest/decode.h"
+#include "ingest/journal.h"
 #include "schema/schema.h"
 
 enum {
@@ -124,8 +125,8 @@ struct tn_config_http {
 };
 
 struct tn_config_journal {
-    uint32_t sync_ms; /* one of the two may be 0: it doesn't count */
-    uint32_t sync_bytes;
+    uint32_t sync_ms;
+    uint32_t sync_bytes; /* 0: that one doesn't count */
     uint64_t size_max;
 };
 
@@ -159,6 +160,9 @@ TN_MUST_USE tn_rc tn_config_read(const char *path, void *vm_memory, size_t vm_si
 TN_MUST_USE tn_rc tn_config_table_schema(const struct tn_config_table *table,
                                          struct tn_arena *arena, struct tn_schema *schema,
                                          struct tn_err *err);
+
+/* Fills in what sizes and times the journal has; its doors are the caller's. */
+void tn_config_journal_spec(const struct tn_config *config, struct tn_journal_spec *spec);
 
 struct tn_config_table *tn_config_find_table(const struct tn_config *config, const char *name);
 

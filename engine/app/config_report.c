@@ -129,6 +129,18 @@ static uint64_t mqtt_needs(const struct sum *s)
     return needs;
 }
 
+/* Only what comes from who can't be asked again goes through it. */
+static uint64_t journal_needs(const struct sum *s)
+{
+    struct tn_journal_spec spec = {0};
+    const struct tn_config_source *source = s->config->sources;
+    while (source && source->kind == TN_SOURCE_FILE) {
+        source = source->next;
+    }
+    tn_config_journal_spec(s->config, &spec);
+    return source || s->config->http.listen ? tn_journal_memory(&spec) : 0;
+}
+
 /* What of the parts can be said before anything runs. One that the board doesn't have lies in
  * `of`. */
 static const struct {
@@ -139,19 +151,10 @@ static const struct {
 } needs[] = {
     {"memtable", NULL, memtable_needs, NULL},
     {"tls", "memtable", tls_needs, NULL},
+    {"journal", "input", journal_needs, "what can't be asked for again, until it is synced"},
     {"mqtt", "input", mqtt_needs, "sessions with brokers, without what they send"},
 };
 enum { NEEDS_COUNT = sizeof needs / sizeof needs[0] };
-
-static uint64_t needs_of(const struct sum *s, const char *part)
-{
-    for (int i = 0; i < NEEDS_COUNT; i++) {
-        if (strcmp(needs[i].part, part) == 0) {
-            return needs[i].needs(s);
-        }
-    }
-    return 0;
-}
 
 static bool on_board(const struct tn_budget *budget, const char *part)
 {
@@ -161,6 +164,19 @@ static bool on_board(const struct tn_budget *budget, const char *part)
         }
     }
     return false;
+}
+
+/* With what lies in it. */
+static uint64_t needs_of(const struct sum *s, const char *part)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < NEEDS_COUNT; i++) {
+        bool within = needs[i].of && strcmp(needs[i].of, part) == 0;
+        if (strcmp(needs[i].part, part) == 0 || (within && !on_board(s->budget, needs[i].part))) {
+            sum += needs[i].needs(s);
+        }
+    }
+    return sum;
 }
 
 static tn_rc put_parts(const struct sum *s, const struct tn_budget *budget, tn_config_part_fn *each,

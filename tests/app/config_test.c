@@ -170,11 +170,13 @@ static void members_on_top_are_told_with_what_would_do(void)
         {on_top, "journal = { sync = '1M' }",
          "journal.sync: got '1M', want a time in it: a quiet sender would wait for ever\n"},
         {on_top, "journal = { sync = '5 rows', size = '1K' }",
-         "journal.sync: got '5 rows', want a rule like '100ms or 256K', of at most 60s and 16M; "
+         "journal.sync: got '5 rows', want a rule like '100ms or 256K', of at most 60s and 4M; "
          "'5 rows' is no time (30s) or size (1M)\n"
-         "journal.size: got '1K', want a size like '32M', from 1M to 1024G\n"},
+         "journal.size: got '1K', want a size like '32M', from 4M to 1024G\n"},
+        {on_top, "journal = { sync = '1s or 1M', size = '7M' }",
+         "journal: the size is less than 8 times what is synced at once\n"},
         {on_top, "journal = { sync = '2min' }",
-         "journal.sync: got '2min', want a rule like '100ms or 256K', of at most 60s and 16M\n"},
+         "journal.sync: got '2min', want a rule like '100ms or 256K', of at most 60s and 4M\n"},
         {on_top, "sources = {{}}", "sources[1]: 'kind' is missing: mqtt, socket, file or stdin\n"},
         {as_is, "return 7", "got 7, want a table that the file returns: return { ... }\n"},
         {as_is, "return {}", "'warehouse' is missing\n'tables' is missing\n"},
