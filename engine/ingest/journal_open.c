@@ -367,7 +367,7 @@ tn_rc tn_journal_open(struct tn_journal **journal, const struct tn_journal_spec 
     if (rc == TN_OK) {
         rc = make_journal(&made, spec, arena, err);
     }
-    if (rc == TN_OK) {
+    if (rc == TN_OK && made) {
         rc = open_journal(made, arena, err);
         if (rc) {
             tn_journal_close(made);
