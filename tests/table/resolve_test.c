@@ -1301,8 +1301,8 @@ static int32_t bucket_of(int32_t key)
 }
 
 /* A cut after one row of bucket 0; rows of bucket 1 are flushed for want of memory before that
- * round is committed, since it waits for a compaction. */
-static void flush_behind_a_cut(struct beside *b)
+ * round is committed, since it waits for a compaction. False: it was committed before. */
+static bool flush_behind_a_cut(struct beside *b)
 {
     struct writer *w = &b->writer;
     struct bed_writer touches = {.table = w->table, .scenario = &world.base};
@@ -1318,32 +1318,60 @@ static void flush_behind_a_cut(struct beside *b)
             CHECK_OK(rc, w->err);
         }
     }
-    for (uint32_t i = 3; !w->table->open->resolved; i++) {
+    for (uint32_t i = 3; i < ROWS_MAX && !w->table->open->resolved; i++) {
         rc = put(w, i);
         CHECK_OK(rc, w->err);
     }
-    CHECK(w->table->closing && w->told == 2);
+    return w->table->open->resolved && w->table->closing && w->told == 2;
 }
 
-static void rows_of_the_next_round_are_void_too(void)
+static tn_rc count_entry(void *user, const struct tn_entry *entry, struct tn_err *err)
 {
-    static struct beside b;
-    world.base.seed = 0; /* whatever ran before: from others a flush may not come in time */
-    do {                 /* one that waits for compactions, with keys in both buckets */
-        world.base.seed++;
-        make_world(world.base.seed, ROWS_MAX, false);
-        for (uint32_t i = 0; i < 3; i++) {
-            world.rows[i] = (struct input){0, 1 + (int32_t)i, i, TN_ROW_INSERT};
+    (void)entry;
+    (void)err;
+    ++*(uint32_t *)user;
+    return TN_OK;
+}
+
+/* Whether snapshots behind `id` that are no compactions have files: rows that are all kept as they
+ * were, or are letters, make none. */
+static bool has_rows_behind(struct beside *b, int64_t id)
+{
+    struct bed_engine *engine = &engines[AGAIN];
+    struct tn_live_filter every = {0};
+    struct tn_snapshot snapshot;
+    struct tn_list lists[TN_LIST_COUNT];
+    struct tn_err err;
+    uint32_t count = 0;
+    bed_engine_start(engine, &b->disk.io, 1);
+    while (tn_snapshot_read(&b->disk.io, BED_ROOT, ++id, &engine->own, &snapshot, &err) == TN_OK) {
+        tn_lists_of(&snapshot, lists);
+        if (strcmp(snapshot.commit_kind, "COMPACT") != 0) {
+            tn_rc rc = tn_list_each(BED_ROOT, lists[1].name, lists[1].size, &every,
+                                    &engine->workers[TN_LANE_LONG], count_entry, &count, &err);
+            CHECK_OK(rc, err);
         }
+    }
+    return count > 0;
+}
+
+/* One whose rounds wait for compactions. */
+static uint64_t make_waiting_world(uint64_t seed)
+{
+    do {
+        make_world(++seed, ROWS_MAX, false);
     } while (world.base.buckets != 2 || !strstr(world.base.schema, "force-compact\":\"true") ||
              !strstr(world.base.schema, "compaction-trigger\":\"1\""));
-    b = (struct beside){.appends = true};
-    begin_disk(&b.disk);
-    b.writer = our_writer(&engines[OURS], 1);
-    engines[OURS].env.memtable_size = 64 * 1024;
-    tn_rc rc = open_table(&b.writer);
-    CHECK_OK(rc, b.writer.err);
+    return seed;
+}
+
+/* His rows, and all of ours but three, in bucket 1. */
+static void place_rows(void)
+{
     for (uint32_t i = 0; i < ROWS_MAX; i++) {
+        if (i < 3) {
+            world.rows[i] = (struct input){0, 1 + (int32_t)i, i, TN_ROW_INSERT};
+        }
         while (bucket_of(world.rows[i].key) != (i > 2)) {
             world.rows[i].key = (world.rows[i].key + 1) % KEYS;
         }
@@ -1351,23 +1379,59 @@ static void rows_of_the_next_round_are_void_too(void)
     for (uint32_t i = 0; i < OTHERS_MAX; i++) {
         world.others[i].key = world.rows[3].key;
     }
-    flush_behind_a_cut(&b);
-    visit(&b);
-    rc = turn(&b.writer);
-    while (rc == TN_OK && !tn_table_idle(b.writer.table)) {
-        rc = turn(&b.writer);
+}
+
+enum next_fate { NEXT_LATE, NEXT_KEPT, NEXT_VOID, NEXT_FATES };
+
+/* The next round's rows were resolved, and not committed, when he came: they are void exactly when
+ * he changed rows. */
+static __attribute__((noinline)) enum next_fate resolve_next(struct beside *b, uint64_t random)
+{
+    enum next_fate fate = NEXT_LATE;
+    *b = (struct beside){.appends = true, .random = random};
+    begin_disk(&b->disk);
+    b->writer = our_writer(&engines[OURS], random);
+    engines[OURS].env.memtable_size = 64 * 1024;
+    tn_rc rc = open_table(&b->writer);
+    CHECK_OK(rc, b->writer.err);
+    place_rows();
+    if (flush_behind_a_cut(b)) {
+        int64_t seen = b->writer.table->last_seen;
+        visit(b);
+        fate = has_rows_behind(b, seen) ? NEXT_VOID : NEXT_KEPT;
+        rc = turn(&b->writer);
+        while (rc == TN_OK && !tn_table_idle(b->writer.table)) {
+            rc = turn(&b->writer);
+        }
+        if (rc != (fate == NEXT_VOID ? TN_CONFLICT : TN_OK) || b->writer.told != 3) {
+            stop(&b->disk, fate == NEXT_VOID ? "nobody minds his rows" : b->writer.err.text);
+        }
+        rc = turn(&b->writer);
+        CHECK(rc == (fate == NEXT_VOID ? TN_CONFLICT : TN_OK));
     }
-    CHECK(rc == TN_CONFLICT && b.writer.told == 3); /* what was cut before is committed */
-    rc = turn(&b.writer);
-    CHECK(rc == TN_CONFLICT);
-    close_table(&b.writer);
-    look_again(&engines[OURS], &b.disk, &b.writer, true);
-    letters_start(b.writer.letters, b.writer.letters->published);
-    bed_engine_start(&engines[OURS], &b.disk.io, 99);
-    rc = write_all(&b.writer);
-    CHECK_OK(rc, b.writer.err);
-    look_again(&engines[OURS], &b.disk, &b.writer, true);
-    sim_disk_deinit(&b.disk);
+    close_table(&b->writer);
+    look_again(&engines[OURS], &b->disk, &b->writer, true);
+    letters_start(b->writer.letters, b->writer.letters->published);
+    bed_engine_start(&engines[OURS], &b->disk.io, 99);
+    rc = write_all(&b->writer);
+    CHECK_OK(rc, b->writer.err);
+    look_again(&engines[OURS], &b->disk, &b->writer, true);
+    sim_disk_deinit(&b->disk);
+    return fate;
+}
+
+static void rows_of_the_next_round_are_void_too(void)
+{
+    static struct beside b;
+    uint64_t seed = given_number("SEED", 1) * 1000;
+    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 16;
+    uint64_t fates[NEXT_FATES] = {0};
+    while (fates[NEXT_VOID] < 3 || seconds_now() < until) {
+        seed = make_waiting_world(seed);
+        fates[resolve_next(&b, seed)]++;
+    }
+    (void)printf("the next round: %" PRIu64 " void, %" PRIu64 " kept, %" PRIu64 " came late\n",
+                 fates[NEXT_VOID], fates[NEXT_KEPT], fates[NEXT_LATE]);
 }
 
 /* ---- somebody who leaves no snapshot ---- */
