@@ -167,7 +167,9 @@ struct tn_table {
     bool result_waits;  /* a compaction's result has no room in its round: cut it */
     bool named_done;    /* the commit that --user and --commit-id name was made */
     bool broken;        /* a round is only half of what it should be: nothing more is committed */
-    bool voided;        /* that is since another writer changed rows */
+    tn_rc broken_rc;    /* and why */
+    struct tn_err broken_err;
+    bool voided;           /* that is since another writer changed rows */
     uint32_t sources_gone; /* compactions in a row that lost a source */
     uint32_t state_gone;   /* flushes in a row that lost a file of the state before */
     struct tn_setbacks setbacks;
@@ -296,4 +298,15 @@ static inline void tn_table_fail(struct tn_table *table, tn_rc rc, const struct 
         table->rc = rc;
         table->err = *err;
     }
+}
+
+/* Ends the table: each call from now on says this. */
+static inline void tn_table_break(struct tn_table *table, tn_rc rc, const struct tn_err *err)
+{
+    if (!table->broken) {
+        table->broken = true;
+        table->broken_rc = rc;
+        table->broken_err = *err;
+    }
+    tn_table_fail(table, rc, err);
 }

@@ -414,12 +414,11 @@ static tn_rc publish_letters(struct tn_table *t, struct tn_err *err)
 
 static tn_rc refuse_broken(const struct tn_table *t, struct tn_err *err)
 {
-    return t->voided
-               ? tn_err_set(err, TN_CONFLICT, 0,
-                            "%s must be opened again: another writer changed rows beside which "
-                            "others were resolved",
-                            t->spec.name)
-               : tn_err_set(err, TN_UNSUPPORTED, 0, "%s must be opened again", t->spec.name);
+    tn_rc rc = t->broken_rc == TN_AGAIN ? TN_UNSUPPORTED : t->broken_rc;
+    const char *first = t->broken_err.text;
+    return t->voided ? tn_err_set(err, rc, 0, "%s", first)
+                     : tn_err_set(err, rc, t->broken_err.os, "%s must be opened again: %s",
+                                  t->spec.name, first);
 }
 
 tn_rc tn_table_turn(struct tn_table *table, bool wait, struct tn_err *err)

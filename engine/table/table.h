@@ -21,7 +21,8 @@
  * An error that turn returns leaves rows and round as they were; the same work is tried again by
  * the next turn (a full disk may have room by then). But IO from a commit ends the table: what a
  * failed barrier covered may never reach the disk, though a later barrier says OK. Every turn then
- * fails until the table is closed and opened again; rows come again from the last position.
+ * fails, and says why again, until the table is closed and opened again; rows come again from the
+ * last position.
  */
 #pragma once
 

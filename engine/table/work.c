@@ -238,8 +238,7 @@ static void start_reload(struct tn_table *t)
         rc = drop_compactions(t, t->closing, &err);
     }
     if (rc != TN_OK) {
-        t->broken = true;
-        tn_table_fail(t, rc, &err);
+        tn_table_break(t, rc, &err);
         return;
     }
     for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {

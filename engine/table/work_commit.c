@@ -411,8 +411,8 @@ static void check_next(const struct tn_commit_task *commit)
         (flushing && t->spec.resolver &&
          tn_rivals_have_one(rivals, tn_bucket_name(flushing->partition, flushing->number)))) {
         t->voided = true;
-        t->broken = true;
-        tn_table_fail(t, tn_rivals_refuse(rivals, &err), &err);
+        tn_rc rc = tn_rivals_refuse(rivals, &err);
+        tn_table_break(t, rc, &err);
     }
 }
 
@@ -449,7 +449,9 @@ static void commit_complete(struct tn_task *task, tn_rc rc)
         round->unknown = rc == TN_IO;
         t->closed_untold = t->closed_untold || commit->untold; /* the next try must know */
         t->voided = rc == TN_CONFLICT && tn_rivals_have(&commit->rivals, round->resolved);
-        t->broken = t->broken || rc == TN_IO || t->voided;
+        if (rc == TN_IO || t->voided) {
+            tn_table_break(t, rc, &task->err);
+        }
         tn_table_fail(t, rc, &task->err);
         return;
     }

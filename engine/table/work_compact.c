@@ -471,8 +471,7 @@ bool tn_work_apply(struct tn_table *table)
     }
     tn_rc rc = apply(table, round, &err);
     if (rc != TN_OK) { /* half a result in the lists must never be committed */
-        table->broken = true;
-        tn_table_fail(table, rc, &err);
+        tn_table_break(table, rc, &err);
         return false;
     }
     if (table->slice.compaction.spec.to_last_level) {

@@ -100,7 +100,9 @@ static tn_rc take_flushed(struct tn_flush_task *flush, struct tn_err *err)
         t->counts.lookup_rows_read = t->changes.rows_read += flush->state.rows_read;
         keep_ahead(bucket, frozen->memtable.max_sequence + flush->spec.sequence_shift);
     }
-    t->broken = t->broken || rc != TN_OK; /* some of the memtable's files may be in the round */
+    if (rc != TN_OK) { /* some of the memtable's files may be in the round */
+        tn_table_break(t, rc, err);
+    }
     if (rc == TN_OK) {
         bucket->frozen = frozen->next;
         if (!bucket->frozen) {
