@@ -364,11 +364,11 @@ static const char lua_text[] =
     "wherever tarn is called. Only `write` needs the file: the table holds finished rows, so cat,\n"
     "tail, compact, sync and readers elsewhere do without it.\n"
     "\n"
-    "`map` gets each record of --input json as it stands; of other inputs each row. What it\n"
-    "leaves NULL gets the column's default. `merge`, `retract` and `announce` run when rows are\n"
-    "flushed; a script without `merge` keeps the newest row. tarn.sequence.field names the\n"
-    "column that ctx.late goes by. Since rows are merged before they are written, the table says\n"
-    "merge-engine = deduplicate, and its changelog-producer is none or input.\n"
+    "`map` gets each record of --input json as it stands (`tarn help map`); of other inputs each\n"
+    "row. What it leaves NULL gets the column's default. `merge`, `retract` and `announce` run\n"
+    "when rows are flushed; a script without `merge` keeps the newest row. tarn.sequence.field\n"
+    "names the column that ctx.late goes by. Since rows are merged before they are written, the\n"
+    "table says merge-engine = deduplicate, and its changelog-producer is none or input.\n"
     "\n"
     "A row that the script fails on changes nothing and goes to the dead letters. After 100\n"
     "failures in a row the script is parked: `write` ends with exit code 2 (4 when some of it was\n"
@@ -377,6 +377,31 @@ static const char lua_text[] =
     "properties name the script by its SHA-256 (tarn.script.merge, ...). Lua's memory is taken "
     "from the\n"
     "memtable's part while a table has a script: `tarn pools D.T` shows it.\n";
+
+static const char map_text[] =
+    "What `map` of a script gets, and what it gives\n"
+    "\n"
+    "Of --input json it gets each record as it stands, before any column is looked for:\n"
+    "\n"
+    "  {...}  [...]    a table, a list; a member that is null is not there\n"
+    "  3  3.0  1e3     an integer, a float, a float; an integer of more than 64 bits is a "
+    "tarn.decimal\n"
+    "  \"text\"          the text, whatever column has its name: bytes are still hex, a DECIMAL or "
+    "a\n"
+    "                  time may be a text, NaN is the text \"NaN\"\n"
+    "\n"
+    "Of other inputs it gets each row: `tarn help lua` has what its columns are.\n"
+    "\n"
+    "What it gives is taken as from every handler. For DECIMAL, DATE, TIME and TIMESTAMP a text "
+    "is\n"
+    "read; for numbers and BOOLEAN it is an error, so \"2.5\" needs tonumber, and \"NaN\" is 0/0. "
+    "For\n"
+    "bytes a text is those bytes: hex that is given back as it came is stored as its letters.\n"
+    "\n"
+    "  row.raw = row.raw:gsub(\"%x%x\", function(h) return string.char(tonumber(h, 16)) end)\n"
+    "  if row.temp == \"NaN\" then row.temp = 0/0 end\n"
+    "\n"
+    "A member that is no column is an error that names the nearest one: set it to nil.\n";
 
 static const char config_text[] =
     "The configuration of the daemon: a Lua file that returns one table\n"
@@ -477,6 +502,7 @@ const struct tn_guide_topic tn_guide[] = {
     {"changelog", "following what changes; consumers", changelog_text},
     {"upload", "a copy in another folder", upload_text},
     {"lua", "scripts that map, merge and announce rows", lua_text},
+    {"map", "the records that a script's map gets", map_text},
     {"config", "what the daemon is told", config_text},
     {"troubles", "what is wrong, and what helps", troubles_text},
 };

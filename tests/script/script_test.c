@@ -248,6 +248,35 @@ struct attempt {
     const char *want;
 };
 
+/* What has the name of a column is not read as that column's. */
+static void map_gets_json_as_it_stands(void)
+{
+    static const char record[] = "{\"dev\":\"a\",\"raw\":\"cafe\",\"temp\":\"NaN\",\"m\":\"1.50\","
+                                 "\"i\":3,\"f\":3.0,\"big\":123456789012345678901}";
+    char lines[256];
+    open_columns(&c, "dev STRING NOT NULL; raw BYTES; temp DOUBLE; m DECIMAL(9, 2)");
+    open_state(&s, NULL);
+    tn_rc rc = load_script(
+        &s, &c,
+        "return {map = function(r)\n"
+        "assert(r.raw == 'cafe' and r.temp == 'NaN' and r.m == '1.50')\n"
+        "assert(math.type(r.i) == 'integer' and math.type(r.f) == 'float')\n"
+        "assert(tostring(r.big) == '123456789012345678901' and type(r.big) ~= 'number')\n"
+        "local hex = {dev = 'hex', raw = r.raw:gsub('%x%x', function(h)\n"
+        "return string.char(tonumber(h, 16)) end)}\n"
+        "return {{dev = 'as is', raw = r.raw, temp = 0/0, m = r.m}, hex} end}");
+    CHECK_OK(rc, s.err);
+    rc = map_record(record, lines, sizeof lines);
+    CHECK_OK(rc, s.err);
+    CHECK(strcmp(lines, "{\"dev\":\"as is\",\"raw\":\"63616665\",\"temp\":\"NaN\",\"m\":\"1.50\"}\n"
+                        "{\"dev\":\"hex\",\"raw\":\"cafe\",\"temp\":null,\"m\":null}\n") == 0);
+    open_state(&s, NULL);
+    rc = load_script(&s, &c, "return {map = function(r) return {dev = 'a', temp = r.temp} end}");
+    CHECK_OK(rc, s.err);
+    rc = map_record(record, lines, sizeof lines);
+    CHECK(rc == TN_INVALID && strstr(s.err.text, "column 'temp' (DOUBLE): a string is no number"));
+}
+
 static void json_is_read_strictly(void)
 {
     static const struct attempt attempts[] = {
@@ -604,6 +633,7 @@ static const struct test tests[] = {
     TEST(map_makes_rows_of_a_record),
     TEST(map_of_a_packed_row_may_change_the_key),
     TEST(what_map_leaves_null_gets_the_columns_default),
+    TEST(map_gets_json_as_it_stands),
     TEST(json_is_read_strictly),
     TEST(a_wrong_result_is_an_error_at_the_handlers_line),
     TEST(an_error_in_a_handler_concerns_one_row),
