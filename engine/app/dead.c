@@ -1,9 +1,8 @@
 #include "app/dead.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
-
-#include "app/cmd.h"
 
 tn_rc tn_dead_is_table(struct tn_env *env, const char *name, bool *is_table, struct tn_err *err)
 {
@@ -96,7 +95,8 @@ int tn_dead_close(struct tn_dead *dead, uint64_t told, int code)
         code = code == 0 ? 1 : code;
     }
     if (tn_dead_end(dead, &err) != TN_OK && code <= 1) {
-        code = tn_say_error(err.code, &err);
+        (void)fprintf(stderr, "tarn: %s\n", err.text);
+        code = tn_exit_code(err.code);
     }
     return code;
 }

@@ -273,7 +273,7 @@ static tn_rc pack(struct packing *p, struct tn_err *err)
         }
     }
     return tn_err_set(err, TN_INVALID, 0,
-                      "the message's rows take more than the %zu bytes there are",
+                      "the rows of this message take more than %zu bytes: send fewer at once",
                       p->intake->spec.parcel_size);
 }
 

@@ -13,7 +13,7 @@ size_t tn_lines_memory(const struct tn_hub *hub)
 tn_rc tn_lines_open(struct tn_lines *lines, const struct tn_lines_spec *spec, struct tn_err *err)
 {
     unsigned char *memory = spec->memory;
-    *lines = (struct tn_lines){.spec = *spec, .header = memory};
+    *lines = (struct tn_lines){.spec = *spec, .header = memory, .most = spec->hub->size_max};
     struct tn_pipe_spec pipe = {.fd = spec->fd,
                                 .buffer = memory + TN_LINES_HEADER_MAX,
                                 .size = spec->hub->size_max - TN_LINES_HEADER_MAX,
@@ -32,11 +32,26 @@ static int64_t now_ms(const struct tn_lines *l)
     return l->spec.clock->vtable->monotonic_ns(l->spec.clock) / 1000000;
 }
 
-/* How much of it may be offered: whole lines, or at the end all. 0: not a line. */
-static size_t whole_lines(struct tn_bytes bytes, bool end)
+/* How much of it may be offered: whole lines, or at the end all, and beyond `most` only one. 0: not
+ * a line. */
+static size_t whole_lines(struct tn_bytes bytes, bool end, size_t most)
 {
-    const unsigned char *newline = bytes.size > 0 ? memrchr(bytes.data, '\n', bytes.size) : NULL;
-    return end ? bytes.size : newline ? (size_t)(newline - bytes.data) + 1 : 0;
+    const unsigned char *newline = NULL;
+    if (bytes.size > most) {
+        newline = memrchr(bytes.data, '\n', most);
+        newline = newline ? newline : memchr(bytes.data + most, '\n', bytes.size - most);
+    } else if (bytes.size > 0 && !end) {
+        newline = memrchr(bytes.data, '\n', bytes.size);
+    }
+    if (newline) {
+        return (size_t)(newline - bytes.data) + 1;
+    }
+    return end ? bytes.size : 0;
+}
+
+static bool has_several(struct tn_bytes bytes)
+{
+    return bytes.size > 1 && memchr(bytes.data, '\n', bytes.size - 1) != NULL;
 }
 
 /* csv: each message begins with the line that names the columns, which lies before it. */
@@ -59,7 +74,7 @@ static void say(struct tn_lines *l, tn_rc rc, const char *text)
     l->said = rc;
 }
 
-/* False: it is to be tried again. */
+/* What was taken is passed. False: it is to be tried again, later. */
 static bool offer(struct tn_lines *l, struct tn_bytes bytes)
 {
     struct tn_err err = {0};
@@ -73,16 +88,23 @@ static bool offer(struct tn_lines *l, struct tn_bytes bytes)
         l->rows += message.rows;
         l->dead += message.dead;
         l->said = TN_OK;
+        l->at += bytes.size;
         return true;
     }
     l->blocked = true;
     if (rc == TN_AGAIN) {
         return false;
     }
+    if (rc == TN_INVALID && has_several(bytes)) { /* its rows are too many for a message */
+        l->most = bytes.size / 2;
+        l->blocked = false;
+        return true;
+    }
     say(l, rc, err.text);
     if (rc == TN_INVALID || rc == TN_ABSENT) { /* for good */
         l->dead++;
         l->blocked = false;
+        l->at += bytes.size;
         return true;
     }
     l->retry_ms = now_ms(l) + RETRY_MS;
@@ -130,7 +152,6 @@ static bool offer_beginning(struct tn_lines *l, struct tn_bytes bytes)
     if (json && !offer(l, bytes)) {
         return false;
     }
-    l->at += json ? bytes.size : 0;
     l->skipping = true;
     return true;
 }
@@ -149,16 +170,12 @@ static bool step(struct tn_lines *l, struct tn_bytes all, bool end)
     if (l->spec.input == TN_INPUT_CSV && l->header_size == 0) {
         return keep_header(l, rest, end);
     }
-    size_t size = whole_lines(rest, end);
+    size_t size = whole_lines(rest, end, l->most);
     if (size == 0) {
         return rest.size == l->pipe.spec.size && offer_beginning(l, rest);
     }
     rest.size = size;
-    if (!offer(l, rest)) {
-        return false;
-    }
-    l->at += size;
-    return true;
+    return offer(l, rest);
 }
 
 void tn_lines_turn(struct tn_lines *lines, uint32_t *wait_ms)

@@ -31,6 +31,7 @@ struct tn_lines {
     unsigned char *header; /* its room lies before the pipe's buffer */
     size_t header_size;
     size_t at;        /* bytes of the pipe's that the hub has */
+    size_t most;      /* bytes of a message: fewer where rows take more than their text */
     uint64_t skipped; /* bytes of a line that is too long */
     bool skipping;
     bool blocked; /* the hub has no room */

@@ -274,8 +274,8 @@ static tn_rc open_table(struct tn_writing *w, struct tn_err *err)
     tn_rc rc = open_script(w, err);
     if (rc == TN_OK) {
         tn_scripted_fill(&w->scripted, &spec);
-        rc = tn_dead_open(&w->dead, &w->spec.app->env, w->spec.dead_letters, w->spec.table_name, w->who,
-                          err);
+        rc = tn_dead_open(&w->dead, &w->spec.app->env, w->spec.dead_letters, w->spec.table_name,
+                          w->who, err);
     }
     if (rc == TN_OK) {
         rc = tn_table_open(&w->spec.app->env, &spec, &w->table, err);

@@ -4,9 +4,12 @@ enum {
     VERSION = 1,
     HEAD_SIZE = 11, /* version, schema, input, size of the source */
     SOURCE_MAX = 255,
-    REASON_MAX = UINT16_MAX,
+    REASON_MAX = 4096,
+    KIND_BITS = 2, /* of an item's first byte; behind it the row's kind */
+    KIND_MASK = (1 << KIND_BITS) - 1,
+    NUMBER_BITS = 7, /* of a number's byte: the eighth says that there are more */
+    NUMBER_BYTES = 5,
 };
-_Static_assert(TN_PARCEL_ITEM_SIZE == 16, "kind, row kind, reason size, record, part, data size");
 
 void tn_parcel_begin(struct tn_buf *parcel, const struct tn_parcel_head *head)
 {
@@ -20,17 +23,22 @@ void tn_parcel_begin(struct tn_buf *parcel, const struct tn_parcel_head *head)
     tn_buf_append(parcel, head->source.data, size);
 }
 
+static void put_number(struct tn_buf *parcel, uint32_t number)
+{
+    for (; number >> NUMBER_BITS; number >>= NUMBER_BITS) {
+        tn_buf_byte(parcel, (unsigned char)(number | 1 << NUMBER_BITS));
+    }
+    tn_buf_byte(parcel, (unsigned char)number);
+}
+
 void tn_parcel_add(struct tn_buf *parcel, const struct tn_parcel_item *item)
 {
-    unsigned char at[TN_PARCEL_ITEM_SIZE];
     size_t reason = item->reason.size < REASON_MAX ? item->reason.size : REASON_MAX;
-    at[0] = (unsigned char)item->kind;
-    at[1] = (unsigned char)item->row_kind;
-    tn_store_u16(at + 2, (uint16_t)reason);
-    tn_store_u32(at + 4, item->record);
-    tn_store_u32(at + 8, item->part);
-    tn_store_u32(at + 12, (uint32_t)item->data.size);
-    tn_buf_append(parcel, at, sizeof at);
+    tn_buf_byte(parcel, (unsigned char)(item->kind | item->row_kind << KIND_BITS));
+    put_number(parcel, item->record);
+    put_number(parcel, item->part);
+    put_number(parcel, (uint32_t)reason);
+    put_number(parcel, (uint32_t)item->data.size);
     tn_buf_append(parcel, item->reason.data, reason);
     tn_buf_append(parcel, item->data.data, item->data.size);
 }
@@ -58,27 +66,38 @@ tn_rc tn_parcel_open(struct tn_bytes *parcel, struct tn_parcel_head *head, struc
     return TN_OK;
 }
 
+static bool take_number(struct tn_bytes *from, uint32_t *number)
+{
+    uint64_t value = 0;
+    for (int i = 0; i < NUMBER_BYTES && from->size > 0; i++) {
+        unsigned char byte = take(from, 1).data[0];
+        value |= (uint64_t)(byte & ((1 << NUMBER_BITS) - 1)) << (i * NUMBER_BITS);
+        if (byte >> NUMBER_BITS == 0) {
+            *number = (uint32_t)value;
+            return value <= UINT32_MAX;
+        }
+    }
+    return false;
+}
+
 tn_rc tn_parcel_next(struct tn_bytes *parcel, struct tn_parcel_item *item, struct tn_err *err)
 {
     struct tn_bytes rest = *parcel;
+    uint32_t reason = 0;
+    uint32_t size = 0;
     if (rest.size == 0) {
         return TN_ABSENT;
     }
-    if (rest.size < TN_PARCEL_ITEM_SIZE) {
-        return tn_err_set(err, TN_CORRUPT, 0, "a parcel of rows is cut");
-    }
-    struct tn_bytes at = take(&rest, TN_PARCEL_ITEM_SIZE);
-    size_t reason = tn_load_u16(at.data + 2);
-    size_t size = tn_load_u32(at.data + 12);
-    if (at.data[0] > TN_PARCEL_HEADER || at.data[1] > TN_ROW_DELETE || reason > rest.size ||
-        size > rest.size - reason) {
+    unsigned char kinds = take(&rest, 1).data[0];
+    *item = (struct tn_parcel_item){.kind = (enum tn_parcel_kind)(kinds & KIND_MASK),
+                                    .row_kind = (enum tn_row_kind)(kinds >> KIND_BITS)};
+    bool whole = item->kind <= TN_PARCEL_HEADER && kinds >> KIND_BITS <= TN_ROW_DELETE &&
+                 take_number(&rest, &item->record) && take_number(&rest, &item->part) &&
+                 take_number(&rest, &reason) && take_number(&rest, &size);
+    if (!whole || reason > rest.size || size > rest.size - reason) {
         return tn_err_set(err, TN_CORRUPT, 0, "a parcel of rows is damaged");
     }
-    *item = (struct tn_parcel_item){.kind = (enum tn_parcel_kind)at.data[0],
-                                    .row_kind = (enum tn_row_kind)at.data[1],
-                                    .record = tn_load_u32(at.data + 4),
-                                    .part = tn_load_u32(at.data + 8),
-                                    .reason = take(&rest, reason)};
+    item->reason = take(&rest, reason);
     item->data = take(&rest, size);
     *parcel = rest;
     return TN_OK;

@@ -4,7 +4,7 @@
  *
  * An item is a row of the table's layout, or a record that can't become rows, with why; both say
  * which record of the message they are of. So what comes of a message is decided once: replay
- * decodes nothing, and asks no script. All numbers are little-endian.
+ * decodes nothing, and asks no script. An item takes some 5 bytes beside what it holds.
  */
 #pragma once
 
@@ -34,9 +34,6 @@ struct tn_parcel_item {
 
 void tn_parcel_begin(struct tn_buf *parcel, const struct tn_parcel_head *head);
 void tn_parcel_add(struct tn_buf *parcel, const struct tn_parcel_item *item);
-
-/* Bytes that an item takes beside its data and reason. */
-enum { TN_PARCEL_ITEM_SIZE = 16 };
 
 /* Both point into the parcel. CORRUPT: it is none. */
 TN_MUST_USE tn_rc tn_parcel_open(struct tn_bytes *parcel, struct tn_parcel_head *head,

@@ -1,0 +1,448 @@
+/* Senders with numbers, the intake, its journal and two tables, on a disk that loses power.
+ *
+ * Each message is one of a sender's, in their order, with its number as memo; its rows say whose
+ * they are. After a cut a sender asks what is known of it, and goes on behind that. In the end all
+ * messages of all senders are in their tables, each row once: an append table and a sum show what
+ * came twice. What was said to be durable was never asked for again. */
+#define BED_SCALE 2
+#include "../table/bed.h"
+
+#include "app/intake.h"
+#include "given.h"
+#include "table/make.h"
+
+enum {
+    TABLES = 2,
+    SENDERS = 3,
+    MESSAGES = 40, /* of a sender */
+    ROWS_MAX = 3,  /* of a message */
+    PARCEL_SIZE = 4096,
+    INPUT_SIZE = 1 << 20,
+    LOG_SIZE = 4096,
+    TURNS_MAX = 40000,
+    DISK_SIZE = 32 << 20,
+};
+
+static const char *const names[TABLES] = {"db.a", "db.s"};
+static const char *const schemas[TABLES] = {
+    "{\"fields\":[{\"name\":\"id\",\"type\":\"BIGINT\"},{\"name\":\"n\",\"type\":\"BIGINT\"}],"
+    "\"options\":{\"bucket\":\"-1\"}}",
+    "{\"fields\":[{\"name\":\"id\",\"type\":\"BIGINT\"},{\"name\":\"n\",\"type\":\"BIGINT\"}],"
+    "\"primaryKeys\":[\"id\"],\"options\":{\"bucket\":\"2\",\"merge-engine\":\"aggregation\","
+    "\"fields.n.aggregate-function\":\"sum\"}}",
+};
+
+static struct bed_engine engine;
+static unsigned char *input;
+static struct sim_disk base; /* with the tables, and no row */
+
+struct sender {
+    uint32_t next; /* number of the message to be sent */
+    uint32_t told; /* messages that were said to be durable */
+    uint64_t place[MESSAGES + 1];
+};
+
+struct life {
+    struct tn_hub_listener listener; /* first */
+    struct sim_disk *disk;
+    struct sender *senders;
+    uint64_t random;
+    struct tn_arena arena;
+    struct tn_log log;
+    unsigned char log_memory[LOG_SIZE];
+    struct tn_share shares[TABLES];
+    struct tn_keeper keepers[TABLES];
+    struct tn_config_table configs[TABLES];
+    uint32_t open;
+    struct tn_intake intake;
+    bool intake_open;
+};
+
+/* ---- what is sent ---- */
+
+static uint32_t draw(uint32_t sender, uint32_t number, uint32_t count)
+{
+    uint64_t random = (uint64_t)sender << 32 | number;
+    return random_below(&random, count);
+}
+
+static uint32_t table_of(uint32_t sender, uint32_t number)
+{
+    return draw(sender, number, TABLES);
+}
+
+static uint32_t rows_of(uint32_t sender, uint32_t number)
+{
+    return 1 + draw(sender, number ^ 0x5555, ROWS_MAX);
+}
+
+static int64_t id_of(uint32_t sender, uint32_t number, uint32_t row)
+{
+    return ((int64_t)sender * 1000 + number) * 10 + row;
+}
+
+static size_t make_message(uint32_t sender, uint32_t number, char text[512])
+{
+    size_t size = 0;
+    for (uint32_t row = 0; row < rows_of(sender, number); row++) {
+        size += (size_t)snprintf(text + size, 512 - size, "{\"id\":%" PRId64 ",\"n\":1}\n",
+                                 id_of(sender, number, row));
+    }
+    return size;
+}
+
+/* ---- a process ---- */
+
+static void room(struct tn_hub_listener *listener)
+{
+    (void)listener;
+}
+
+static void durable(struct tn_hub_listener *listener, uint64_t place)
+{
+    struct life *life = (struct life *)(void *)listener;
+    for (uint32_t s = 0; s < SENDERS; s++) {
+        struct sender *sender = &life->senders[s];
+        while (sender->told < sender->next && sender->place[sender->told] <= place) {
+            sender->told++;
+        }
+    }
+}
+
+static void ask(struct life *life, uint32_t s)
+{
+    char name[16];
+    struct tn_bytes memo;
+    uint64_t place;
+    struct sender *sender = &life->senders[s];
+    (void)snprintf(name, sizeof name, "sender %u", s);
+    tn_rc rc = tn_hub_sender(&life->intake.hub, tn_bytes_of(name), &memo, &place);
+    uint32_t known = 0;
+    if (rc == TN_OK) {
+        CHECK(memo.size == sizeof known);
+        memcpy(&known, memo.data, sizeof known);
+    } else {
+        CHECK(rc == TN_ABSENT);
+    }
+    CHECK(known >= sender->told);
+    CHECK(known <= MESSAGES);
+    for (uint32_t i = sender->told; i < known; i++) {
+        sender->place[i] = place; /* it may not be durable yet */
+    }
+    sender->next = known;
+}
+
+static void send(struct life *life, uint32_t s)
+{
+    char name[16];
+    char text[512];
+    struct tn_err err;
+    struct sender *sender = &life->senders[s];
+    if (sender->next == MESSAGES) {
+        return;
+    }
+    uint32_t memo = sender->next + 1;
+    (void)snprintf(name, sizeof name, "sender %u", s);
+    struct tn_message message = {
+        .table = names[table_of(s, sender->next)],
+        .input = TN_INPUT_JSON,
+        .bytes = {(const unsigned char *)text, make_message(s, sender->next, text)},
+        .source = "test",
+        .whole = true,
+        .sender = tn_bytes_of(name),
+        .memo = {(const unsigned char *)&memo, sizeof memo}};
+    tn_rc rc = tn_hub_offer(&life->intake.hub, &message, &err);
+    if (rc == TN_OK) {
+        CHECK(message.rows == rows_of(s, sender->next));
+        sender->place[sender->next++] = message.place;
+    } else {
+        CHECK(rc != TN_INVALID && rc != TN_ABSENT);
+    }
+}
+
+static tn_rc open_life(struct life *life, struct tn_err *err)
+{
+    bed_engine_start(&engine, &life->disk->io, life->random);
+    tn_arena_init(&life->arena, input, INPUT_SIZE);
+    tn_log_init(&life->log, life->log_memory, sizeof life->log_memory, NULL, NULL);
+    tn_rc rc = tn_share_out(&engine.env, life->shares, TABLES, err);
+    for (uint32_t i = 0; rc == TN_OK && i < TABLES; i++) {
+        life->configs[i] = (struct tn_config_table){
+            .name = names[i], .commit = {.ms = 50 + random_below(&life->random, 400), .rows = 20}};
+        struct tn_keeper_spec spec = {.config = &life->configs[i],
+                                      .share = &life->shares[i],
+                                      .who = "a test",
+                                      .log = &life->log};
+        rc = tn_keeper_open(&life->keepers[i], &spec, err);
+        life->open += rc == TN_OK;
+    }
+    struct tn_intake_spec spec = {.env = &engine.env,
+                                  .arena = &life->arena,
+                                  .log = &life->log,
+                                  .keepers = life->keepers,
+                                  .keeper_count = TABLES,
+                                  .journal = {.sync_ms = 1 + random_below(&life->random, 60),
+                                              .sync_bytes = 1 + random_below(&life->random, 3000),
+                                              .size_max = 4 << 20},
+                                  .parcel_size = PARCEL_SIZE};
+    if (rc == TN_OK) {
+        CHECK(tn_intake_memory(&spec) <= tn_arena_free(&life->arena));
+        rc = tn_intake_open(&life->intake, &spec, err);
+        life->intake_open = rc == TN_OK;
+    }
+    return rc;
+}
+
+static void close_life(struct life *life)
+{
+    for (uint32_t i = 0; i < life->open; i++) {
+        tn_keeper_close(&life->keepers[i]);
+    }
+    while (engine.env.exec->under_way > 0) {
+        (void)tn_exec_turn(engine.env.exec, true);
+    }
+    if (life->intake_open) {
+        tn_intake_close(&life->intake);
+    }
+}
+
+static bool all_sent(const struct life *life)
+{
+    bool sent = true;
+    for (uint32_t s = 0; s < SENDERS; s++) {
+        sent = sent && life->senders[s].next == MESSAGES;
+    }
+    return sent;
+}
+
+/* One turn, and whatever the senders do around it. */
+static tn_rc turn(struct life *life, struct tn_err *err)
+{
+    uint32_t wait_ms;
+    tn_rc rc = tn_intake_turn(&life->intake, &wait_ms, err);
+    if (random_below(&life->random, 3) == 0) {
+        sim_clock_advance_ms(&engine.clock,
+                             random_below(&life->random, wait_ms < 60 ? wait_ms + 1 : 60));
+    }
+    return rc;
+}
+
+static tn_rc run(struct life *life, struct tn_err *err)
+{
+    tn_rc rc = TN_OK;
+    uint32_t turns = 0;
+    while (rc == TN_OK && !life->disk->off && !tn_intake_ready(&life->intake)) {
+        rc = turn(life, err);
+        CHECK(turns++ < TURNS_MAX);
+    }
+    for (uint32_t s = 0; rc == TN_OK && s < SENDERS; s++) {
+        ask(life, s);
+    }
+    tn_hub_listen(&life->intake.hub, &life->listener);
+    while (rc == TN_OK && !life->disk->off && !all_sent(life)) {
+        for (uint32_t i = random_below(&life->random, 4); i > 0; i--) {
+            send(life, random_below(&life->random, SENDERS));
+        }
+        rc = turn(life, err);
+        CHECK(turns++ < TURNS_MAX);
+    }
+    tn_intake_stop(&life->intake);
+    while (rc == TN_OK && !life->disk->off && !tn_intake_settled(&life->intake)) {
+        rc = turn(life, err);
+        CHECK(turns++ < TURNS_MAX);
+    }
+    for (uint32_t i = 0; rc == TN_OK && i < TABLES; i++) { /* shut: the journal has its rows */
+        *err = life->keepers[i].trouble_text;
+        rc = life->keepers[i].state == TN_KEEPER_SHUT ? life->keepers[i].trouble : TN_OK;
+    }
+    return rc;
+}
+
+/* A process from its start to its end: a cut, or when all is committed. */
+static tn_rc live(struct sim_disk *disk, struct sender senders[SENDERS], uint64_t seed,
+                  struct tn_err *err)
+{
+    static struct life life;
+    life = (struct life){.listener = {.room = room, .durable = durable},
+                         .disk = disk,
+                         .senders = senders,
+                         .random = seed};
+    tn_rc rc = open_life(&life, err);
+    if (rc == TN_OK) {
+        rc = run(&life, err);
+    }
+    close_life(&life);
+    return rc;
+}
+
+/* ---- what is there in the end ---- */
+
+static void count_rows(struct sim_disk *disk, const char *name, uint32_t *seen)
+{
+    struct tn_err err;
+    static struct tn_schemas known;
+    static struct tn_scan scan;
+    static struct tn_options options;
+    static struct tn_snapshot snapshot;
+    const struct tn_schema *schema = NULL;
+    const char *root = NULL;
+    int64_t id = 0;
+    struct tn_arena *own = &engine.own;
+    bed_engine_start(&engine, &disk->io, 7);
+    CHECK_OK(tn_name_table_root(own, name, &root, &err), err);
+    tn_schemas_init(&known, &disk->io, root, own);
+    CHECK_OK(tn_schemas_newest(&known, &schema, &err), err);
+    CHECK_OK(tn_options_read(schema, TN_OPTIONS_READ, own, &options, &err), err);
+    CHECK_OK(tn_snapshot_latest(&disk->io, root, own, &id, &err), err);
+    CHECK_OK(tn_snapshot_read(&disk->io, root, id, own, &snapshot, &err), err);
+    struct tn_scan_spec spec = {.root = root,
+                                .snapshot = &snapshot,
+                                .schema = schema,
+                                .options = &options,
+                                .schemas = &known};
+    CHECK_OK(tn_scan_open(&scan, &spec, engine.window, BED_WINDOW_SIZE, own,
+                          engine.env.workers[TN_LANE_LONG], &err),
+             err);
+    struct tn_kv kv;
+    tn_rc rc;
+    while ((rc = tn_scan_next(&scan, &kv, &err)) == TN_OK) {
+        struct tn_value values[2];
+        tn_row_get(&scan.projection.layout, kv.row, 0, &values[0]);
+        tn_row_get(&scan.projection.layout, kv.row, 1, &values[1]);
+        CHECK(values[0].as.i64 >= 0 && values[0].as.i64 < id_of(SENDERS, 0, 0));
+        seen[values[0].as.i64] += (uint32_t)values[1].as.i64;
+    }
+    CHECK(rc == TN_ABSENT);
+    tn_scan_close(&scan);
+}
+
+static void check_all(struct sim_disk *disk, uint64_t seed, uint64_t cut)
+{
+    for (uint32_t t = 0; t < TABLES; t++) {
+        static uint32_t seen[SENDERS * 10000 + 1];
+        memset(seen, 0, sizeof seen);
+        count_rows(disk, names[t], seen);
+        for (uint32_t s = 0; s < SENDERS; s++) {
+            for (uint32_t i = 0; i < MESSAGES; i++) {
+                for (uint32_t row = 0; row < ROWS_MAX; row++) {
+                    uint32_t want = table_of(s, i) == t && row < rows_of(s, i);
+                    uint32_t got = seen[id_of(s, i, row)];
+                    if (got != want) {
+                        (void)fprintf(stderr,
+                                      "seed %" PRIu64 ", cut %" PRIu64
+                                      ": %s has row %u of message %u of sender %u %u times\n",
+                                      seed, cut, names[t], row, i, s, got);
+                        abort();
+                    }
+                }
+            }
+        }
+    }
+}
+
+/* ---- tests ---- */
+
+static void make_base(void)
+{
+    struct tn_err err;
+    sim_disk_init(&base, DISK_SIZE);
+    bed_engine_start(&engine, &base.io, 1);
+    for (uint32_t t = 0; t < TABLES; t++) {
+        struct tn_schema schema;
+        struct tn_options options;
+        CHECK_OK(tn_schema_from_user(tn_bytes_of(schemas[t]), &engine.own, &schema, &err), err);
+        CHECK_OK(tn_make_table(&engine.env, names[t], &schema, &options, &err), err);
+    }
+    sim_disk_kill(&base);
+}
+
+/* Cuts at drawn calls, in the first life and in the second, which begins with what is there. */
+static void cut_somewhere(uint64_t seed)
+{
+    struct sim_disk disk;
+    struct tn_err err = {0};
+    struct sender senders[SENDERS] = {0};
+    uint64_t random = seed;
+    sim_disk_clone(&disk, &base);
+    tn_rc rc = live(&disk, senders, seed, &err);
+    CHECK_OK(rc, err);
+    uint64_t calls = disk.calls;
+    check_all(&disk, seed, 0);
+    sim_disk_deinit(&disk);
+    for (int i = 0; i < 8; i++) {
+        memset(senders, 0, sizeof senders);
+        sim_disk_clone(&disk, &base);
+        disk.model = random_below(&random, 2) ? SIM_STRICT : SIM_ORDERED;
+        uint64_t cut = 1 + random_below(&random, (uint32_t)calls);
+        for (int lives = 0; lives < 2; lives++) {
+            sim_disk_cut_at(&disk, 1 + random_below(&random, (uint32_t)cut));
+            rc = live(&disk, senders, random_next(&random), &err);
+            CHECK(rc != TN_OK || disk.off || all_sent(&(struct life){.senders = senders}));
+            sim_disk_reboot(&disk,
+                            random_below(&random, 4) ? random_next(&random) : SIM_SEED_NOTHING);
+        }
+        rc = live(&disk, senders, random_next(&random), &err);
+        if (rc != TN_OK) {
+            (void)fprintf(stderr, "seed %" PRIu64 ", cut %" PRIu64 ": %s\n", seed, cut, err.text);
+            abort();
+        }
+        check_all(&disk, seed, cut);
+        sim_disk_deinit(&disk);
+    }
+}
+
+static void rows_are_there_once_whatever_call_is_cut(void)
+{
+    uint64_t seed = given_number("SEED", 1);
+    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 4;
+    make_base();
+    do {
+        cut_somewhere(seed++);
+    } while (seconds_now() < until);
+    sim_disk_deinit(&base);
+}
+
+/* A call fails once: a table that suffers is opened again, and the others go on; only where the
+ * journal suffers does it take another process. */
+static void rows_are_there_once_whatever_call_fails(void)
+{
+    uint64_t random = given_number("SEED", 1);
+    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 8;
+    uint32_t ended = 0;
+    make_base();
+    do {
+        struct sim_disk disk;
+        struct tn_err err = {0};
+        struct sender senders[SENDERS] = {0};
+        uint64_t call = 1 + random_below(&random, 1200);
+        tn_rc how = random_below(&random, 2) ? TN_FULL : TN_IO;
+        sim_disk_clone(&disk, &base);
+        (random_below(&random, 2) ? sim_disk_fail_call : sim_disk_fail_call_late)(&disk, call, how);
+        tn_rc rc = live(&disk, senders, random_next(&random), &err);
+        if (rc != TN_OK) {
+            ended++;
+            sim_disk_kill(&disk);
+            rc = live(&disk, senders, random_next(&random), &err);
+        }
+        CHECK_OK(rc, err);
+        disk.fail_call = 0; /* it may be that it was never made */
+        check_all(&disk, random, call);
+        sim_disk_deinit(&disk);
+    } while (seconds_now() < until);
+    CHECK(ended > 0 || given_number("CUT_SECONDS", 40) < 20);
+    sim_disk_deinit(&base);
+}
+
+static const struct test tests[] = {
+    TEST(rows_are_there_once_whatever_call_is_cut),
+    TEST(rows_are_there_once_whatever_call_fails),
+};
+
+int main(int argc, char **argv)
+{
+    input = malloc(INPUT_SIZE);
+    CHECK(input != NULL);
+    int code = bed_run_tests(argc, argv, tests, COUNT(tests), &engine, 1);
+    free(input);
+    return code;
+}

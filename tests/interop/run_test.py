@@ -1,0 +1,272 @@
+"""`tarn run`, killed at any instant, with senders that repeat: what was acknowledged is in its table, once.
+
+    run_test.py [--seed S] [--kills N] [--java] [NAME...]
+
+With --java official Paimon reads the tables, and looks through them.
+"""
+import argparse
+import http.client
+import json
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import peer
+import runner
+from peer import need, same
+
+DEADLINE = 60  # seconds until something that has to happen counts as not happening
+SENDERS = 4
+MESSAGES = 400  # of a sender
+TABLES = {
+    "db.log": '{ fields = { "sender INT", "number INT", "row INT" }, options = { bucket = "-1" }, commit = "200ms or 300 rows" }',
+    "db.sum": '{ fields = { "sender INT NOT NULL", "number INT NOT NULL", "row INT NOT NULL", "n BIGINT" }, commit = "300ms",'
+              ' primary_key = { "sender", "number", "row" }, options = { bucket = 2, ["merge-engine"] = "aggregation",'
+              ' ["fields.n.aggregate-function"] = "sum" } }',
+}
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Daemon:
+    """`tarn run` in a folder of its own."""
+
+    def __init__(self, tables, sources="", listens=True):
+        self.folder = Path(tempfile.mkdtemp(prefix="tarn-run-"))
+        self.port = free_port() if listens else 0
+        self.config = self.folder / "config.lua"
+        self.config.write_text('return { warehouse = "warehouse", %s journal = { sync = "10ms or 64K" },\ntables = {\n%s },\nsources = { %s } }\n' % (
+            'listen = "127.0.0.1:%d",' % self.port if listens else "",
+            "\n".join('["%s"] = %s,' % table for table in tables.items()), sources))
+        self.warehouse = self.folder / "warehouse"
+        self.process = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        self.kill()
+        if kind is None:
+            shutil.rmtree(self.folder)
+
+    def argv(self, *options):
+        return [str(peer.TARN), "run", str(self.config), *options]
+
+    def start(self, stdin=subprocess.DEVNULL):
+        with open(self.folder / "log", "ab") as log:
+            self.process = subprocess.Popen(self.argv(), stdin=stdin, stderr=log)
+
+    def wait_until_ready(self):
+        end = time.monotonic() + DEADLINE
+        while time.monotonic() < end:
+            need(self.process.poll() is None, "tarn run ended: %s" % self.log())
+            try:
+                if self.ask("GET", "/ready")[0] == 200:
+                    return
+            except OSError:
+                pass
+            time.sleep(0.02)
+        raise peer.Failure("not ready within %d s: %s" % (DEADLINE, self.log()))
+
+    def kill(self):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        same(self.process.wait(timeout=DEADLINE), 0, "exit code after SIGTERM; it said %s" % self.log())
+
+    def log(self):
+        return (self.folder / "log").read_text(errors="replace")[-3000:]
+
+    def ask(self, method, path, body=None, headers=None, connection=None):
+        c = connection or http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE)
+        c.request(method, path, body, {"Content-Type": "application/json", **(headers or {})})
+        answer = c.getresponse()
+        text = answer.read().decode()
+        if not connection:
+            c.close()
+        return answer.status, text
+
+    def rows(self, table):
+        return [json.loads(line) for line in peer.Tarn(self.warehouse).run("cat", table, "--format", "json").ok("cat %s" % table)]
+
+    def check(self, args, tables):
+        """Nothing is wrong with the tables, and Java reads what tarn does."""
+        for table in tables:
+            peer.Tarn(self.warehouse).run("fsck", table).ok("fsck %s" % table)
+            if args.java:
+                with peer.java() as java:
+                    java.run("fsck", self.warehouse, table, "--quiet").ok("java fsck %s" % table)
+                    theirs = java.run("read", self.warehouse, table).ok("java read %s" % table)
+                same(Counter(json.dumps(json.loads(x), sort_keys=True) for x in theirs),
+                     Counter(json.dumps(x, sort_keys=True) for x in self.rows(table)), "rows of %s as Java reads them" % table)
+
+
+def rows_of(sender, number):
+    return 1 + (sender + number) % 3
+
+
+def table_of(sender, number):
+    return sorted(TABLES)[(sender * 7 + number // 3) % 2]
+
+
+def message(sender, number):
+    more = {"n": 1} if table_of(sender, number) == "db.sum" else {}
+    return "".join(json.dumps({"sender": sender, "number": number, "row": row, **more}) + "\n" for row in range(rows_of(sender, number)))
+
+
+class Sender(threading.Thread):
+    """Sends its messages one after the other, each until it is acknowledged."""
+
+    def __init__(self, daemon, number):
+        super().__init__(daemon=True)
+        self.daemon_run = daemon
+        self.number = number
+        self.acknowledged = 0
+        self.error = None
+
+    def run(self):
+        try:
+            connection = None
+            end = time.monotonic() + 4 * DEADLINE
+            while self.acknowledged < MESSAGES and time.monotonic() < end:
+                connection = connection or http.client.HTTPConnection("127.0.0.1", self.daemon_run.port, timeout=DEADLINE)
+                if not self.send(connection):
+                    connection.close()
+                    connection = None
+                    time.sleep(0.02)
+        except Exception as e:  # the test's thread tells
+            self.error = e
+
+    def send(self, connection):
+        number = self.acknowledged
+        try:
+            status, text = self.daemon_run.ask(
+                "POST", "/tables/%s/rows" % table_of(self.number, number), message(self.number, number),
+                {"X-Sender": "sender-%d" % self.number, "X-Sequence": str(number + 1)}, connection)
+        except (OSError, http.client.HTTPException):
+            return False
+        need(status in (200, 503), "status %d: %s" % (status, text))
+        self.acknowledged += status == 200
+        return status == 200
+
+
+def test_what_was_acknowledged_is_there_once_after_kills(args):
+    rng = random.Random(args.seed)
+    with Daemon(TABLES) as daemon:
+        daemon.start()
+        daemon.wait_until_ready()
+        senders = [Sender(daemon, i) for i in range(SENDERS)]
+        for sender in senders:
+            sender.start()
+        kills = 0
+        while any(sender.is_alive() for sender in senders):
+            time.sleep(rng.uniform(0.05, 1.2))  # the instant of a kill is what is drawn
+            if kills < args.kills:
+                kills += 1
+                daemon.kill()
+                daemon.start()
+        for sender in senders:
+            sender.join()
+            need(not sender.error, "sender %d: %s" % (sender.number, sender.error))
+            same(sender.acknowledged, MESSAGES, "messages of sender %d; the daemon said %s" % (sender.number, daemon.log()))
+        daemon.wait_until_ready()
+        daemon.stop()
+        seen = Counter()
+        for table in TABLES:
+            for row in daemon.rows(table):
+                seen[table, row["sender"], row["number"], row["row"]] += row.get("n", 1)
+        want = Counter((table_of(s, n), s, n, row) for s in range(SENDERS) for n in range(MESSAGES) for row in range(rows_of(s, n)))
+        same(seen - want, Counter(), "rows that came twice or from nowhere")
+        same(want - seen, Counter(), "rows that are lost")
+        daemon.check(args, TABLES)
+        print("%d kills, %d rows" % (kills, sum(want.values())))
+
+
+def test_standard_input_is_drained_and_committed(args):
+    with Daemon({"db.t": '{ fields = { "id BIGINT NOT NULL", "v STRING" }, primary_key = { "id" }, options = { bucket = 1 } }'},
+                '{ kind = "stdin", table = "db.t", input = "json" }', listens=False) as daemon:
+        lines = "".join('{"id":%d,"v":"x%d"}\n' % (i, i) for i in range(20000)) + 'nonsense\n{"id":1,"v":"last"}'
+        done = subprocess.run(daemon.argv("--once"), input=lines.encode(), capture_output=True, timeout=DEADLINE, check=False)
+        same(done.returncode, 0, done.stderr.decode())
+        rows = daemon.rows("db.t")
+        same(len(rows), 20000, "rows")
+        same({row["id"]: row["v"] for row in rows}[1], "last", "the line without an end")
+        letters = [json.loads(line) for line in (daemon.warehouse / ".tarn/db.t.letters").read_text().splitlines()]
+        same([letter["record"] for letter in letters], ["nonsense"], "dead letters")
+        daemon.check(args, ["db.t"])
+
+
+def test_a_csv_header_counts_for_all_lines(args):
+    with Daemon({"db.t": '{ fields = { "id BIGINT", "v STRING" }, options = { bucket = "-1" } }'},
+                '{ kind = "stdin", table = "db.t", input = "csv" }', listens=False) as daemon:
+        lines = "v,id\n" + "".join("x,%d\n" % i for i in range(30000))
+        done = subprocess.run(daemon.argv("--once"), input=lines.encode(), capture_output=True, timeout=DEADLINE, check=False)
+        same(done.returncode, 0, done.stderr.decode())
+        same(len(daemon.rows("db.t")), 30000, "rows; it said %s" % done.stderr.decode()[-1000:])
+        need(sorted(row["id"] for row in daemon.rows("db.t")) == list(range(30000)), "other rows")
+
+
+def test_sigterm_commits_what_was_taken(args):
+    fields = '{ fields = { "id BIGINT", "v STRING" }, options = { bucket = "-1" }, commit = "1h" }'
+    with Daemon({"db.t": fields}) as daemon:
+        daemon.start()
+        daemon.wait_until_ready()
+        for i in range(5):
+            same(daemon.ask("POST", "/tables/db.t/rows", '{"id":%d,"v":"x"}' % i)[0], 200, "status")
+        same(daemon.ask("POST", "/tables/db.t/rows", '{"id":"x"}')[0], 400, "status of what is refused")
+        same(daemon.ask("POST", "/tables/db.x/rows", '{"id":1}')[0], 404, "status of no table")
+        status, text = daemon.ask("GET", "/metrics")
+        need(status == 200 and 'tarn_table_uncommitted_rows{table="db.t"} 5' in text, text)
+        daemon.stop()
+        same(sorted(row["id"] for row in daemon.rows("db.t")), list(range(5)), "ids")
+        daemon.start()
+        daemon.wait_until_ready()
+        daemon.kill()  # nothing is taken from the journal twice
+        same(len(daemon.rows("db.t")), 5, "rows after another start")
+
+
+def test_a_script_that_fails_bothers_no_other_table(args):
+    plain = '{ fields = { "id BIGINT NOT NULL", "n BIGINT" }, primary_key = { "id" }, options = { bucket = 1 }, commit = "100ms" }'
+    with Daemon({"db.plain": plain, "db.script": plain.replace("options =", 'script = "fold.lua", options =')}) as daemon:
+        (daemon.folder / "fold.lua").write_text(
+            "return {merge = function(now, row) if row.n == 13 then error('unlucky') end row.n = row.n + (now and now.n or 0) return row end}")
+        daemon.start()
+        daemon.wait_until_ready()
+        for n in range(1, 30):
+            for table in ("db.plain", "db.script"):
+                same(daemon.ask("POST", "/tables/%s/rows" % table, '{"id":1,"n":%d}' % n)[0], 200, "status")
+        daemon.stop()
+        same(daemon.rows("db.plain"), [{"id": 1, "n": 29}], "rows")
+        same(daemon.rows("db.script"), [{"id": 1, "n": sum(range(1, 30)) - 13}], "rows of the script")
+        letters = [json.loads(line) for line in (daemon.warehouse / ".tarn/db.script.letters").read_text().splitlines()]
+        same([json.loads(letter["record"])["row"] for letter in letters], [{"id": 1, "n": 13}], "dead letters")
+        daemon.check(args, ["db.plain", "db.script"])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kills", type=int, default=8)
+    parser.add_argument("--java", action="store_true")
+    parser.add_argument("names", nargs="*")
+    args = parser.parse_args()
+    options = " --seed %d%s" % (args.seed, " --java" if args.java else "")
+    return runner.run_tests(runner.tests_of(globals()), args.names, lambda test: test(args), options)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
