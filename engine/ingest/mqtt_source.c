@@ -28,6 +28,8 @@ static struct tn_mqtt_spec complete(const struct tn_mqtt_source_spec *spec)
     if (mqtt.input_size == 0) {
         mqtt.input_size = spec->hub->size_max + TN_MQTT_SOURCE_HEAD_SIZE;
     }
+    mqtt.leave = NULL;
+    mqtt.leave_count = 0;
     mqtt.seed = mqtt.seed ? mqtt.seed : clock->vtable->random(clock);
     return mqtt;
 }
@@ -43,7 +45,19 @@ size_t tn_mqtt_source_memory(const struct tn_mqtt_source_spec *spec)
     size_t pieces = 4;
     struct tn_mqtt_spec mqtt = complete(spec);
     return sizeof(struct tn_mqtt_source) + mqtt.input_size + out_size(&mqtt) + TN_MEMO_SIZE_MAX +
-           pieces * _Alignof(max_align_t) + tn_mqtt_session_memory(&mqtt);
+           pieces * _Alignof(max_align_t) + tn_mqtt_session_memory(&mqtt) + tn_mqtt_leave_memory();
+}
+
+void tn_mqtt_source_sender(const struct tn_mqtt_source_spec *spec, const char *kind,
+                           char sender[TN_MQTT_SENDER_MAX])
+{
+    const struct tn_bytes id = spec->mqtt.client_id;
+    struct tn_buf buf;
+    tn_buf_init(&buf, sender, TN_SENDER_SIZE_MAX);
+    tn_buf_format(&buf, "%s:", kind);
+    tn_buf_append(&buf, id.data, id.size);
+    tn_buf_format(&buf, "@%s:%u", spec->broker.host, spec->broker.port);
+    sender[buf.overflow ? 0 : buf.size] = 0; /* too long: open refuses it */
 }
 
 int64_t tn_mqtt_source_now(const struct tn_mqtt_source *s)
@@ -199,11 +213,18 @@ static void write_more(struct tn_mqtt_source *s)
     }
 }
 
+/* What was known before is durable, and what is asked for is known. Later it never waits. */
+static bool may_connect(const struct tn_mqtt_source *s)
+{
+    bool first = s->session.connections == 0;
+    return s->spec.hub->durable >= s->since && !(first && s->filters_due);
+}
+
 static void tick(struct tn_mqtt_source *s)
 {
     struct tn_err err;
     bool open = false;
-    if (s->spec.hub->durable < s->since) {
+    if (!may_connect(s)) {
         return;
     }
     tn_rc rc = tn_mqtt_session_tick(&s->session, tn_mqtt_source_now(s), &open, &err);
@@ -218,10 +239,7 @@ static void tick(struct tn_mqtt_source *s)
 static int64_t due_of(const struct tn_mqtt_source *s)
 {
     bool ticks = s->step == TN_MQTT_STEP_OPEN || s->step == TN_MQTT_STEP_WAIT;
-    if (s->spec.hub->durable < s->since) {
-        return INT64_MAX;
-    }
-    int64_t due = ticks ? tn_mqtt_session_due(&s->session) : INT64_MAX;
+    int64_t due = ticks && may_connect(s) ? tn_mqtt_session_due(&s->session) : INT64_MAX;
     return s->block != TN_MQTT_FREE && s->retry_ms < due ? s->retry_ms : due;
 }
 
@@ -249,6 +267,7 @@ static void run(struct tn_mqtt_source *s)
         s->block = TN_MQTT_FREE;
     }
     tn_mqtt_source_settle(s);
+    tn_mqtt_leave_keep(s);
     if (s->step == TN_MQTT_STEP_OPEN) {
         tn_mqtt_source_take(s);
         tn_mqtt_source_settle(s);
@@ -299,9 +318,12 @@ static void on_durable(struct tn_hub_listener *listener, uint64_t place)
 static tn_rc check_filters(const struct tn_mqtt_spec *mqtt, struct tn_err *err)
 {
     for (uint32_t i = 0; i < mqtt->filter_count; i++) {
+        struct tn_bytes b = mqtt->filters[i].filter;
+        if (b.size > 0 && memchr(b.data, '\n', b.size)) {
+            return tn_err_set(err, TN_INVALID, 0, "filter %u has a line end", i);
+        }
         for (uint32_t j = 0; j < i; j++) {
             struct tn_bytes a = mqtt->filters[j].filter;
-            struct tn_bytes b = mqtt->filters[i].filter;
             if (tn_mqtt_filters_overlap(a, b)) {
                 return tn_err_set(err, TN_INVALID, 0,
                                   "filters '%.*s' and '%.*s' overlap: a broker sends messages of "
@@ -322,7 +344,7 @@ static tn_rc check_spec(const struct tn_mqtt_source_spec *spec, const struct tn_
         return tn_err_set(err, TN_INVALID, 0, "known_max %u: at most %d ids fit a memo",
                           mqtt->known_max, TN_MQTT_SOURCE_KNOWN_MAX);
     }
-    size_t size = strlen("mqtt:@:65535") + mqtt->client_id.size + strlen(spec->broker.host);
+    size_t size = strlen("mqtt-filters:@:65535") + mqtt->client_id.size + strlen(spec->broker.host);
     if (size > TN_SENDER_SIZE_MAX) {
         return tn_err_set(err, TN_INVALID, 0,
                           "client id and host are too long together: %d bytes are the most",
@@ -331,47 +353,48 @@ static tn_rc check_spec(const struct tn_mqtt_source_spec *spec, const struct tn_
     return check_filters(mqtt, err);
 }
 
-static tn_rc take_memory(struct tn_arena *arena, struct tn_mqtt_source **source,
-                         const struct tn_mqtt_source_spec *spec, struct tn_err *err)
+static tn_rc take_buffers(struct tn_mqtt_source *s, struct tn_arena *arena, struct tn_err *err)
 {
-    struct tn_mqtt_spec mqtt = complete(spec);
-    size_t out = out_size(&mqtt);
-    void *parts[4] = {NULL};
-    const size_t sizes[4] = {sizeof **source, mqtt.input_size, out, TN_MEMO_SIZE_MAX};
-    tn_rc rc = check_spec(spec, &mqtt, err);
-    for (size_t i = 0; rc == TN_OK && i < 4; i++) {
-        rc = tn_arena_need(arena, sizes[i], "MQTT source", &parts[i], err);
+    const struct tn_mqtt_spec *mqtt = &s->spec.mqtt;
+    const size_t sizes[] = {mqtt->input_size, out_size(mqtt), TN_MEMO_SIZE_MAX};
+    void *parts[] = {NULL, NULL, NULL};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        tn_rc rc = tn_arena_need(arena, sizes[i], "MQTT source", &parts[i], err);
+        if (rc) {
+            return rc;
+        }
     }
+    s->input = parts[0];
+    tn_buf_init(&s->out, parts[1], sizes[1]);
+    s->memo = parts[2];
+    return TN_OK;
+}
+
+static tn_rc make(struct tn_mqtt_source **source, const struct tn_mqtt_source_spec *spec,
+                  struct tn_arena *arena, struct tn_err *err)
+{
+    void *memory = NULL;
+    struct tn_mqtt_spec mqtt = complete(spec);
+    tn_rc rc = check_spec(spec, &mqtt, err);
+    rc = rc ? rc : tn_arena_need(arena, sizeof **source, "MQTT source", &memory, err);
     if (rc) {
         return rc;
     }
-    struct tn_mqtt_source *s = parts[0];
+    struct tn_mqtt_source *s = memory;
     s->spec = *spec;
     s->spec.mqtt = mqtt;
-    s->input = parts[1];
-    tn_buf_init(&s->out, parts[2], out);
-    s->memo = parts[3];
     *source = s;
-    return tn_mqtt_session_init(&s->session, &s->spec.mqtt, arena, err);
-}
-
-static void name_sender(struct tn_mqtt_source *s)
-{
-    const struct tn_bytes id = s->spec.mqtt.client_id;
-    struct tn_buf sender;
-    tn_buf_init(&sender, s->sender, TN_SENDER_SIZE_MAX);
-    tn_buf_text(&sender, "mqtt:");
-    tn_buf_append(&sender, id.data, id.size);
-    tn_buf_format(&sender, "@%s:%u", s->spec.broker.host, s->spec.broker.port);
-    TN_CHECK(!sender.overflow);
-    s->sender[sender.size] = 0;
+    rc = tn_mqtt_leave_find(s, arena, err);
+    rc = rc ? rc : take_buffers(s, arena, err);
+    return rc ? rc : tn_mqtt_session_init(&s->session, &s->spec.mqtt, arena, err);
 }
 
 static tn_rc remember(struct tn_mqtt_source *s, struct tn_err *err)
 {
     struct tn_bytes memo = {0};
-    name_sender(s);
-    tn_rc rc = tn_hub_sender(s->spec.hub, tn_bytes_of(s->sender), &memo, &s->since);
+    uint64_t place = 0;
+    tn_mqtt_source_sender(&s->spec, "mqtt", s->sender);
+    tn_rc rc = tn_hub_sender(s->spec.hub, tn_bytes_of(s->sender), &memo, &place);
     if (rc == TN_ABSENT) {
         return TN_OK;
     }
@@ -379,6 +402,7 @@ static tn_rc remember(struct tn_mqtt_source *s, struct tn_err *err)
         return tn_err_set(err, rc, 0, "memo of %s: %s", s->sender, tn_rc_text(rc));
     }
     s->memo_kept = true;
+    s->since = place > s->since ? place : s->since;
     s->last = s->since;
     rc = tn_mqtt_session_restore(&s->session, memo, err);
     return rc ? tn_err_in(err, "memo of %s", s->sender) : TN_OK;
@@ -399,7 +423,7 @@ tn_rc tn_mqtt_source_open(struct tn_mqtt_source **source, const struct tn_mqtt_s
 {
     struct tn_mqtt_source *s = NULL;
     size_t mark = tn_arena_mark(arena);
-    tn_rc rc = take_memory(arena, &s, spec, err);
+    tn_rc rc = make(&s, spec, arena, err);
     if (rc == TN_OK) {
         rc = remember(s, err);
     }

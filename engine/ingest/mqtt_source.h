@@ -19,7 +19,9 @@
  *     released    a memo without the id, with the next offer, or alone before the source waits
  *
  * Memos belong to the sender "mqtt:CLIENT@HOST:PORT". One that the hub has, but not durably yet,
- * is waited for before the first connection, so that nothing is acknowledged for its sake.
+ * is waited for before the first connection, so that nothing is acknowledged for its sake. A second
+ * sender, "mqtt-filters:...", remembers the filters: one that is no longer among them is left, so
+ * that the broker doesn't go on sending what nobody wants.
  *
  * **No room.** When the hub says AGAIN, the message stays where it is, in the input buffer; when
  * that is full nothing is read, and the broker waits. Pings go on. The same where a table takes
@@ -58,7 +60,7 @@ struct tn_mqtt_source_spec {
     struct tn_tls_config *tls; /* NULL: the stream as it is */
     struct tn_exec *exec;      /* for handshakes; NULL: they run on the loop */
     /* 0 in known_max, input_size, answer_ms_max, wait_ms_min, wait_ms_max or seed: as source and
-     * hub want it. */
+     * hub want it. `leave` is the source's own. */
     struct tn_mqtt_spec mqtt;
     const struct tn_mqtt_route *routes; /* mqtt.filter_count, one a filter */
 };
@@ -82,7 +84,7 @@ struct tn_mqtt_source_status {
 
 struct tn_mqtt_source;
 
-/* Bytes of arena that open takes. */
+/* Bytes of arena that open takes, at most. Of net and hub it asks only for clock and size_max. */
 size_t tn_mqtt_source_memory(const struct tn_mqtt_source_spec *spec);
 
 /* Knows again what the hub knows of the sender, listens to the hub, and begins to connect. The spec

@@ -2,6 +2,7 @@
  *
  *     mqtt_source.c    the spec, the stream, time
  *     mqtt_take.c      messages and memos into the hub, and what of them is durable
+ *     mqtt_leave.c     filters of earlier runs
  */
 #pragma once
 
@@ -56,19 +57,29 @@ struct tn_mqtt_source {
     int64_t retry_ms; /* when blocked: ask again, if nobody said that there is room */
     bool memo_due;    /* what the hub has is not what the session knows */
     bool memo_kept;   /* the hub has one */
-    uint64_t since;   /* the place of the memo that it began with */
+    uint64_t since;   /* nothing is connected before this place is durable */
     uint64_t last;    /* the hub's last place for us */
     struct tn_mqtt_span spans[TN_MQTT_SPANS_MAX]; /* a ring, both members growing */
     uint32_t span_first;
     uint32_t span_count;
-    char *memo; /* TN_MEMO_SIZE_MAX */
+    bool filters_due; /* the hub's list of them is not what it should be */
+    bool all_left;
+    uint32_t left_count; /* on this connection */
+    char *memo;          /* TN_MEMO_SIZE_MAX */
     char sender[TN_MQTT_SENDER_MAX];
 };
 
 int64_t tn_mqtt_source_now(const struct tn_mqtt_source *source);
 
+/* "KIND:CLIENT@HOST:PORT" */
+void tn_mqtt_source_sender(const struct tn_mqtt_source_spec *spec, const char *kind,
+                           char sender[TN_MQTT_SENDER_MAX]);
+
 /* Logs it, as the source's. */
 void tn_mqtt_source_failed(struct tn_mqtt_source *source, struct tn_err *err, bool lasting);
+
+/* The hub takes nothing now, for this reason. */
+void tn_mqtt_source_block(struct tn_mqtt_source *source, tn_rc rc, struct tn_err *err);
 
 /* Gives the session what is durable in the hub. */
 void tn_mqtt_source_settle(struct tn_mqtt_source *source);
@@ -78,3 +89,13 @@ void tn_mqtt_source_take(struct tn_mqtt_source *source);
 
 /* Offers a memo alone where one is due. */
 void tn_mqtt_source_keep_memo(struct tn_mqtt_source *source);
+
+/* Bytes of arena that `find` takes, and the session for what it finds. */
+size_t tn_mqtt_leave_memory(void);
+TN_MUST_USE tn_rc tn_mqtt_leave_find(struct tn_mqtt_source *source, struct tn_arena *arena,
+                                     struct tn_err *err);
+void tn_mqtt_leave_connected(struct tn_mqtt_source *source, bool resumed);
+void tn_mqtt_leave_answered(struct tn_mqtt_source *source, unsigned char reason);
+
+/* Offers the list where it is due. */
+void tn_mqtt_leave_keep(struct tn_mqtt_source *source);

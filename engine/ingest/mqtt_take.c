@@ -29,7 +29,7 @@ void tn_mqtt_source_settle(struct tn_mqtt_source *s)
 
 /* ---- what doesn't get in ---- */
 
-static void block(struct tn_mqtt_source *s, tn_rc rc, struct tn_err *err)
+void tn_mqtt_source_block(struct tn_mqtt_source *s, tn_rc rc, struct tn_err *err)
 {
     bool known = rc == TN_AGAIN || s->status.err.code == err->code;
     s->block = rc == TN_AGAIN ? TN_MQTT_NO_ROOM : TN_MQTT_NO_ENTRY;
@@ -131,7 +131,7 @@ static bool offer(struct tn_mqtt_source *s, const struct tn_mqtt_event *event,
         return pass_by(s, event);
     }
     if (rc) {
-        block(s, rc, &err);
+        tn_mqtt_source_block(s, rc, &err);
         return false;
     }
     (void)tn_mqtt_session_admit(&s->session, event);
@@ -166,7 +166,7 @@ void tn_mqtt_source_keep_memo(struct tn_mqtt_source *s)
         .source = s->spec.name, .sender = tn_bytes_of(s->sender), .memo = memo_of(s, NULL)};
     tn_rc rc = tn_hub_offer(s->spec.hub, &message, &err);
     if (rc) {
-        block(s, rc == TN_INVALID ? TN_IO : rc, &err);
+        tn_mqtt_source_block(s, rc, &err);
         return;
     }
     kept(s, &message);
@@ -177,6 +177,7 @@ void tn_mqtt_source_keep_memo(struct tn_mqtt_source *s)
 static void on_connected(struct tn_mqtt_source *s, const struct tn_mqtt_event *event)
 {
     s->memo_due = s->memo_due || event->ids_gone || !s->memo_kept;
+    tn_mqtt_leave_connected(s, event->resumed);
     s->status.connections = s->session.connections;
     s->status.err.code = TN_OK;
     s->status.err.text[0] = 0;
@@ -208,6 +209,11 @@ static void on_subscribed(struct tn_mqtt_source *s, const struct tn_mqtt_event *
 static void on_left(struct tn_mqtt_source *s, const struct tn_mqtt_event *event)
 {
     struct tn_bytes filter = s->spec.mqtt.leave[event->filter];
+    bool again = s->all_left;
+    tn_mqtt_leave_answered(s, event->reason);
+    if (again) {
+        return;
+    }
     tn_log_event(s->spec.log, TN_LOG_INFO, "mqtt", "source=%s left=\"%.*s\" text=\"%s\"",
                  s->spec.name, (int)filter.size, (const char *)filter.data,
                  tn_mqtt_reason_text(event->reason));

@@ -7,7 +7,12 @@
 #include "ingest/mqtt_packet.h"
 #include "random.h"
 
-enum { BROKER_MESSAGES_MAX = 4096, BROKER_PIPE = 1 << 16, BROKER_IDS_MAX = 64 };
+enum {
+    BROKER_MESSAGES_MAX = 4096,
+    BROKER_PIPE = 1 << 16,
+    BROKER_FILTERS_MAX = 8,
+    BROKER_FILTER_SIZE = 32,
+};
 
 enum broker_state { BROKER_QUEUED, BROKER_FLYING, BROKER_RELEASED, BROKER_DONE, BROKER_GONE };
 
@@ -28,6 +33,7 @@ struct broker {
     bool alike;           /* all messages have one payload; a property tells them apart */
     uint32_t window;      /* messages in flight at most */
     uint32_t asked_count; /* SUBSCRIBE packets */
+    char filters[BROKER_FILTERS_MAX][BROKER_FILTER_SIZE]; /* of the session; "": none */
     uint64_t random;
     struct tn_buf in; /* bytes from the client */
     struct tn_buf out;
@@ -132,6 +138,7 @@ static inline void broker_forget_session(struct broker *b)
 {
     b->session = false;
     b->subscribed = false;
+    memset(b->filters, 0, sizeof b->filters);
     for (uint32_t i = 0; i < b->sent_count; i++) {
         if (broker_flies(&b->messages[i])) {
             b->messages[i].state = BROKER_GONE;
@@ -192,6 +199,40 @@ static inline void broker_on_ack(struct broker *b, const struct tn_mqtt_packet *
     }
 }
 
+/* The place of a filter, or a free one. */
+static inline char *broker_filter(struct broker *b, const char *filter)
+{
+    char *free_one = NULL;
+    for (int i = 0; i < BROKER_FILTERS_MAX; i++) {
+        if (strcmp(b->filters[i], filter) == 0) {
+            return b->filters[i];
+        }
+        free_one = b->filters[i][0] == 0 && !free_one ? b->filters[i] : free_one;
+    }
+    CHECK(free_one != NULL);
+    return free_one;
+}
+
+/* SUBSCRIBE and UNSUBSCRIBE, of one filter each. */
+static inline void broker_on_ask(struct broker *b, const struct tn_mqtt_packet *packet)
+{
+    char filter[BROKER_FILTER_SIZE] = {0};
+    struct tn_mqtt_wish wish = {0};
+    struct tn_bytes rest = packet->payload;
+    bool leave = packet->type == TN_MQTT_UNSUBSCRIBE;
+    CHECK(tn_mqtt_wish_next(packet->type, &rest, &wish) && rest.size == 0);
+    CHECK(wish.filter.size < sizeof filter);
+    memcpy(filter, wish.filter.data, wish.filter.size);
+    (void)snprintf(broker_filter(b, filter), BROKER_FILTER_SIZE, "%s", leave ? "" : filter);
+    b->subscribed = b->subscribed || !leave;
+    b->asked_count += !leave;
+    bool code = !leave || b->version == TN_MQTT_V5;
+    broker_send(b, &(struct tn_mqtt_packet){
+                       .type = leave ? TN_MQTT_UNSUBACK : TN_MQTT_SUBACK,
+                       .id = packet->id,
+                       .payload = {(const unsigned char *)(leave ? "\0" : "\2"), code}});
+}
+
 static inline void broker_on_packet(struct broker *b, const struct tn_mqtt_packet *packet)
 {
     CHECK(b->connected || packet->type == TN_MQTT_CONNECT);
@@ -200,10 +241,8 @@ static inline void broker_on_packet(struct broker *b, const struct tn_mqtt_packe
         broker_on_connect(b, packet);
         return;
     case TN_MQTT_SUBSCRIBE:
-        b->subscribed = true;
-        b->asked_count++;
-        broker_send(b, &(struct tn_mqtt_packet){
-                           .type = TN_MQTT_SUBACK, .id = packet->id, .payload = tn_bytes_of("\2")});
+    case TN_MQTT_UNSUBSCRIBE:
+        broker_on_ask(b, packet);
         return;
     case TN_MQTT_PINGREQ:
         broker_send(b, &(struct tn_mqtt_packet){.type = TN_MQTT_PINGRESP});

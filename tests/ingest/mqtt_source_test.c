@@ -32,10 +32,12 @@ enum {
 
 /* ---- the hub ---- */
 
+enum memo_kind { NO_MEMO, MEMO_OF_IDS, MEMO_OF_FILTERS };
+
 struct entry {
     uint64_t place;
     uint32_t number; /* of the message; NOBODY: a memo alone */
-    bool has_memo;
+    enum memo_kind has_memo;
     char memo[MEMO_MAX];
 };
 
@@ -48,7 +50,6 @@ static struct {
     bool full;
     bool troubled;
     bool refuses_none;
-    char sender[TN_SENDER_SIZE_MAX + 1];
 } hub;
 
 static struct {
@@ -64,6 +65,7 @@ static struct {
     struct tn_mqtt_source *source;
     uint32_t opened; /* sources since the process began */
     struct tn_mqtt_spec spec;
+    uint32_t wanted; /* filters */
     uint64_t restarts;
     uint64_t stops;
     uint64_t waits;
@@ -92,6 +94,13 @@ static uint32_t number_of(struct tn_bytes payload)
     return (uint32_t)strtoul(text + 5, NULL, 10);
 }
 
+static enum memo_kind kind_of(struct tn_bytes sender)
+{
+    bool filters = tn_bytes_equal(sender, tn_bytes_of("mqtt-filters:gateway@broker:1883"));
+    CHECK(filters || tn_bytes_equal(sender, tn_bytes_of("mqtt:gateway@broker:1883")));
+    return filters ? MEMO_OF_FILTERS : MEMO_OF_IDS;
+}
+
 static void keep(struct tn_message *message, uint32_t number)
 {
     CHECK(hub.count < ENTRIES_MAX);
@@ -100,12 +109,10 @@ static void keep(struct tn_message *message, uint32_t number)
     *entry = (struct entry){.place = last + 1 + random_below(&world.random, 3), .number = number};
     if (message->sender.size > 0) {
         CHECK(message->memo.size < MEMO_MAX && message->sender.size <= TN_SENDER_SIZE_MAX);
-        entry->has_memo = true;
+        entry->has_memo = kind_of(message->sender);
         if (message->memo.size > 0) {
             memcpy(entry->memo, message->memo.data, message->memo.size);
         }
-        (void)snprintf(hub.sender, sizeof hub.sender, "%.*s", (int)message->sender.size,
-                       (const char *)message->sender.data);
     }
     hub.count++;
     message->place = entry->place;
@@ -147,7 +154,7 @@ static tn_rc f_sender(struct tn_hub *self, struct tn_bytes name, struct tn_bytes
 {
     CHECK(self == &hub.hub);
     for (uint32_t i = hub.count; i-- > 0;) {
-        if (hub.entries[i].has_memo && tn_bytes_equal(name, tn_bytes_of(hub.sender))) {
+        if (hub.entries[i].has_memo == kind_of(name)) {
             *memo = tn_bytes_of(hub.entries[i].memo);
             *place = hub.entries[i].place;
             return TN_OK;
@@ -219,7 +226,7 @@ static bool is_forgotten(uint16_t id)
     char text[16];
     int size = snprintf(text, sizeof text, "%u.", id);
     for (uint32_t i = hub.durable_count; i-- > 0;) {
-        if (hub.entries[i].has_memo) {
+        if (hub.entries[i].has_memo == MEMO_OF_IDS) {
             const char *memo = hub.entries[i].memo;
             const char *at = memo;
             while (at && strncmp(at, text, (size_t)size) != 0) {
@@ -364,12 +371,45 @@ static void step_broker(void)
 
 /* ---- the process ---- */
 
-static const struct tn_mqtt_wish filters[] = {
-    {.filter = {(const unsigned char *)"plant/+/alarm", 13}, .qos = 1},
-    {.filter = {(const unsigned char *)"plant/+/data", 12}, .qos = 2},
+/* What a configuration may ask for; what comes is all "plant/1/data". */
+enum { FILTERS = 3 };
+static const char *const all_filters[][FILTERS] = {
+    {"plant/+/alarm", "plant/+/data", NULL},
+    {"plant/+/data", "other/#", "new"},
+    {"plant/#", NULL, NULL},
+    {"plant/+/data", NULL, NULL},
 };
-static const struct tn_mqtt_route routes[] = {{"plant.alarms", TN_INPUT_LINE},
-                                              {"plant.readings", TN_INPUT_JSON}};
+static struct tn_mqtt_wish filters[FILTERS];
+static struct tn_mqtt_route routes[FILTERS];
+
+static void want_filters(uint32_t i)
+{
+    uint32_t count = 0;
+    for (; count < FILTERS && all_filters[i][count]; count++) {
+        const char *filter = all_filters[i][count];
+        bool data = strcmp(filter, "plant/+/data") == 0 || strcmp(filter, "plant/#") == 0;
+        filters[count] = (struct tn_mqtt_wish){.filter = tn_bytes_of(filter), .qos = 2};
+        routes[count] = (struct tn_mqtt_route){.table = data ? "plant.readings" : "plant.other",
+                                               .input = data ? TN_INPUT_JSON : TN_INPUT_LINE};
+    }
+    world.spec.filters = filters;
+    world.spec.filter_count = count;
+    world.wanted = i;
+}
+
+/* The broker has these filters and no others. */
+static void check_filters(void)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < world.spec.filter_count; i++) {
+        const char *filter = all_filters[world.wanted][i];
+        CHECK(strcmp(broker_filter(&broker, filter), filter) == 0);
+    }
+    for (int i = 0; i < BROKER_FILTERS_MAX; i++) {
+        count += broker.filters[i][0] != 0;
+    }
+    CHECK(count == world.spec.filter_count);
+}
 
 static struct tn_mqtt_source_spec source_spec(void)
 {
@@ -404,14 +444,48 @@ static void count_source(void)
     world.overruns += status.overruns;
 }
 
+/* Somebody edits the configuration. */
+static void maybe_want_others(void)
+{
+    if (chance(3)) {
+        want_filters(random_below(&world.random, COUNT(all_filters)));
+    }
+}
+
 static void crash(void)
 {
     count_source();
     sim_net_kill(&world.net, world.gateway, chance(2));
     crash_hub();
     world.opened = 0;
+    maybe_want_others();
     open_source();
     world.restarts++;
+}
+
+static bool is_listed(const char *filter)
+{
+    size_t size = strlen(filter);
+    for (uint32_t i = hub.durable_count; i-- > 0;) {
+        const char *line = hub.entries[i].memo;
+        if (hub.entries[i].has_memo != MEMO_OF_FILTERS) {
+            continue;
+        }
+        while (line && !(strncmp(line, filter, size) == 0 && line[size] == '\n')) {
+            line = strchr(line, '\n');
+            line += line != NULL;
+        }
+        return line != NULL;
+    }
+    return false;
+}
+
+/* Whatever the broker is subscribed to is known after a crash. */
+static void check_lists(void)
+{
+    for (int i = 0; i < BROKER_FILTERS_MAX; i++) {
+        CHECK(broker.filters[i][0] == 0 || is_listed(broker.filters[i]));
+    }
 }
 
 static void turn(void)
@@ -419,6 +493,7 @@ static void turn(void)
     step_hub();
     step_broker();
     (void)sim_net_turn(&world.net);
+    check_lists();
 }
 
 static void stop_source(void)
@@ -436,6 +511,7 @@ static void stop_and_open(void)
     if (world.opened < SOURCES_MAX) {
         stop_source();
         count_source();
+        maybe_want_others();
         open_source();
         world.stops++;
     }
@@ -446,8 +522,6 @@ static struct tn_mqtt_spec session_spec(uint64_t seed)
     static const enum tn_mqtt_version versions[] = {TN_MQTT_ANY, TN_MQTT_V3, TN_MQTT_V5};
     return (struct tn_mqtt_spec){.version = versions[seed % 3],
                                  .client_id = tn_bytes_of("gateway"),
-                                 .filters = filters,
-                                 .filter_count = COUNT(filters),
                                  .session_expiry_s = UINT32_MAX,
                                  .keep_alive_s = 4,
                                  .in_flight = 4,
@@ -467,6 +541,7 @@ static void open_world(uint64_t seed, bool tls)
     world.random = seed;
     world.tls = tls;
     world.spec = session_spec(seed);
+    want_filters(0);
     sim_clock_init(&world.clock, seed);
     sim_net_init(&world.net, &world.clock, seed);
     for (int i = 0; i < 2; i++) {
@@ -541,6 +616,27 @@ static void check_rows(void)
     }
 }
 
+static struct tn_mqtt_source_status status_now(void)
+{
+    struct tn_mqtt_source_status status;
+    tn_mqtt_source_status(world.source, &status);
+    return status;
+}
+
+/* All filters are asked for and left. */
+static bool is_ready(void)
+{
+    return status_now().state == TN_MQTT_READY && broker.connected;
+}
+
+static void run_until(bool (*condition)(void))
+{
+    for (uint32_t i = 0; !condition(); i++) {
+        CHECK(i < STEPS_MAX);
+        turn();
+    }
+}
+
 static void run_world(uint64_t seed, bool tls)
 {
     open_world(seed, tls);
@@ -562,6 +658,8 @@ static void run_world(uint64_t seed, bool tls)
         }
     }
     calm_down();
+    run_until(is_ready);
+    check_filters();
     stop_source();
     check_rows();
     close_world();
@@ -643,14 +741,6 @@ static void the_same_holds_over_tls(void)
 
 /* ---- one thing at a time ---- */
 
-static void run_until(bool (*condition)(void))
-{
-    for (uint32_t i = 0; !condition(); i++) {
-        CHECK(i < STEPS_MAX);
-        turn();
-    }
-}
-
 static bool logged(const char *text)
 {
     static char lines[LOG_SIZE + 1];
@@ -659,13 +749,6 @@ static bool logged(const char *text)
     (void)tn_log_read(&events, 0, &out);
     lines[out.size] = 0;
     return strstr(lines, text) != NULL;
-}
-
-static struct tn_mqtt_source_status status_now(void)
-{
-    struct tn_mqtt_source_status status;
-    tn_mqtt_source_status(world.source, &status);
-    return status;
 }
 
 static bool has_failed(void)
@@ -730,7 +813,7 @@ static void a_full_hub_keeps_the_connection(void)
 
 static bool has_many_undurable(void)
 {
-    return hub.count >= 3;
+    return hub.count - hub.durable_count >= 3;
 }
 
 static void nothing_is_acknowledged_before_it_is_durable(void)
@@ -738,6 +821,7 @@ static void nothing_is_acknowledged_before_it_is_durable(void)
     open_world(9, false);
     world.calm = true;
     open_source();
+    make_durable(hub.count);                           /* the filters */
     for (uint32_t i = 0; !has_many_undurable(); i++) { /* and nothing gets durable */
         CHECK(i < STEPS_MAX);
         step_broker();
@@ -768,6 +852,7 @@ static void many_places_at_once_are_acknowledged(void)
     broker.message_count = COUNT_OF_ALL;
     hub.refuses_none = true;
     open_source();
+    make_durable(hub.count); /* the filters */
     for (uint32_t i = 0; times_kept(COUNT_OF_ALL - 1) == 0; i++) {
         CHECK(i < STEPS_MAX);
         step_broker();
@@ -789,6 +874,7 @@ static void a_memo_that_is_not_durable_is_waited_for(void)
     open_world(9, false);
     world.calm = true;
     open_source();
+    make_durable(hub.count); /* the filters */
     for (uint32_t i = 0; !has_many_undurable(); i++) {
         CHECK(i < STEPS_MAX);
         step_broker();
@@ -829,10 +915,11 @@ static void a_spec_that_cannot_work_is_refused(void)
     spec = source_spec();
     const struct tn_mqtt_wish both[] = {filters[0], {.filter = tn_bytes_of("plant/1/#")}};
     spec.mqtt.filters = both;
+    spec.mqtt.filter_count = COUNT(both);
     rc = tn_mqtt_source_open(&source, &spec, &arena, &err);
     CHECK(rc == TN_INVALID && strstr(err.text, "'plant/+/alarm' and 'plant/1/#' overlap") != NULL);
     spec = source_spec();
-    for (size_t size = 0; size < tn_mqtt_source_memory(&spec) - 64; size += 997) {
+    for (size_t size = 0; size < tn_mqtt_source_memory(&spec) * 3 / 4; size += 997) {
         tn_arena_init(&arena, memory, size);
         rc = tn_mqtt_source_open(&source, &spec, &arena, &err);
         CHECK(rc == TN_AGAIN && arena.used == 0);

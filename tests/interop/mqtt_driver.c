@@ -2,9 +2,9 @@
  * tables. mqtt_test.py runs it against a broker, and kills it.
  *
  *     usage: mqtt_driver OPTION...
- *         port=N client=ID filter=F[:QOS]... [leave=F]... [version=3|5|any] [user=U password=P]
+ *         port=N client=ID filter=F[:QOS]... [version=3|5|any] [user=U password=P]
  *         ca=FILE, pinned=FILE, certificate=FILE, key=FILE    any of them: TLS
- *         state=FILE     rows and memo, in one file that is replaced
+ *         state=FILE     rows and memos, in one file that is replaced
  *         commit=N       a commit every N ms, and a pause of as long before it is durable
  *         take=N         N messages a second at most
  *         input=BYTES    what it can hold of a packet
@@ -33,6 +33,7 @@ enum {
     LOG_SIZE = 1 << 14,
     TURN_MS = 2,
     PARTS_MAX = 16,
+    MEMOS = 2,
 };
 
 static struct {
@@ -44,17 +45,16 @@ static struct {
     size_t size_max;
     struct tn_mqtt_wish filters[FILTERS_MAX];
     struct tn_mqtt_route routes[FILTERS_MAX];
-    struct tn_bytes leave[FILTERS_MAX];
     struct tn_mqtt_spec spec;
     struct tn_tls_spec tls;
 } options = {.commit_ms = 10, .take_rate = 1000000, .size_max = 8192};
 
-/* Rows and memo up to a place. */
+/* Rows and memos up to a place. */
 struct cut {
     size_t size;
     uint64_t place;
     uint64_t count;
-    char memo[TN_MEMO_SIZE_MAX + 1];
+    char memos[MEMOS][TN_MEMO_SIZE_MAX + 1]; /* of the ids, of the filters */
 };
 
 static struct tn_err err;
@@ -87,7 +87,7 @@ static void print_line(void *user, enum tn_log_level level, const char *line, si
     (void)fflush(stdout);
 }
 
-/* ---- the hub: "place\nmemo\n", then rows; replaced by rename ---- */
+/* ---- the hub: "place\nmemo\nmemo\n", then rows; replaced by rename ---- */
 
 static char *end_of_line(char *line)
 {
@@ -95,6 +95,13 @@ static char *end_of_line(char *line)
     CHECK(end != NULL);
     *end = 0;
     return end + 1;
+}
+
+static void swap(char *text, char from, char to)
+{
+    for (char *at = strchr(text, from); at; at = strchr(at, from)) {
+        *at = to;
+    }
 }
 
 static void load(void)
@@ -106,10 +113,14 @@ static void load(void)
     }
     size_t size = fread(text, 1, sizeof text - 1, file);
     (void)fclose(file);
-    char *memo = end_of_line(text);
-    char *from = end_of_line(memo);
+    char *from = end_of_line(text);
     now.place = strtoull(text, NULL, 10);
-    (void)snprintf(now.memo, sizeof now.memo, "%s", memo);
+    for (int i = 0; i < MEMOS; i++) {
+        char *memo = from;
+        from = end_of_line(memo);
+        (void)snprintf(now.memos[i], sizeof now.memos[i], "%s", memo);
+        swap(now.memos[i], '\t', '\n');
+    }
     now.size = size - (size_t)(from - text);
     memcpy(rows, from, now.size);
     for (size_t i = 0; i < now.size; i++) {
@@ -125,7 +136,9 @@ static void end_commit(void)
     (void)snprintf(path, sizeof path, "%s.new", options.state_path);
     FILE *file = fopen(path, "wb");
     CHECK(file != NULL);
-    (void)fprintf(file, "%llu\n%s\n", (unsigned long long)next.place, next.memo);
+    swap(next.memos[1], '\n', '\t');
+    (void)fprintf(file, "%llu\n%s\n%s\n", (unsigned long long)next.place, next.memos[0],
+                  next.memos[1]);
     CHECK(fwrite(rows, 1, next.size, file) == next.size);
     CHECK(fclose(file) == 0 && rename(path, options.state_path) == 0);
     committing = false;
@@ -170,6 +183,13 @@ static void add_row(const struct tn_message *message)
     now.count++;
 }
 
+static char *memo_of(struct tn_bytes sender)
+{
+    const char filters[] = "mqtt-filters:";
+    return now.memos[sender.size > sizeof filters &&
+                     memcmp(sender.data, filters, sizeof filters - 1) == 0];
+}
+
 static tn_rc f_offer(struct tn_hub *self, struct tn_message *message, struct tn_err *why)
 {
     CHECK(self == &hub);
@@ -184,8 +204,8 @@ static tn_rc f_offer(struct tn_hub *self, struct tn_message *message, struct tn_
         add_row(message);
     }
     if (message->sender.size > 0) {
-        (void)snprintf(now.memo, sizeof now.memo, "%.*s", (int)message->memo.size,
-                       (const char *)message->memo.data);
+        (void)snprintf(memo_of(message->sender), sizeof now.memos[0], "%.*s",
+                       (int)message->memo.size, (const char *)message->memo.data);
     }
     message->place = ++now.place;
     return TN_OK;
@@ -198,7 +218,7 @@ static tn_rc f_sender(struct tn_hub *self, struct tn_bytes name, struct tn_bytes
     if (now.place == 0) {
         return TN_ABSENT;
     }
-    *memo = tn_bytes_of(now.memo);
+    *memo = tn_bytes_of(memo_of(name));
     *place = now.place;
     return TN_OK;
 }
@@ -343,8 +363,6 @@ static void set_option(const char *name, const char *value)
         options.port = (uint16_t)number;
     } else if (strcmp(name, "filter") == 0) {
         add_filter(value);
-    } else if (strcmp(name, "leave") == 0) {
-        options.leave[spec->leave_count++] = tn_bytes_of(value);
     } else if (strcmp(name, "version") == 0) {
         spec->version = number == 3 ? TN_MQTT_V3 : number == 5 ? TN_MQTT_V5 : TN_MQTT_ANY;
     } else if (strcmp(name, "state") == 0) {
@@ -369,7 +387,6 @@ static void read_options(int argc, char **argv)
 {
     options.spec = (struct tn_mqtt_spec){.client_id = tn_bytes_of("tarn"),
                                          .filters = options.filters,
-                                         .leave = options.leave,
                                          .session_expiry_s = UINT32_MAX,
                                          .keep_alive_s = 30,
                                          .in_flight = 100,
