@@ -453,6 +453,51 @@ static const char config_text[] =
     "      stdin      table, input, line_size\n"
     "  input is one of `tarn help inputs`; \"json\" when it isn't said.\n";
 
+static const char daemon_text[] =
+    "The daemon: `tarn run CONFIG.lua` (`tarn help config`)\n"
+    "\n"
+    "It makes the tables that are not there, takes rows from its sources, and commits each table "
+    "when\n"
+    "its rule says so. It ends on SIGTERM or SIGINT, when all that it took is committed; the "
+    "second\n"
+    "signal ends it at once, and with --once the end of standard input does. No row is lost by a "
+    "kill.\n"
+    "\n"
+    "  source -> decode, map -> journal (.tarn/journal) -> table -> commit\n"
+    "                             | synced: 200 by HTTP, an acknowledgement to the broker\n"
+    "\n"
+    "What a sender was told is taken is in the journal, on disk. What was not committed before a "
+    "kill or\n"
+    "a power cut comes from there with the next start; /ready says when. A sender that repeats "
+    "what it\n"
+    "doesn't know about sends nothing twice if it has a name: QoS 2 of MQTT, X-Sender with "
+    "X-Sequence\n"
+    "or Idempotency-Key by HTTP.\n"
+    "\n"
+    "  curl -H 'Content-Type: application/json' -H 'X-Sender: press-1' -H 'X-Sequence: 17' \\\n"
+    "       -d '{\"tank\":\"a\",\"level\":1.5}' http://127.0.0.1:7080/tables/plant.levels/rows\n"
+    "\n"
+    "A body is taken as a whole or refused, with the line that is to blame. Other sources' records "
+    "that\n"
+    "can't become rows are dead letters: in the table that `dead_letters` names, else in the file\n"
+    ".tarn/D.T.letters, before the rows behind them are committed.\n"
+    "\n"
+    "A table that fails (its script, its disk, another writer) is closed and opened again, with "
+    "pauses\n"
+    "up to a minute; what it missed it reads from the journal. The others go on meanwhile. The "
+    "journal is\n"
+    "bounded: when it is full, since a table doesn't commit, nothing is taken any more.\n"
+    "\n"
+    "  /health    200 ok; 200 degraded, with reasons; 503: no row is taken\n"
+    "  /ready     200 once the tables have what the journal had for them\n"
+    "  /metrics   for Prometheus\n"
+    "\n"
+    "Exit codes: 0 all is committed; 2 the configuration, 4 the disk or the journal, 5 somebody "
+    "else\n"
+    "holds a table. `positions of D.T are gone`: its newest snapshots say nothing of the journal, "
+    "so it\n"
+    "isn't known what of it they have; --anew takes all that it holds, some of it perhaps twice.\n";
+
 static const char troubles_text[] =
     "Troubles\n"
     "\n"
@@ -504,6 +549,7 @@ const struct tn_guide_topic tn_guide[] = {
     {"lua", "scripts that map, merge and announce rows", lua_text},
     {"map", "the records that a script's map gets", map_text},
     {"config", "what the daemon is told", config_text},
+    {"daemon", "what `run` does: journal, answers, failures, pages", daemon_text},
     {"troubles", "what is wrong, and what helps", troubles_text},
 };
 const uint32_t tn_guide_count = sizeof tn_guide / sizeof tn_guide[0];

@@ -781,7 +781,8 @@ bool tn_intake_settled(const struct tn_intake *intake)
                    tn_journal_durable(intake->journal) == tn_journal_next(intake->journal);
     for (uint32_t i = 0; i < intake->spec.keeper_count; i++) {
         const struct tn_keeper *k = &intake->spec.keepers[i];
-        settled = settled && k->state != TN_KEEPER_BEHIND && tn_keeper_settled(k);
+        bool again = k->state == TN_KEEPER_SHUT && k->trouble == TN_CONFLICT; /* it opens at once */
+        settled = settled && !again && k->state != TN_KEEPER_BEHIND && tn_keeper_settled(k);
     }
     return settled;
 }

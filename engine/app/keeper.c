@@ -49,7 +49,9 @@ static void committed(void *user_data, const struct tn_committed *done)
                      k->name, done->not_expired);
         k->expiry_said = true;
     }
-    if (made) {
+    int64_t now_ms = clock->vtable->monotonic_ns(clock) / 1000000;
+    if (made && (k->commits == 1 || now_ms - k->commit_said_ms >= SAY_AGAIN_MS)) {
+        k->commit_said_ms = now_ms;
         tn_log_event(k->spec.log, TN_LOG_INFO, "table",
                      "table=%s committed snapshot=%" PRId64 " rows=%" PRIu64, k->name,
                      done->latest_id, done->row_count);
@@ -502,7 +504,7 @@ static void put_off(struct tn_keeper *k, int64_t now_ms)
 
 static void note_trouble(struct tn_keeper *k, tn_rc rc, const struct tn_err *err, int64_t now_ms)
 {
-    say_trouble(k, TN_LOG_ERROR, rc, err->text, now_ms);
+    say_trouble(k, rc == TN_CONFLICT ? TN_LOG_WARN : TN_LOG_ERROR, rc, err->text, now_ms);
     k->trouble = rc;
     k->trouble_text = *err;
     k->trouble_text.code = rc;

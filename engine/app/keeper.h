@@ -82,6 +82,7 @@ struct tn_keeper {
     uint64_t reopened;
     int64_t latest_id;
     int64_t committed_ms; /* wall clock */
+    int64_t commit_said_ms;
     bool expiry_said;
     tn_rc said; /* the code of the trouble that was logged last */
     int64_t said_ms;

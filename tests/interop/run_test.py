@@ -257,6 +257,67 @@ def test_a_script_that_fails_bothers_no_other_table(args):
         daemon.check(args, ["db.plain", "db.script"])
 
 
+def test_a_broker_s_messages_are_there_once_after_kills(args):
+    """QoS 2, by mosquitto; the daemon is killed while they come."""
+    broker_port, folder = free_port(), Path(tempfile.mkdtemp(prefix="tarn-broker-"))
+    (folder / "conf").write_text("listener %d 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\nmax_inflight_messages 20\n" % broker_port)
+    program = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")
+    need(program, "mosquitto is not installed: scripts/deps/debian test")
+    broker = subprocess.Popen([program, "-c", str(folder / "conf")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    rng, count = random.Random(args.seed), 300
+    source = ('{ kind = "mqtt", url = "mqtt://127.0.0.1:%d", client_id = "tarn-test", keep_alive = "5s", '
+              'subscribe = { { filter = "plant/+/level", table = "db.t", qos = 2 } } }' % broker_port)
+    try:
+        with Daemon({"db.t": '{ fields = { "id BIGINT", "n BIGINT" }, options = { bucket = "-1" }, commit = "200ms" }'}, source) as daemon:
+            daemon.start()
+            daemon.wait_until_ready()
+            publish = ["mosquitto_pub", "-h", "127.0.0.1", "-p", str(broker_port), "-q", "2", "-l", "-t", "plant/a/level"]
+            publisher = subprocess.Popen(publish, stdin=subprocess.PIPE)
+            for i in range(count):
+                if i % 75 == 30:
+                    time.sleep(rng.uniform(0, 0.3))  # the instant of a kill is what is drawn
+                    daemon.kill()
+                    daemon.start()
+                    daemon.wait_until_ready()
+                publisher.stdin.write(b'{"id":%d,"n":1}\n' % i)
+                publisher.stdin.flush()
+            publisher.stdin.close()
+            same(publisher.wait(timeout=DEADLINE), 0, "mosquitto_pub")
+            end = time.monotonic() + DEADLINE
+            while len(daemon.rows("db.t")) < count and time.monotonic() < end:
+                time.sleep(0.1)
+            daemon.stop()
+            ids = Counter(row["id"] for row in daemon.rows("db.t"))
+            same([i for i in range(count) if ids[i] != 1], [], "messages that are not there once; it said %s" % daemon.log())
+            daemon.check(args, ["db.t"])
+    finally:
+        broker.kill()
+        broker.wait()
+        shutil.rmtree(folder)
+
+
+def test_what_another_writer_makes_void_is_done_again(args):
+    """A script's rows are resolved beside what another one changes: the table is opened again, and they come from the journal."""
+    if not args.java:
+        return
+    table = ('{ fields = { "id BIGINT NOT NULL", "n BIGINT" }, primary_key = { "id" }, options = { bucket = 1, ["file.format"] = "avro" },'
+             ' commit = "150ms", script = "fold.lua" }')
+    with Daemon({"db.t": table}) as daemon, peer.java() as java:
+        (daemon.folder / "fold.lua").write_text("return {merge = function(now, row) row.n = row.n + (now and now.n or 0) return row end}")
+        daemon.start()
+        daemon.wait_until_ready()
+        for i in range(40):
+            same(daemon.ask("POST", "/tables/db.t/rows", '{"id":1,"n":1}\n{"id":%d,"n":1}' % (100 + i))[0], 200, "status")
+            if i % 4 == 1:
+                path = daemon.folder / "rows"
+                path.write_text(json.dumps({"kind": "+I", "row": {"id": 2, "n": i}}) + "\n")
+                java.run("write", daemon.warehouse, "db.t", path, "--compact", "none").ok("java write")
+        daemon.stop()
+        rows = {row["id"]: row["n"] for row in daemon.rows("db.t")}
+        same(rows, {1: 40, 2: 37, **{100 + i: 1 for i in range(40)}}, "rows; it said %s" % daemon.log())
+        daemon.check(args, ["db.t"])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
