@@ -76,12 +76,34 @@ static void remove_at(struct tn_journal_senders *senders, size_t at, const struc
     memmove(senders->data + at, senders->data + at + record->size, senders->size - at);
 }
 
-static void remove_oldest(struct tn_journal_senders *senders)
+/* "http" of "http/gw-7", "mqtt" of "mqtt:box@broker:1883". */
+static struct tn_bytes kind_of(struct tn_bytes name)
+{
+    size_t size = 0;
+    while (size < name.size && name.data[size] != '/' && name.data[size] != ':') {
+        size++;
+    }
+    return (struct tn_bytes){name.data, size};
+}
+
+/* Of the newcomer's kind, or, when there is none, of all. */
+static void remove_oldest(struct tn_journal_senders *senders, struct tn_bytes newcomer)
 {
     struct record record;
-    bool whole = record_at((struct tn_bytes){senders->data, senders->size}, &record);
-    TN_CHECK(whole);
-    remove_at(senders, 0, &record);
+    size_t at = 0;
+    bool found = false;
+    while (!found && at < senders->size) {
+        bool whole = record_at((struct tn_bytes){senders->data + at, senders->size - at}, &record);
+        TN_CHECK(whole);
+        found = tn_bytes_equal(kind_of(record.name), kind_of(newcomer));
+        at += found ? 0 : record.size;
+    }
+    if (!found) {
+        at = 0;
+        bool whole = record_at((struct tn_bytes){senders->data, senders->size}, &record);
+        TN_CHECK(whole);
+    }
+    remove_at(senders, at, &record);
 }
 
 static void add(struct tn_journal_senders *senders, struct tn_bytes name, struct tn_bytes memo,
@@ -116,7 +138,7 @@ void tn_journal_senders_put(struct tn_journal_senders *senders, struct tn_bytes 
     }
     while (senders->count == senders->count_max ||
            senders->bytes_max - senders->bytes < name.size + memo.size) {
-        remove_oldest(senders);
+        remove_oldest(senders, name);
     }
     add(senders, name, memo, place);
 }

@@ -1,7 +1,9 @@
 /* journal_senders: the newest memo of each sender, bounded in number and bytes.
  *
  * In memory as in a file's head (journal_bytes.h): one piece, the sender that is longest unheard of
- * first. It goes when a new one needs its room. A look-up walks over all of them.
+ * first. When a new one needs room, the first of its own kind goes, or else the first: any number
+ * of clients of HTTP makes no broker forgotten. A kind is what stands before the first '/' or ':'
+ * of a name. A look-up walks over all of them.
  */
 #pragma once
 

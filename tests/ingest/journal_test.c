@@ -916,6 +916,31 @@ static void the_sender_that_is_longest_unheard_of_goes(void)
     sim_disk_deinit(&w->disk);
 }
 
+static void any_number_of_clients_makes_no_broker_forgotten(void)
+{
+    static const char *const senders[] = {"mqtt:1", "http/1", "http/2", "http/3", "http/4", "x"};
+    static const bool kept[] = {true, false, false, true, true, true};
+    struct world *w = &worlds[0];
+    struct tn_bytes memo;
+    uint64_t place;
+    begin_run(w, 1);
+    w->spec.sender_max = 4;
+    start_again(w, false);
+    for (uint32_t i = 0; i < COUNT(senders); i++) {
+        tn_rc rc = append_of(w, senders[i], 8, &place);
+        CHECK_OK(rc, err);
+        if (i == 4) { /* now there is none of its kind: the first goes, which is heard of again */
+            rc = append_of(w, senders[0], 8, &place);
+            CHECK_OK(rc, err);
+        }
+    }
+    for (uint32_t i = 0; i < COUNT(senders); i++) {
+        tn_rc rc = tn_journal_memo(w->journal, tn_bytes_of(senders[i]), &memo, &place);
+        CHECK(rc == (kept[i] ? TN_OK : TN_ABSENT));
+    }
+    sim_disk_deinit(&w->disk);
+}
+
 static tn_rc stop_at_serial(void *user, uint64_t place, const struct tn_journal_part *parts,
                             uint32_t count, struct tn_err *out)
 {
@@ -1162,6 +1187,7 @@ static const struct test tests[] = {
     TEST(appends_are_synced_by_time_and_by_size),
     TEST(what_disk_it_may_have_bounds_it),
     TEST(the_sender_that_is_longest_unheard_of_goes),
+    TEST(any_number_of_clients_makes_no_broker_forgotten),
     TEST(a_reader_may_stop_anywhere_and_go_on),
     TEST(a_larger_block_of_before_is_read),
     TEST(a_second_process_is_kept_out),
