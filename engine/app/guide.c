@@ -122,6 +122,31 @@ static const char inputs_text[] =
     "Where nothing else is said, bytes are hex. A bare number in a time column needs\n"
     "--time COLUMN=s, ms, us or ns. Booleans of databases are 0 and 1, too.\n";
 
+static const char sources_text[] =
+    "Sources: a socket\n"
+    "\n"
+    "Clients send lines of one form (`tarn help inputs`, but csv), and hear how many are durable:\n"
+    "\n"
+    "  client  tarn {\"sender\":\"gw-7\"}\n"
+    "  server                              {\"sender\":\"gw-7\",\"received\":4100}\n"
+    "  client  {\"dev\":\"gw-01\",\"temp\":21.5}    line 4101 of gw-7\n"
+    "  server                              {\"received\":4101}\n"
+    "\n"
+    "A sender that comes back, after a cut on either side, goes on with line received + 1: its\n"
+    "rows are there exactly once. Its newest connection counts, the older one is closed; a name\n"
+    "is one sender's, and one that begins anew takes a new name. Without the greeting `received`\n"
+    "counts from the connection's begin, and what is sent again is there again.\n"
+    "\n"
+    "With \"first\":1 the line behind the greeting is number 1, and lines that were received are\n"
+    "passed by, so this may be repeated until it has come through:\n"
+    "\n"
+    "  (echo 'tarn {\"sender\":\"june\",\"first\":1}'; cat june.json) | nc -N gateway 7081\n"
+    "\n"
+    "Every line counts, blank ones too. What can't be a row is a dead letter (`tarn help\n"
+    "letters`), and was received; of a line that is too long the letter has the beginning. What\n"
+    "has no line end is not taken. Where others than this machine can connect, the greeting needs\n"
+    "the token: \"token\":\"...\". A line {\"error\":\"...\"} ends the connection.\n";
+
 static const char letters_text[] =
     "Dead letters\n"
     "\n"
@@ -541,6 +566,7 @@ const struct tn_guide_topic tn_guide[] = {
     {"start", "a first table, and where things are", start_text},
     {"tables", "keys, buckets, partitions, types, snapshots", tables_text},
     {"inputs", "the forms that `write` reads", inputs_text},
+    {"sources", "lines by a socket: how clients talk", sources_text},
     {"letters", "records and rows that can't be taken", letters_text},
     {"merging", "what becomes of a key's versions: merge engines", merging_text},
     {"compaction", "what it is for, and what to do about it", compaction_text},

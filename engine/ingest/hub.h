@@ -27,6 +27,7 @@ struct tn_message {
     const char *table; /* "db.t"; NULL: a memo alone */
     enum tn_input input;
     struct tn_bytes bytes; /* one record or many, until offer returns */
+    uint64_t cut_size;     /* > 0: `bytes` is the beginning of one record of that size, a letter */
     const char *source;    /* for letters, logs and `map`: "mqtt.plant", "http" */
     struct tn_bytes topic; /* for `map`; empty: none */
     int64_t received_ms;   /* wall clock */
