@@ -8,6 +8,7 @@
 static struct {
     bool once;
     bool anew;
+    bool drop;
     const char *log_format;
 } o;
 
@@ -15,6 +16,8 @@ static const struct tn_flag flags[] = {
     {"once", 0, TN_FLAG_SET, &o.once, NULL, "end when standard input has"},
     {"anew", 0, TN_FLAG_SET, &o.anew, NULL,
      "where a table's positions are gone, take all that the journal has"},
+    {"drop", 0, TN_FLAG_SET, &o.drop, NULL,
+     "forget rows of the journal whose table is not configured any more"},
     {"log-format", 0, TN_FLAG_TEXT, &o.log_format, "FORM", "text (default) or json, on stderr"},
 };
 
@@ -79,6 +82,7 @@ static int run(const struct tn_text_list *words)
                                   .config = &config,
                                   .once = o.once,
                                   .anew = o.anew,
+                                  .drop = o.drop,
                                   .log_json = o.log_format && strcmp(o.log_format, "json") == 0};
     rc = tn_daemon_open(&daemon, &spec, &err);
     if (rc == TN_OK) {

@@ -165,6 +165,7 @@ static struct tn_intake_spec intake_spec(struct tn_daemon *d)
                                    .keepers = d->keepers,
                                    .keeper_count = d->keeper_count,
                                    .journal = d->spec.config->journal,
+                                   .drop = d->spec.drop,
                                    .parcel_size = d->parcel_size};
 }
 

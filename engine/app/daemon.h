@@ -21,6 +21,7 @@ struct tn_daemon_spec {
     const struct tn_config *config;
     bool once; /* ends when its sources have */
     bool anew; /* see tn_keeper_spec */
+    bool drop; /* see tn_intake_spec */
     bool log_json;
 };
 

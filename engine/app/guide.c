@@ -521,7 +521,8 @@ static const char daemon_text[] =
     "else\n"
     "holds a table. `positions of D.T are gone`: its newest snapshots say nothing of the journal, "
     "so it\n"
-    "isn't known what of it they have; --anew takes all that it holds, some of it perhaps twice.\n";
+    "isn't known what of it they have; --anew takes all that it holds, some of it perhaps twice.\n"
+    "Rows of a table that is configured no more stop the start; --drop forgets them.\n";
 
 static const char troubles_text[] =
     "Troubles\n"

@@ -2,9 +2,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
+#include "file/names.h"
 
 enum {
     RING_PARCELS = 4,
@@ -550,16 +552,67 @@ static tn_rc take_part(struct walk *walk, struct tn_keeper *k, uint64_t place,
     return rc;
 }
 
-/* A table that the configuration names no more. */
-static void say_stranger(struct tn_intake *in, struct tn_bytes name)
+/* ---- tables that the configuration names no more ---- */
+
+/* Where its newest snapshot says that it is in this journal. */
+static tn_rc ask_stranger(struct tn_intake *in, struct tn_stranger *stranger, struct tn_err *err)
 {
-    if (!in->stranger_said) {
-        tn_log_event(in->spec.log, TN_LOG_WARN, "journal",
-                     "text=\"it has rows of %.*s, which is not configured: those that were not "
-                     "committed are lost\"",
-                     (int)name.size, (const char *)name.data);
+    struct tn_env *env = in->spec.env;
+    struct tn_recovered found;
+    const char *root;
+    size_t mark = tn_arena_mark(env->arena);
+    tn_rc rc = tn_name_table_root(env->arena, stranger->name, &root, err);
+    if (rc == TN_OK) {
+        rc = tn_table_recover(env->io, env->clock, stranger->name, root, env->arena, &found, err);
     }
-    in->stranger_said = true;
+    const char *identity = tn_journal_identity(in->journal);
+    for (uint32_t i = 0; rc == TN_OK && i < found.properties.count; i++) {
+        const struct tn_json_pair *pair = &found.properties.pairs[i];
+        if (strcmp(pair->key, TN_POSITION_PROPERTY TN_KEEPER_SOURCE) == 0 &&
+            strncmp(pair->value, identity, strlen(identity)) == 0 &&
+            pair->value[strlen(identity)] == ':') {
+            stranger->place = strtoull(pair->value + strlen(identity) + 1, NULL, 10);
+        }
+    }
+    tn_arena_reset(env->arena, mark);
+    return rc;
+}
+
+static tn_rc find_stranger(struct tn_intake *in, struct tn_bytes name,
+                           const struct tn_stranger **found, struct tn_err *err)
+{
+    for (uint32_t i = 0; i < in->stranger_count; i++) {
+        if (tn_bytes_equal(tn_bytes_of(in->strangers[i].name), name)) {
+            *found = &in->strangers[i];
+            return TN_OK;
+        }
+    }
+    struct tn_stranger *stranger = &in->strangers[in->stranger_count % TN_STRANGERS_MAX];
+    (void)snprintf(stranger->name, sizeof stranger->name, "%.*s", (int)name.size,
+                   (const char *)name.data);
+    stranger->place = 0;
+    in->stranger_count += in->stranger_count < TN_STRANGERS_MAX;
+    *found = stranger;
+    return ask_stranger(in, stranger, err);
+}
+
+/* What was acknowledged is not forgotten without a word of somebody's. */
+static tn_rc see_stranger(struct tn_intake *in, struct tn_bytes name, uint64_t place,
+                          struct tn_err *err)
+{
+    const struct tn_stranger *stranger = NULL;
+    if (in->spec.drop || place < in->known) {
+        return TN_OK;
+    }
+    tn_rc rc = find_stranger(in, name, &stranger, err);
+    in->known = place + 1;
+    return rc != TN_OK || place < stranger->place
+               ? rc
+               : tn_err_set(err, TN_INVALID, 0,
+                            "the journal has rows of %s that are not committed, and it is not "
+                            "configured any more: configure it once again, or give them up with "
+                            "--drop",
+                            stranger->name);
 }
 
 static tn_rc each(void *user, uint64_t place, const struct tn_journal_part *parts, uint32_t count,
@@ -573,8 +626,11 @@ static tn_rc each(void *user, uint64_t place, const struct tn_journal_part *part
     for (uint32_t i = 0; i < count; i++) {
         in->walk_bytes += parts[i].data.size;
         struct tn_keeper *k = parts[i].kind == TN_JOURNAL_ROWS ? find(in, parts[i].name) : NULL;
-        if (!k && parts[i].kind == TN_JOURNAL_ROWS) {
-            say_stranger(in, parts[i].name);
+        tn_rc strange = !k && parts[i].kind == TN_JOURNAL_ROWS
+                            ? see_stranger(in, parts[i].name, place, err)
+                            : TN_OK;
+        if (strange != TN_OK) {
+            return strange;
         }
         if (!k || k->state != TN_KEEPER_BEHIND || k->next.place > place) {
             continue;

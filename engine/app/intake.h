@@ -28,6 +28,7 @@ struct tn_intake_spec {
     struct tn_keeper *keepers; /* open, and the intake's until it is closed */
     uint32_t keeper_count;
     struct tn_config_journal journal;
+    bool drop; /* rows of tables that aren't among the keepers', and were not committed, are lost */
     size_t parcel_size; /* the longest: of it follow message, ring, blocks and decoder */
 };
 
@@ -49,6 +50,14 @@ struct tn_ring {
     uint32_t count;
 };
 
+/* A table that the journal has rows of, and nobody keeps. */
+struct tn_stranger {
+    char name[128];
+    uint64_t place; /* what is before it is committed */
+};
+
+enum { TN_STRANGERS_MAX = 8 };
+
 struct tn_intake {
     struct tn_hub hub; /* first */
     struct tn_intake_spec spec;
@@ -65,7 +74,9 @@ struct tn_intake {
     uint64_t walk_bytes; /* of the walk at hand */
     bool room_owed;      /* an offer was AGAIN */
     bool durable_owed;   /* something was taken that is durable as it is */
-    bool stranger_said;
+    struct tn_stranger strangers[TN_STRANGERS_MAX];
+    uint32_t stranger_count;
+    uint64_t known; /* strangers' rows before this place were looked at */
     bool stopping;
     tn_rc failed; /* the journal takes nothing any more, until a new start */
     struct tn_err failure;
@@ -80,7 +91,8 @@ size_t tn_intake_size_max(const struct tn_intake_spec *spec);
 /* Bytes of arena that open takes. */
 size_t tn_intake_memory(const struct tn_intake_spec *spec);
 
-/* Opens the journal and says to each keeper what it wants of it; turns bring that. */
+/* Opens the journal and says to each keeper what it wants of it; turns bring that. The first of
+ * them say INVALID where the journal has rows that no keeper's table is to have; but see `drop`. */
 TN_MUST_USE tn_rc tn_intake_open(struct tn_intake *intake, const struct tn_intake_spec *spec,
                                  struct tn_err *err);
 /* Offers nothing is taken from; everything that was put is to be committed. */

@@ -257,6 +257,54 @@ def test_a_script_that_fails_bothers_no_other_table(args):
         daemon.check(args, ["db.plain", "db.script"])
 
 
+def test_rows_of_a_table_that_is_configured_no_more_are_not_forgotten(args):
+    table = '{ fields = { "id BIGINT" }, options = { bucket = "-1" }, commit = "1h" }'
+    with Daemon({"db.a": table, "db.b": table}) as daemon:
+        daemon.start()
+        daemon.wait_until_ready()
+        for name in ("db.a", "db.b"):
+            same(daemon.ask("POST", "/tables/%s/rows" % name, '{"id":1}')[0], 200, "status")
+        daemon.kill()
+        config = daemon.config.read_text()
+        daemon.config.write_text(config.replace('["db.b"]', '["db.c"]'))
+        done = subprocess.run(daemon.argv("--once"), stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE, check=False)
+        need(done.returncode == 2 and b"rows of db.b" in done.stderr, done.stderr.decode())
+        daemon.config.write_text(config)
+        for names in (("db.b", "db.b"), ("db.b", "db.c")):  # committed, it may go
+            daemon.config.write_text(config.replace('["%s"]' % names[0], '["%s"]' % names[1]))
+            done = subprocess.run(daemon.argv("--once"), stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE, check=False)
+            same(done.returncode, 0, done.stderr.decode())
+        same((daemon.rows("db.a"), daemon.rows("db.b")), ([{"id": 1}], [{"id": 1}]), "rows")
+
+
+def test_a_table_whose_script_is_parked_comes_back_when_it_is_corrected(args):
+    plain = '{ fields = { "id BIGINT NOT NULL", "n BIGINT" }, primary_key = { "id" }, options = { bucket = 1 }, commit = "100ms" }'
+    with Daemon({"db.plain": plain, "db.script": plain.replace("options =", 'script = "fold.lua", options =')}) as daemon:
+        script = daemon.folder / "fold.lua"
+        script.write_text("return {merge = function(now, row) while row.n > 5 do end return row end}")
+        daemon.start()
+        daemon.wait_until_ready()
+        taken = later = 0
+        end = time.monotonic() + DEADLINE
+        while later < 5 and time.monotonic() < end:
+            status, text = daemon.ask("POST", "/tables/db.script/rows", '{"id":%d,"n":%d}' % (taken, taken))
+            need(status in (200, 503), text)
+            taken += status == 200
+            later += status == 503
+            same(daemon.ask("POST", "/tables/db.plain/rows", '{"id":1,"n":1}')[0], 200, "status of the other table")
+        need(later > 0, "the script was never parked; it said %s" % daemon.log())
+        need("degraded" in daemon.ask("GET", "/health")[1], "health")
+        script.write_text("return {merge = function(now, row) return row end}")
+        while daemon.ask("GET", "/health")[1] != '{"status":"ok"}\n':
+            need(time.monotonic() < end, "it doesn't come back: %s" % daemon.log())
+            time.sleep(0.05)
+        daemon.stop()
+        letters = [json.loads(line) for line in (daemon.warehouse / ".tarn/db.script.letters").read_text().splitlines()]
+        gone = {json.loads(letter["record"])["row"]["id"] for letter in letters}
+        same({row["id"] for row in daemon.rows("db.script")} | gone, set(range(taken)), "rows and letters")
+        daemon.check(args, ["db.plain", "db.script"])
+
+
 def test_a_broker_s_messages_are_there_once_after_kills(args):
     """QoS 2, by mosquitto; the daemon is killed while they come."""
     broker_port, folder = free_port(), Path(tempfile.mkdtemp(prefix="tarn-broker-"))
