@@ -37,6 +37,7 @@ enum {
     BED_MEMTABLE_SIZE = BED_SCALE * (512 << 10),
     BED_WINDOW_SIZE = 256 << 10,
     BED_OWN_SIZE = 512 << 10,
+    BED_FSCK_SIZE = 2 << 20, /* a manifest takes some 200 bytes, and a snapshot has three */
     BED_DISK_SIZE = 64 << 20,
     BED_BLOCK_SIZE = 4096,
     BED_MERGE_SIZE = 20 * 4096, /* rows that versions are folded into are as long as others */
@@ -911,6 +912,7 @@ static __attribute__((unused, noinline)) tn_rc bed_note_finding(void *user, enum
 /* Everything else that a table says of itself. */
 static __attribute__((unused, noinline)) const char *bed_fsck(struct bed_engine *engine)
 {
+    static _Alignas(max_align_t) unsigned char memory[BED_FSCK_SIZE];
     struct tn_heap heap;
     struct tn_err err;
     struct tn_fsck_result result;
@@ -922,7 +924,7 @@ static __attribute__((unused, noinline)) const char *bed_fsck(struct bed_engine 
                                 .each = bed_note_finding,
                                 .user = &problem};
     tn_arena_reset(&engine->own, 0);
-    tn_heap_init(&heap, engine->env.memtable, engine->env.memtable_size, false);
+    tn_heap_init(&heap, memory, sizeof memory, false);
     tn_rc rc = tn_fsck(&spec, &result, &err);
     tn_heap_deinit(&heap);
     if (problem) {
