@@ -35,8 +35,8 @@
  *
  * **Bounds.** All memory is taken at open. When the hub has no room nothing is read. One connection
  * more than `connections` is let in: it stays when it is a sender whose older connection then ends.
- * Who has connected and is gone without a word keeps its place until it comes back or is idle too
- * long.
+ * Who is gone without a word keeps its place until it comes back, is idle too long, or the system
+ * notices.
  *
  * Nothing here waits. The loop's thread only. What the spec points to must stay as long as the hub,
  * which has no way to be left.

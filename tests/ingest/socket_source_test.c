@@ -434,6 +434,35 @@ static void who_is_idle_is_closed(void)
     close_world();
 }
 
+/* Whatever bytes come, the source lives, and others are served. */
+static void any_bytes_do_no_harm(void)
+{
+    static const char *const parts[] = {
+        "tarn ", "tarn {",  "\"sender\":", "\"x\"", "}",   "\n", "\r", "\"first\":", "7",
+        ",",     "\\u0000", "\xff",        "{",     "a 1", "\t", "\"", "[",          "null"};
+    static char text[SAY_MAX];
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        open_world(seed);
+        world.spec.input = chance(2) ? TN_INPUT_LINE : TN_INPUT_JSON;
+        open_source();
+        struct tn_buf buf;
+        tn_buf_init(&buf, text, SAY_MAX - 1);
+        for (uint32_t i = 1 + random_below(&world.random, 60); i > 0; i--) {
+            tn_buf_text(&buf, parts[random_below(&world.random, COUNT(parts))]);
+            for (uint32_t k = chance(20) ? random_below(&world.random, 90) : 0; k > 0; k--) {
+                tn_buf_text(&buf, "                ");
+            }
+        }
+        CHECK(!buf.overflow || buf.size < SAY_MAX);
+        text[buf.size] = 0;
+        (void)talk(0, text);
+        struct talker *other = talk(1, "b 1\n");
+        all_is_durable();
+        CHECK(heard(other, "{\"received\":1}\n"));
+        close_world();
+    }
+}
+
 /* The old one finds in the hub that it is the sender no longer. */
 static void a_sender_moves_to_another_source(void)
 {
@@ -956,6 +985,7 @@ static const struct test tests[] = {
     TEST(one_too_many_stays_only_in_place_of_itself),
     TEST(who_is_idle_is_closed),
     TEST(a_sender_moves_to_another_source),
+    TEST(any_bytes_do_no_harm),
     TEST(each_line_arrives_as_often_as_it_should),
     TEST(the_same_holds_over_tls),
 };

@@ -1,0 +1,216 @@
+"""The daemon's socket source (tests/interop/socket_driver.c) with Python's sockets at the other end.
+
+    socket_test.py [--seed S] [--kills N] [--driver PROGRAM] [NAME...]
+"""
+import argparse
+import json
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import runner
+from peer import need
+
+DEADLINE = 60  # seconds until something that has to happen counts as not happening
+
+
+class Bench:
+    """A driver with its state in a folder of its own."""
+
+    def __init__(self, args, *options):
+        self.args = args
+        self.rng = random.Random(args.seed)
+        self.folder = Path(tempfile.mkdtemp(prefix="tarn-socket-"))
+        self.state = self.folder / "state"
+        self.options = options
+        self.port = 0
+        self.driver = None
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, kind, *_):
+        self.kill()
+        if kind is None:
+            shutil.rmtree(self.folder)
+
+    def start(self):
+        self.driver = subprocess.Popen([self.args.driver, "state=%s" % self.state, "port=%d" % self.port, *self.options],
+                                       stdout=subprocess.PIPE, text=True)
+        said = self.driver.stdout.readline().split()
+        need(len(said) == 2 and said[0] == "port", "the driver said %r" % said)
+        self.port = int(said[1])
+
+    def kill(self):
+        self.driver.kill()
+        self.driver.wait()
+        self.driver.stdout.close()
+
+    def stop(self):
+        self.driver.send_signal(signal.SIGTERM)
+        need(self.driver.wait(timeout=DEADLINE) == 0, "the driver ended with %s" % self.driver.returncode)
+        need(self.driver.stdout.read() == "stopped\n", "the driver didn't say that it stopped")
+
+    def connect(self):
+        return socket.create_connection(("127.0.0.1", self.port), timeout=DEADLINE)
+
+    def rows(self):
+        text = self.state.read_text() if self.state.exists() else "\n\n"
+        return text.split("\n\n", 1)[1].splitlines()
+
+
+def talk(client, text):
+    """Sends all, ends, and returns the answers."""
+    client.sendall(text.encode())
+    client.shutdown(socket.SHUT_WR)
+    with client, client.makefile() as answers:
+        return [json.loads(line) for line in answers]
+
+
+def lines_of(name, count):
+    return ['{"id":"%s-%d"}' % (name, i) for i in range(count)]
+
+
+def text_of(lines):
+    return "".join(line + "\n" for line in lines)
+
+
+def test_a_file_through_a_pipe(args):
+    with Bench(args) as bench:
+        lines = lines_of("a", 50000)
+        answers = talk(bench.connect(), text_of(lines))
+        counts = [answer["received"] for answer in answers]
+        need(counts == sorted(set(counts)) and counts[-1] == len(lines), "received %r" % counts[-5:])
+        need(bench.rows() == lines, "other rows than sent")
+        need(talk(bench.connect(), "{}\nhalf") == [{"received": 1}], "half a line is a line")
+        bench.stop()
+
+
+def test_a_file_that_is_sent_again(args):
+    with Bench(args) as bench:
+        lines = lines_of("f", 3000)
+        for upto in (1000, 500, 3000, 3000):
+            answers = talk(bench.connect(), 'tarn {"sender":"f","first":1}\n' + text_of(lines[:upto]))
+            need(answers[0]["sender"] == "f" and answers[-1]["received"] >= upto, "answers %r" % answers)
+        need(bench.rows() == lines, "other rows than sent")
+        bench.stop()
+
+
+def test_a_unix_socket_with_a_token(args):
+    folder = tempfile.mkdtemp(prefix="tarn-socket-")
+    path = folder + "/socket"
+    with Bench(args, "unix=" + path, "token=secret", "line=80") as bench:
+        for greeting, text in (("", "the first line must be"), ('tarn {"token":"wrong"}\n', "doesn't have the token")):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(path)
+                answers = talk(client, greeting + text_of(lines_of("x", 2000)))
+                need(text in answers[-1]["error"], "answers %r" % answers)
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(path)
+            answers = talk(client, 'tarn {"token":"secret"}\na\n' + "x" * 100000 + "\nb\n")
+            need(answers[0] == {"received": 0} and answers[-1] == {"received": 3}, "answers %r" % answers)
+        need(bench.rows() == ["a", "cut:100001", "b"], "rows %r" % bench.rows())
+        bench.stop()
+    need(not Path(path).exists(), "the socket's file is still there")
+    shutil.rmtree(folder)
+
+
+def test_stopping_says_so(args):
+    with Bench(args) as bench:
+        with bench.connect() as client, client.makefile() as answers:
+            client.sendall(b"a\n")
+            need(json.loads(answers.readline()) == {"received": 1}, "it isn't received")
+            bench.stop()
+            need(json.loads(answers.readline()) == {"error": "the server stops"}, "it doesn't say why")
+            need(answers.readline() == "", "it doesn't end")
+
+
+class Sender(threading.Thread):
+    """Sends its lines until all were received, through any number of cuts. Without a name it begins where it heard of last."""
+
+    def __init__(self, bench, name, lines, named, seed):
+        super().__init__()
+        self.bench, self.lines, self.named = bench, lines, named
+        self.name_ = name
+        self.rng = random.Random(seed)
+        self.received = self.connections = 0
+        self.error = None
+
+    def hear(self, answers, base):
+        answer = json.loads(answers.readline() or '{"error":"cut"}')
+        if "received" not in answer:
+            raise OSError(answer["error"])
+        self.received = base + answer["received"]
+
+    def send_some(self, client, answers):
+        base = 0 if self.named else self.received
+        if self.named:
+            client.sendall(b'tarn {"sender":"%s"}\n' % self.name_.encode())
+            self.hear(answers, 0)
+        sent = self.received
+        while self.received < len(self.lines):
+            upto = min(len(self.lines), sent + self.rng.randrange(1, 40))
+            client.sendall(text_of(self.lines[sent:upto]).encode())
+            sent = upto
+            while self.received < sent and (sent == len(self.lines) or sent - self.received > 100):
+                self.hear(answers, base)
+
+    def run(self):
+        end = time.monotonic() + DEADLINE
+        try:
+            while self.received < len(self.lines):
+                need(time.monotonic() < end, "sender %s got no further than %d" % (self.name_, self.received))
+                self.connections += 1
+                try:
+                    with self.bench.connect() as client, client.makefile() as answers:
+                        self.send_some(client, answers)
+                except (OSError, ValueError):
+                    time.sleep(0.005)
+        except Exception as e:  # told by the test
+            self.error = e
+
+
+def test_killed_while_senders_send(args):
+    """kill -9 at random instants: lines of senders with names are there exactly once and in order, the others' at least once."""
+    with Bench(args, "commit=7") as bench:
+        senders = [Sender(bench, "s%d" % i, lines_of("s%d" % i, 4000), i < 3, args.seed + i) for i in range(5)]
+        for sender in senders:
+            sender.start()
+        for _ in range(args.kills):
+            time.sleep(bench.rng.random() * 0.06)
+            bench.kill()
+            bench.start()
+        for sender in senders:
+            sender.join()
+            need(sender.error is None, str(sender.error))
+        bench.stop()
+        rows = bench.rows()
+        for sender in senders:
+            own = [row for row in rows if row.startswith('{"id":"%s-' % sender.name_)]
+            if sender.named:
+                need(own == sender.lines, "sender %s: %d rows of %d lines" % (sender.name_, len(own), len(sender.lines)))
+            need(set(Counter(own)) == set(sender.lines), "sender %s: lines are missing" % sender.name_)
+        need(sum(sender.connections for sender in senders) > len(senders), "nobody was cut")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--driver", default="build/host/tests/interop/socket_driver")
+    parser.add_argument("names", nargs="*")
+    args = parser.parse_args()
+    args.driver = str(Path(args.driver).resolve())
+    return runner.run_tests(runner.tests_of(globals()), args.names, lambda test: test(args))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
