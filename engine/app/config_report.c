@@ -4,7 +4,8 @@
 
 #include "app/boot.h"
 #include "app/config_private.h"
-#include "ingest/mqtt_source.h"
+#include "app/share.h"
+#include "app/sizes.h"
 #include "io/tls.h"
 #include "schema/options.h"
 
@@ -79,13 +80,18 @@ static bool is_used(const struct sum *s, const char *part)
 }
 
 /* Beside what is carved out of it, four pages a bucket; of partitions one is open at a time, for
- * the bucket that is longest idle is closed. */
+ * the bucket that is longest idle is closed. Each table has as much as the largest. */
 static uint64_t memtable_needs(const struct sum *s)
 {
-    uint64_t need = 0;
+    uint64_t most = 0;
+    uint32_t count = s->config->table_count;
+    const struct tn_part *table = tn_budget_part((struct tn_budget *)s->budget, "table");
     for (const struct tn_config_table *t = s->config->tables; t; t = t->next) {
-        need += (uint64_t)buckets_of(s, t) * PAGES_OF_BUCKET * PAGE_MIN;
+        uint64_t own = (uint64_t)buckets_of(s, t) * PAGES_OF_BUCKET * PAGE_MIN;
+        most = own > most ? own : most;
     }
+    uint64_t share = tn_share_needed(table->size, count);
+    uint64_t need = most * count > share ? most * count : share;
     for (uint32_t i = 0; i < s->budget->part_count; i++) {
         const struct tn_part *part = &s->budget->parts[i];
         bool within = part->spec->of && strcmp(part->spec->of, "memtable") == 0;
@@ -94,51 +100,18 @@ static uint64_t memtable_needs(const struct sum *s)
     return need;
 }
 
-static uint64_t session_needs(const struct sum *s, const struct tn_config_source *source)
+static uint64_t intake_needs(const struct sum *s)
 {
-    uint32_t count = 0;
-    for (const struct tn_config_subscribe *sub = source->subscribe; sub; sub = sub->next) {
-        count++;
-    }
-    size_t mark = tn_arena_mark(s->arena);
-    struct tn_mqtt_wish *filters = tn_arena_take(s->arena, (count + 1) * sizeof *filters);
-    uint64_t needs = 0;
-    if (filters) {
-        uint32_t i = 0;
-        for (const struct tn_config_subscribe *sub = source->subscribe; sub; sub = sub->next) {
-            filters[i++] =
-                (struct tn_mqtt_wish){.filter = tn_bytes_of(sub->filter), .qos = sub->qos};
-        }
-        struct tn_mqtt_spec spec = {.filters = filters,
-                                    .filter_count = count,
-                                    .in_flight = (uint16_t)source->in_flight,
-                                    .known_max = TN_MQTT_SOURCE_KNOWN_MAX};
-        needs = tn_mqtt_session_memory(&spec) + TN_MEMO_SIZE_MAX;
-    }
-    tn_arena_reset(s->arena, mark);
-    return needs;
+    struct tn_sizes sizes;
+    tn_sizes_least(s->config, &sizes);
+    return sizes.intake + sizes.tables;
 }
 
-static uint64_t mqtt_needs(const struct sum *s)
+static uint64_t sources_needs(const struct sum *s)
 {
-    uint64_t needs = 0;
-    for (const struct tn_config_source *source = s->config->sources; source;
-         source = source->next) {
-        needs += source->kind == TN_SOURCE_MQTT ? session_needs(s, source) : 0;
-    }
-    return needs;
-}
-
-/* Only what comes from who can't be asked again goes through it. */
-static uint64_t journal_needs(const struct sum *s)
-{
-    struct tn_journal_spec spec = {0};
-    const struct tn_config_source *source = s->config->sources;
-    while (source && source->kind == TN_SOURCE_FILE) {
-        source = source->next;
-    }
-    tn_config_journal_spec(s->config, &spec);
-    return source || s->config->http.listen ? tn_journal_memory(&spec) : 0;
+    struct tn_sizes sizes;
+    tn_sizes_least(s->config, &sizes);
+    return sizes.sources;
 }
 
 /* What of the parts can be said before anything runs. One that the board doesn't have lies in
@@ -151,8 +124,8 @@ static const struct {
 } needs[] = {
     {"memtable", NULL, memtable_needs, NULL},
     {"tls", "memtable", tls_needs, NULL},
-    {"journal", "input", journal_needs, "what can't be asked for again, until it is synced"},
-    {"mqtt", "input", mqtt_needs, "sessions with brokers, without what they send"},
+    {"intake", "input", intake_needs, "journal, decoder and ring, for short messages; tables"},
+    {"sources", "input", sources_needs, "connections, sessions with brokers, standard input"},
 };
 enum { NEEDS_COUNT = sizeof needs / sizeof needs[0] };
 

@@ -11,11 +11,6 @@
 #include "table/make.h"
 
 enum {
-    PARCEL_MIN = 16 * 1024,
-    PARCEL_MAX = 1024 * 1024,
-    ROUNDING = 4096,
-    ROOM_SHARE = 2,           /* of a parcel, for the rows of a record */
-    INPUT_BESIDE = 16 * 1024, /* paths and names */
     DROP_STEPS = 64,
     DROP_WAIT_MS = 20,
     EXIT_AT_ONCE = 4,
@@ -164,36 +159,9 @@ static struct tn_intake_spec intake_spec(struct tn_daemon *d)
                                    .log = &d->log,
                                    .keepers = d->keepers,
                                    .keeper_count = d->keeper_count,
-                                   .journal = d->spec.config->journal,
+                                   .config = d->spec.config,
                                    .drop = d->spec.drop,
-                                   .parcel_size = d->parcel_size};
-}
-
-/* Bytes of the input's part that all takes: what messages are on their way in, and who sends them.
- */
-static size_t memory_of(struct tn_daemon *d)
-{
-    struct tn_intake_spec intake = intake_spec(d);
-    size_t size_max = tn_intake_size_max(&intake);
-    return tn_intake_memory(&intake) + tn_sources_memory(d->spec.config, size_max) +
-           d->parcel_size / ROOM_SHARE + INPUT_BESIDE;
-}
-
-/* The longest messages for which there is room. */
-static tn_rc choose_sizes(struct tn_daemon *d, struct tn_err *err)
-{
-    size_t room = tn_arena_free(&d->spec.app->input);
-    size_t size = PARCEL_MAX;
-    for (; size >= PARCEL_MIN; size -= size / 8) {
-        d->parcel_size = size / ROUNDING * ROUNDING;
-        if (memory_of(d) <= room) {
-            return TN_OK;
-        }
-    }
-    return tn_err_set(err, TN_INVALID, 0,
-                      "the sources and the shortest messages need %zu bytes, and the part 'input' "
-                      "has %zu; fewer connections need less, or give it more memory",
-                      memory_of(d), room);
+                                   .parcel_size = d->sizes.parcel};
 }
 
 /* Dead letters that no table is named for lie beside the journal. */
@@ -207,7 +175,7 @@ static tn_rc letters_path(const struct tn_daemon *d, const struct tn_config_tabl
 }
 
 static tn_rc open_keeper(struct tn_daemon *d, const struct tn_config_table *table, void *room,
-                         size_t room_size, struct tn_err *err)
+                         struct tn_err *err)
 {
     char who[64];
     uint32_t i = d->keeper_count;
@@ -217,7 +185,7 @@ static tn_rc open_keeper(struct tn_daemon *d, const struct tn_config_table *tabl
                                   .who = who,
                                   .log = &d->log,
                                   .room = room,
-                                  .room_size = room_size,
+                                  .room_size = d->sizes.room,
                                   .anew = d->spec.anew};
     (void)snprintf(who, sizeof who, "tarn run, process %ld", (long)getpid());
     tn_rc rc = letters_path(d, table, &spec.dead_letters, err);
@@ -235,7 +203,8 @@ static tn_rc open_tables(struct tn_daemon *d, struct tn_err *err)
     void *shares;
     void *keepers;
     void *room;
-    tn_rc rc = make_tables(d, err);
+    tn_rc rc = tn_sizes_choose(config, tn_arena_free(input), &d->sizes, err);
+    rc = rc == TN_OK ? make_tables(d, err) : rc;
     if (rc == TN_OK) {
         rc = tn_arena_need(input, config->table_count * sizeof *d->shares, "tables", &shares, err);
     }
@@ -243,10 +212,8 @@ static tn_rc open_tables(struct tn_daemon *d, struct tn_err *err)
         rc =
             tn_arena_need(input, config->table_count * sizeof *d->keepers, "tables", &keepers, err);
     }
-    rc = rc == TN_OK ? choose_sizes(d, err) : rc;
-    size_t room_size = d->parcel_size / ROOM_SHARE;
     if (rc == TN_OK) {
-        rc = tn_arena_need(input, room_size, "the rows of a record", &room, err);
+        rc = tn_arena_need(input, d->sizes.room, "the rows of a record", &room, err);
     }
     if (rc != TN_OK) {
         return rc;
@@ -255,7 +222,7 @@ static tn_rc open_tables(struct tn_daemon *d, struct tn_err *err)
     d->keepers = keepers;
     rc = tn_share_out(&d->spec.app->env, d->shares, config->table_count, err);
     for (const struct tn_config_table *t = config->tables; rc == TN_OK && t; t = t->next) {
-        rc = open_keeper(d, t, room, room_size, err);
+        rc = open_keeper(d, t, room, err);
     }
     return rc;
 }

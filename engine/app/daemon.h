@@ -12,6 +12,7 @@
 
 #include "app/intake.h"
 #include "app/pages.h"
+#include "app/sizes.h"
 #include "app/sources.h"
 
 enum { TN_DAEMON_LOG_SIZE = 16 * 1024 };
@@ -38,7 +39,7 @@ struct tn_daemon {
     struct tn_intake intake;
     struct tn_pages pages;
     struct tn_sources sources;
-    size_t parcel_size;
+    struct tn_sizes sizes;
     bool signals; /* are ours */
 };
 

@@ -10,8 +10,6 @@
 
 enum {
     RING_PARCELS = 4,
-    SENDERS_MAX = 64,
-    MEMO_BYTES = 64 * 1024,
     PARCEL_BESIDE = TN_SENDER_SIZE_MAX + TN_MEMO_SIZE_MAX + 512, /* in a block: names, memo */
     MESSAGE_SHARE = 2, /* rows are shorter than their text, mostly: a guess */
     DECODER_FIXED = 96 * 1024,
@@ -20,7 +18,6 @@ enum {
     PUMP_ITEMS = 20000,      /* in a turn */
     STUCK_MS = 1000,         /* the ring's oldest waits so long for its table, then others go on */
     WAIT_MS_MAX = 1000,
-    FILES = 8, /* of the journal, about */
 };
 
 /* Before a parcel in the ring. */
@@ -850,22 +847,18 @@ void tn_intake_stop(struct tn_intake *intake)
 
 /* ---- open, close ---- */
 
+/* Blocks are as long as a parcel needs, so there may be more syncs than the configuration asks for.
+ */
 static struct tn_journal_spec journal_spec(const struct tn_intake_spec *spec)
 {
-    uint32_t block = (uint32_t)(spec->parcel_size + PARCEL_BESIDE);
-    uint64_t size_max = spec->journal.size_max;
-    uint64_t file_size = size_max / FILES;
-    uint32_t sync_bytes = spec->journal.sync_bytes;
-    return (struct tn_journal_spec){.io = spec->env->io,
-                                    .clock = spec->env->clock,
-                                    .exec = spec->env->exec,
-                                    .block_size = block,
-                                    .file_size = file_size,
-                                    .size_max = size_max,
-                                    .sync_ms = spec->journal.sync_ms,
-                                    .sync_bytes = sync_bytes < block ? sync_bytes : block,
-                                    .sender_max = SENDERS_MAX,
-                                    .memo_bytes = MEMO_BYTES};
+    struct tn_journal_spec journal = {
+        .io = spec->env->io, .clock = spec->env->clock, .exec = spec->env->exec};
+    tn_config_journal_spec(spec->config, &journal);
+    journal.block_size = (uint32_t)(spec->parcel_size + PARCEL_BESIDE);
+    if (journal.sync_bytes > journal.block_size) {
+        journal.sync_bytes = journal.block_size;
+    }
+    return journal;
 }
 
 static size_t ring_size(const struct tn_intake_spec *spec)

@@ -27,7 +27,7 @@ struct tn_intake_spec {
     struct tn_log *log;
     struct tn_keeper *keepers; /* open, and the intake's until it is closed */
     uint32_t keeper_count;
-    struct tn_config_journal journal;
+    const struct tn_config *config; /* what of it the journal goes by */
     bool drop; /* rows of tables that aren't among the keepers', and were not committed, are lost */
     size_t parcel_size; /* the longest: of it follow message, ring, blocks and decoder */
 };

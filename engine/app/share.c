@@ -8,8 +8,9 @@ enum {
     LUA_KIB_MIN = 128,
     LUA_KIB_MAX = 640, /* as on the boards */
     LUA_SHARE = 5,     /* a state's part of the rows */
-    ARENA_ROWS = 16,   /* one row is this part of the arena at most */
-    LEFT_KIB = 32,     /* of the part "table", for the process */
+    LUA_SHARE_MAX = 4,
+    ARENA_ROWS = 16, /* one row is this part of the arena at most */
+    LEFT_KIB = 32,   /* of the part "table", for the process */
 };
 
 struct split {
@@ -23,35 +24,48 @@ static uint32_t pages(size_t kib)
     return (uint32_t)(kib / PAGE_KIB * PAGE_KIB);
 }
 
+/* Where each has its arena, and how large it is. */
+static struct split place_arenas(size_t table_size, uint32_t count)
+{
+    size_t table = table_size / KIB;
+    table = table > LEFT_KIB ? table - LEFT_KIB : 0;
+    struct split split = {.arena_kib = pages(table / count), .beside = count};
+    if (split.arena_kib < ARENA_KIB) {
+        split.arena_kib = ARENA_KIB;
+        split.beside = (uint32_t)(table / ARENA_KIB);
+    }
+    return split;
+}
+
+size_t tn_share_needed(size_t table_size, uint32_t count)
+{
+    struct split split = place_arenas(table_size, count > 0 ? count : 1);
+    return ((size_t)(count - split.beside) * ARENA_KIB + (size_t)count * ROWS_KIB) * KIB;
+}
+
 static tn_rc split(const struct tn_env *env, uint32_t count, struct split *split,
                    struct tn_err *err)
 {
-    size_t table = tn_arena_free(env->arena) / KIB;
-    size_t rows = env->memtable_size / KIB;
-    table = table > LEFT_KIB ? table - LEFT_KIB : 0;
-    split->arena_kib = pages(table / count);
-    split->beside = count;
-    if (split->arena_kib < ARENA_KIB) {
-        split->arena_kib = ARENA_KIB;
-        split->beside = (uint32_t)(table / ARENA_KIB);
+    size_t table = tn_arena_free(env->arena);
+    size_t needed = tn_share_needed(table, count);
+    if (env->memtable_size < needed) {
+        return tn_err_set(err, TN_INVALID, 0,
+                          "%u tables need %zu KiB of the part 'memtable', which has %zu for them; "
+                          "give it more memory",
+                          count, needed / KIB, env->memtable_size / KIB);
     }
+    *split = place_arenas(table, count);
     size_t front = (size_t)(count - split->beside) * ARENA_KIB;
-    split->rows_kib = rows > front ? pages((rows - front) / count) : 0;
-    if (split->rows_kib >= ROWS_KIB) {
-        return TN_OK;
-    }
-    size_t all = rows + split->beside * (size_t)ARENA_KIB;
-    size_t needed = (size_t)count * (ARENA_KIB + ROWS_KIB);
-    return tn_err_set(err, TN_INVALID, 0,
-                      "%u tables need %zu KiB for rows and their own things, and the parts "
-                      "\"memtable\" and \"table\" have %zu: room for %zu; give it more memory",
-                      count, needed, all, all / (ARENA_KIB + ROWS_KIB));
+    split->rows_kib = pages((env->memtable_size / KIB - front) / count);
+    return TN_OK;
 }
 
 static void name_parts(struct tn_share *share, const struct split *split)
 {
+    uint32_t most = pages(split->rows_kib / LUA_SHARE_MAX); /* of a small share both leave a half */
     uint32_t lua = pages(split->rows_kib / LUA_SHARE);
     lua = lua < LUA_KIB_MIN ? LUA_KIB_MIN : lua < LUA_KIB_MAX ? lua : LUA_KIB_MAX;
+    lua = lua < most ? lua : most;
     const struct tn_part_spec parts[TN_SHARE_PARTS] = {
         {"table", TN_PART_ARENA, split->arena_kib, split->arena_kib, NULL},
         {"memtable", TN_PART_POOL, split->rows_kib, split->rows_kib, NULL},
@@ -99,7 +113,7 @@ static tn_rc open_share(struct tn_share *share, struct tn_env *env, unsigned cha
 
 tn_rc tn_share_out(struct tn_env *env, struct tn_share *shares, uint32_t count, struct tn_err *err)
 {
-    struct split parts;
+    struct split parts = {0};
     tn_rc rc = split(env, count, &parts, err);
     unsigned char *rows = env->memtable;
     for (uint32_t i = 0; rc == TN_OK && i < count; i++) {

@@ -21,9 +21,13 @@ struct tn_share {
     struct tn_env env; /* of the share */
 };
 
+/* Bytes of the part "memtable" that `count` tables need at the least beside a part "table" of
+ * `table_size`. */
+size_t tn_share_needed(size_t table_size, uint32_t count);
+
 /* Splits the env's parts into `count` shares, which begin where they are in memory. INVALID: they
- * are too small; the text says how many would fit, and what memory all of them want. The env's
- * memtable is nobody else's from then on, nor what is taken of its arena. */
+ * are too small; the text says what is missing. The env's memtable is nobody else's from then on,
+ * nor what is taken of its arena. */
 TN_MUST_USE tn_rc tn_share_out(struct tn_env *env, struct tn_share *shares, uint32_t count,
                                struct tn_err *err);
 

@@ -52,6 +52,7 @@ struct life {
     unsigned char log_memory[LOG_SIZE];
     struct tn_share shares[TABLES];
     struct tn_keeper keepers[TABLES];
+    struct tn_config config;
     struct tn_config_table configs[TABLES];
     uint32_t open;
     struct tn_intake intake;
@@ -176,14 +177,16 @@ static tn_rc open_life(struct life *life, struct tn_err *err)
         rc = tn_keeper_open(&life->keepers[i], &spec, err);
         life->open += rc == TN_OK;
     }
+    life->config.journal =
+        (struct tn_config_journal){.sync_ms = 1 + random_below(&life->random, 60),
+                                   .sync_bytes = 1 + random_below(&life->random, 3000),
+                                   .size_max = 8 << 20};
     struct tn_intake_spec spec = {.env = &engine.env,
                                   .arena = &life->arena,
                                   .log = &life->log,
                                   .keepers = life->keepers,
                                   .keeper_count = TABLES,
-                                  .journal = {.sync_ms = 1 + random_below(&life->random, 60),
-                                              .sync_bytes = 1 + random_below(&life->random, 3000),
-                                              .size_max = 4 << 20},
+                                  .config = &life->config,
                                   .parcel_size = PARCEL_SIZE};
     if (rc == TN_OK) {
         CHECK(tn_intake_memory(&spec) <= tn_arena_free(&life->arena));
