@@ -170,15 +170,22 @@ static void take_qos(struct tn_config_reader *r, struct tn_config_node *node,
     }
 }
 
-/* The broker has one subscription of a filter. */
+/* The broker has one subscription of a filter, and may send twice what two of them give. */
 static void check_filters(struct tn_config_reader *r, const struct tn_config_node *item,
                           const struct tn_config_subscribe *all,
                           const struct tn_config_subscribe *made)
 {
     for (const struct tn_config_subscribe *s = all; s && s != made && made->filter; s = s->next) {
+        const struct tn_config_node *filter = tn_config_member_of(item, "filter");
         if (s->filter && strcmp(s->filter, made->filter) == 0) {
-            tn_config_wrong(r, tn_config_member_of(item, "filter"),
-                            "a second subscription to the same filter");
+            tn_config_wrong(r, filter, "a second subscription to the same filter");
+            return;
+        }
+        if (s->filter &&
+            tn_mqtt_filters_overlap(tn_bytes_of(s->filter), tn_bytes_of(made->filter))) {
+            tn_config_wrong(r, filter,
+                            "a topic may be of another filter, too, and its messages come twice: "
+                            "give one of them a source of its own");
             return;
         }
     }
@@ -298,6 +305,11 @@ static void check_socket(struct tn_config_reader *r, struct tn_config_node *node
 {
     struct tn_config_node *tls = tn_config_member_of(node, "tls");
     tn_config_check_served(r, tls);
+    if (source->input == TN_INPUT_CSV) {
+        tn_config_wrong(r, tn_config_member_of(node, "input"),
+                        "csv names its columns in the first line alone; a socket takes other "
+                        "inputs");
+    }
     if (tls && source->url && strncmp(source->url, "unix:", 5) == 0) {
         tn_config_wrong(r, tls, "is not for a Unix socket");
     }

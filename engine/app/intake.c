@@ -248,9 +248,22 @@ static tn_rc pack_record(struct packing *p, struct tn_decoded *decoded, struct t
     return rc;
 }
 
+/* Of a record that was too long to be sent there is the beginning, which no decoder may see: it
+ * could take it for a whole one. */
+static tn_rc pack_cut(struct packing *p, struct tn_err *err)
+{
+    char reason[96];
+    (void)snprintf(reason, sizeof reason, "a record of %" PRIu64 " bytes is too long: at most %zu",
+                   p->message->cut_size, p->message->bytes.size);
+    return bury(p, p->message->bytes, 0, 1, reason, err);
+}
+
 static tn_rc pack(struct packing *p, struct tn_err *err)
 {
     struct tn_bytes rest = p->message->bytes;
+    if (p->message->cut_size > 0) {
+        return pack_cut(p, err);
+    }
     while (!p->parcel.overflow) {
         struct tn_decoded decoded;
         size_t eaten = 0;

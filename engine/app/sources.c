@@ -15,7 +15,9 @@ enum {
 
 static bool speaks_tls(const struct tn_config_source *source)
 {
-    return source->kind == TN_SOURCE_MQTT && strncmp(source->url, "mqtts:", 6) == 0;
+    return source->kind == TN_SOURCE_SOCKET
+               ? source->tls.certificate != NULL
+               : source->kind == TN_SOURCE_MQTT && strncmp(source->url, "mqtts:", 6) == 0;
 }
 
 uint32_t tn_sources_streams(const struct tn_config *config, bool *tls)
@@ -28,7 +30,7 @@ uint32_t tn_sources_streams(const struct tn_config *config, bool *tls)
     for (const struct tn_config_source *s = config->sources; s; s = s->next) {
         *tls = *tls || speaks_tls(s);
         count += s->kind == TN_SOURCE_MQTT     ? STREAMS_BROKER
-                 : s->kind == TN_SOURCE_SOCKET ? s->connections
+                 : s->kind == TN_SOURCE_SOCKET ? s->connections + 1 /* one that replaces */
                                                : 0;
     }
     return count;
@@ -85,6 +87,24 @@ static size_t broker_memory(const struct tn_config_source *source, struct tn_hub
                     sizeof(struct tn_bytes));
 }
 
+static struct tn_socket_source_spec door_spec(const struct tn_config_source *source,
+                                              struct tn_hub *hub)
+{
+    return (struct tn_socket_source_spec){.name = source->name,
+                                          .table = source->table,
+                                          .input = source->input,
+                                          .hub = hub,
+                                          .token = source->token,
+                                          .connections = source->connections,
+                                          .line_size_max = source->line_size_max};
+}
+
+static size_t door_memory(const struct tn_config_source *source, struct tn_hub *hub)
+{
+    struct tn_socket_source_spec spec = door_spec(source, hub);
+    return tn_socket_source_memory(&spec) + sizeof(struct tn_door);
+}
+
 size_t tn_sources_memory(const struct tn_config *config, size_t size_max)
 {
     struct tn_hub hub = {.size_max = size_max};
@@ -94,9 +114,10 @@ size_t tn_sources_memory(const struct tn_config *config, size_t size_max)
         size += tn_http_server_memory(&spec);
     }
     for (const struct tn_config_source *s = config->sources; s; s = s->next) {
-        size += s->kind == TN_SOURCE_MQTT    ? broker_memory(s, &hub)
-                : s->kind == TN_SOURCE_STDIN ? tn_lines_memory(&hub)
-                                             : 0;
+        size += s->kind == TN_SOURCE_MQTT     ? broker_memory(s, &hub)
+                : s->kind == TN_SOURCE_SOCKET ? door_memory(s, &hub)
+                : s->kind == TN_SOURCE_STDIN  ? tn_lines_memory(&hub)
+                                              : 0;
     }
     return size;
 }
@@ -254,6 +275,38 @@ static tn_rc open_broker(struct tn_sources *s, const struct tn_config_source *so
     return rc == TN_OK ? tn_mqtt_source_open(&broker->source, &spec, s->spec.arena, err) : rc;
 }
 
+/* ---- sockets ---- */
+
+static tn_rc open_door(struct tn_sources *s, const struct tn_config_source *source,
+                       struct tn_err *err)
+{
+    void *memory;
+    tn_rc rc = tn_arena_need(s->spec.arena, sizeof(struct tn_door), "a socket", &memory, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    struct tn_door *door = memory;
+    struct tn_socket_source_spec spec = door_spec(source, s->spec.hub);
+    door->next = s->doors;
+    s->doors = door;
+    rc = tn_endpoint_parse(source->url, door->host, &spec.at, err);
+    if (rc == TN_OK && speaks_tls(source)) {
+        rc = make_tls(s, &source->tls, true, &door->tls, err);
+    }
+    spec.net = s->spec.net;
+    spec.log = s->spec.log;
+    spec.tls = door->tls;
+    spec.exec = s->spec.exec;
+    if (rc == TN_OK) {
+        rc = tn_socket_source_open(&door->source, &spec, s->spec.arena, err);
+    }
+    if (rc == TN_OK) {
+        tn_log_event(s->spec.log, TN_LOG_INFO, "socket", "source=%s listen=%s", source->name,
+                     source->url);
+    }
+    return rc;
+}
+
 /* ---- all of them ---- */
 
 static tn_rc open_source(struct tn_sources *s, const struct tn_config_source *source,
@@ -265,6 +318,7 @@ static tn_rc open_source(struct tn_sources *s, const struct tn_config_source *so
     case TN_SOURCE_MQTT:
         return open_broker(s, source, err);
     case TN_SOURCE_SOCKET:
+        return open_door(s, source, err);
     case TN_SOURCE_FILE:
     case TN_SOURCE_KINDS:
         break;
@@ -312,6 +366,11 @@ void tn_sources_stop(struct tn_sources *sources)
             tn_mqtt_source_stop(broker->source);
         }
     }
+    for (struct tn_door *door = s->doors; door; door = door->next) {
+        if (door->source) {
+            tn_socket_source_stop(door->source);
+        }
+    }
 }
 
 bool tn_sources_stopped(const struct tn_sources *sources)
@@ -319,6 +378,9 @@ bool tn_sources_stopped(const struct tn_sources *sources)
     bool stopped = !sources->http || tn_http_server_stopped(sources->http);
     for (const struct tn_broker *broker = sources->brokers; broker; broker = broker->next) {
         stopped = stopped && (!broker->source || tn_mqtt_source_stopped(broker->source));
+    }
+    for (const struct tn_door *door = sources->doors; door; door = door->next) {
+        stopped = stopped && (!door->source || tn_socket_source_stopped(door->source));
     }
     return stopped;
 }
@@ -340,6 +402,12 @@ void tn_sources_close(struct tn_sources *sources)
             tn_tls_config_free(broker->tls);
         }
     }
+    for (struct tn_door *door = s->doors; door; door = door->next) {
+        if (door->tls) {
+            tn_tls_config_free(door->tls);
+        }
+    }
     s->http_tls = NULL;
     s->brokers = NULL;
+    s->doors = NULL;
 }

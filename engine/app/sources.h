@@ -1,4 +1,5 @@
-/* sources: all that the daemon takes messages from: standard input, HTTP, brokers of MQTT.
+/* sources: all that the daemon takes messages from: standard input, HTTP, sockets, brokers of
+ * MQTT.
  *
  * Each offers to the hub; none knows another. They are opened when the tables have what the journal
  * had for them, and stopped before the last commit: turns go on until they are.
@@ -10,6 +11,7 @@
 #include "base/op.h"
 #include "ingest/http_server.h"
 #include "ingest/mqtt_source.h"
+#include "ingest/socket_source.h"
 
 struct tn_sources_spec {
     const struct tn_config *config;
@@ -34,6 +36,13 @@ struct tn_broker {
     struct tn_broker *next;
 };
 
+struct tn_door {
+    struct tn_socket_source *source;
+    struct tn_tls_config *tls; /* or NULL */
+    char host[TN_HOST_SIZE];
+    struct tn_door *next;
+};
+
 struct tn_sources {
     struct tn_sources_spec spec;
     struct tn_ops ops;
@@ -43,6 +52,7 @@ struct tn_sources {
     struct tn_tls_config *http_tls;
     char http_host[TN_HOST_SIZE];
     struct tn_broker *brokers;
+    struct tn_door *doors;
     bool stopping;
 };
 

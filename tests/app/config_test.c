@@ -333,6 +333,14 @@ static void sources_are_checked_by_their_kind(void)
          "sources[1].subscribe[3].filter: a second subscription to the same filter\n"
          "sources[1]: an url with mqtts:// needs tls.ca or tls.pinned, to know the broker by: "
          "tls = { ca = file(\"ca.pem\") }\n"},
+        {in_sources,
+         "{ kind = 'mqtt', url = 'mqtt://b', subscribe = { { filter = 'a/+', table = 'd.t' }, "
+         "{ filter = 'b/+', table = 'd.t' }, { filter = '+/x', table = 'd.t' } } }",
+         "sources[1].subscribe[3].filter: a topic may be of another filter, too, and its messages "
+         "come twice: give one of them a source of its own\n"},
+        {in_sources, "{ kind = 'socket', listen = 'unix:s', table = 'd.t', input = 'csv' }",
+         "sources[1].input: csv names its columns in the first line alone; a socket takes other "
+         "inputs\n"},
         {in_sources, "{ kind = 'socket', listen = '0.0.0.0:1', table = 'd.t' }",
          "sources[1].listen: others than this machine can reach it, so a 'token' is needed: "
          "token = file(\"...\"); or listen on 127.0.0.1\n"},

@@ -344,6 +344,51 @@ def test_a_broker_s_messages_are_there_once_after_kills(args):
         shutil.rmtree(folder)
 
 
+class Lines:
+    """A client of a socket, which says who it is and where it goes on."""
+
+    def __init__(self, path, sender):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(DEADLINE)
+        self.socket.connect(str(path))
+        self.file = self.socket.makefile("rb")
+        self.socket.sendall(b'tarn {"sender":"%s"}\n' % sender.encode())
+        self.received = json.loads(self.file.readline())["received"]
+
+    def wait_for(self, count):
+        while self.received < count:
+            answer = json.loads(self.file.readline() or b'{"error":"the end"}')
+            need("received" in answer, "the socket says %s" % answer)
+            self.received = answer["received"]
+
+
+def test_a_socket_s_lines_are_there_once_after_kills(args):
+    """Each is counted, also the one that is too long and the one that is none."""
+    source = '{ kind = "socket", listen = "unix:in.sock", table = "db.t", line_size = 200 }'
+    with Daemon({"db.t": '{ fields = { "id BIGINT", "v STRING" }, options = { bucket = "-1" }, commit = "200ms" }'}, source) as daemon:
+        rng, count, path = random.Random(args.seed), 2000, daemon.folder / "in.sock"
+        lines = [b'{"id":%d,"v":"x"}\n' % i for i in range(count)]
+        lines[700], lines[1200] = b'{"id":7,"v":"%s"}\n' % (b"y" * 1000), b"nonsense\n"
+        kills = sorted(rng.sample(range(1, count), 6))
+        for end in [*kills, count]:
+            daemon.start()
+            daemon.wait_until_ready()
+            client = Lines(path, "gw-7")
+            client.socket.sendall(b"".join(lines[client.received : end]))
+            if end == count:
+                client.wait_for(count)
+                daemon.stop()
+            else:
+                client.wait_for(rng.randint(0, client.received))
+                time.sleep(rng.uniform(0, 0.1))  # the instant of a kill is what is drawn
+                daemon.kill()
+        same(sorted(row["id"] for row in daemon.rows("db.t")), [i for i in range(count) if i not in (700, 1200)], "ids")
+        letters = [json.loads(line) for line in (daemon.warehouse / ".tarn/db.t.letters").read_text().splitlines()]
+        need(letters[0]["record"].startswith('{"id":7,') and letters[1]["record"] == "nonsense" and len(letters) == 2, letters)
+        need("bytes is too long" in letters[0]["reason"], letters[0]["reason"])
+        daemon.check(args, ["db.t"])
+
+
 def test_what_another_writer_makes_void_is_done_again(args):
     """A script's rows are resolved beside what another one changes: the table is opened again, and they come from the journal."""
     if not args.java:
