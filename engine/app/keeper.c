@@ -110,7 +110,11 @@ static tn_rc open_table(struct tn_keeper *k, struct tn_err *err)
     tn_scripted_fill(&k->scripted, &spec);
     tn_rc rc = tn_dead_open(&k->dead, env, k->spec.dead_letters, k->name, k->who, err);
     if (rc == TN_OK) {
+        tn_share_lend(k->spec.share);
         rc = tn_table_open(env, &spec, &k->table, err);
+    }
+    if (rc == TN_OK) {
+        tn_share_keep(k->spec.share);
     }
     if (rc == TN_OK) {
         rc = tn_scripted_check(&k->scripted, k->table, err);

@@ -19,6 +19,26 @@ struct split {
     uint32_t beside; /* so many have their arena in the part "table" */
 };
 
+void tn_share_lend(struct tn_share *share)
+{
+    const struct tn_arena *worker = &share->env.workers[TN_LANE_LONG]->arena;
+    if (!share->lasts) {
+        tn_arena_init(&share->lasting, worker->base + worker->used, worker->size - worker->used);
+    }
+    share->env.lasting = &share->lasting;
+}
+
+void tn_share_keep(struct tn_share *share)
+{
+    struct tn_arena *worker = &share->env.workers[TN_LANE_LONG]->arena;
+    if (!share->lasts) {
+        share->lasting.size = share->lasting.used;
+        worker->used += share->lasting.size;
+        worker->peak = worker->used > worker->peak ? worker->used : worker->peak;
+    }
+    share->lasts = true;
+}
+
 static uint32_t pages(size_t kib)
 {
     return (uint32_t)(kib / PAGE_KIB * PAGE_KIB);
@@ -84,8 +104,9 @@ void tn_share_cap(struct tn_share *share)
 }
 
 /* The arena's part is made on memory of its own when it lies elsewhere. */
-static tn_rc open_share(struct tn_share *share, struct tn_env *env, unsigned char **rows,
-                        void *arena, const struct split *split, struct tn_err *err)
+static tn_rc open_share(struct tn_share *share, struct tn_env *env, uint32_t count,
+                        unsigned char **rows, void *arena, const struct split *split,
+                        struct tn_err *err)
 {
     size_t arena_size = (size_t)split->arena_kib * KIB;
     size_t rows_size = (size_t)split->rows_kib * KIB;
@@ -104,7 +125,9 @@ static tn_rc open_share(struct tn_share *share, struct tn_env *env, unsigned cha
     } else {
         tn_budget_arena(&share->budget, "table", &share->arena);
     }
+    share->lasts = false;
     share->env = *env;
+    share->env.sharers = count;
     share->env.arena = &share->arena;
     tn_env_measure(&share->env, &share->budget);
     tn_share_cap(share);
@@ -122,7 +145,7 @@ tn_rc tn_share_out(struct tn_env *env, struct tn_share *shares, uint32_t count, 
             rc = tn_arena_need(env->arena, (size_t)parts.arena_kib * KIB, "a table", &arena, err);
         }
         if (rc == TN_OK) {
-            rc = open_share(&shares[i], env, &rows, arena, &parts, err);
+            rc = open_share(&shares[i], env, count, &rows, arena, &parts, err);
         }
     }
     return rc;

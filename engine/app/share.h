@@ -18,6 +18,8 @@ struct tn_share {
     struct tn_board board;
     struct tn_budget budget;
     struct tn_arena arena;
+    struct tn_arena lasting; /* of the part "long": what its table took of it, for good */
+    bool lasts;
     struct tn_env env; /* of the share */
 };
 
@@ -30,6 +32,12 @@ size_t tn_share_needed(size_t table_size, uint32_t count);
  * nor what is taken of its arena. */
 TN_MUST_USE tn_rc tn_share_out(struct tn_env *env, struct tn_share *shares, uint32_t count,
                                struct tn_err *err);
+
+/* Around the first open of the share's table, and every later one; no task is under way at the
+ * first, and no other share's table is opened in between. What the table keeps of the part "long"
+ * is the share's from then on, whether it is open or not: tasks of others never lie in it. */
+void tn_share_lend(struct tn_share *share);
+void tn_share_keep(struct tn_share *share);
 
 /* A row of the share is no longer than its arena has room for: after tn_env_measure, which asks the
  * rows' part alone. */

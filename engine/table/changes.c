@@ -104,16 +104,16 @@ static tn_rc compared_columns(struct tn_changes *c, const int32_t *column_of,
 static tn_rc take_reducer(struct tn_changes *c, struct tn_err *err)
 {
     struct tn_table *t = c->table;
-    return tn_reducer_make(t->engine, t->row_size_max, &t->env->workers[TN_LANE_LONG]->arena,
-                           &c->reducer, err);
+    return tn_reducer_make(t->engine, t->row_size_max, tn_env_lasting(t->env), &c->reducer, err);
 }
 
 static tn_rc take_index(struct tn_changes *c, struct tn_err *err)
 {
-    struct tn_arena *arena = &c->table->env->workers[TN_LANE_LONG]->arena;
-    size_t size = arena->size / INDEX_SHARE;
+    const struct tn_env *env = c->table->env;
+    size_t size = env->workers[TN_LANE_LONG]->arena.size / INDEX_SHARE;
+    size = env->sharers > 0 ? size / env->sharers : size;
     void *memory;
-    tn_rc rc = tn_arena_need(arena, size, "an index of blocks", &memory, err);
+    tn_rc rc = tn_arena_need(tn_env_lasting(env), size, "an index of blocks", &memory, err);
     if (rc == TN_OK) {
         tn_block_indexes_init(&c->indexes, memory, size);
         c->indexed = true;
@@ -127,8 +127,8 @@ tn_rc tn_changes_init(struct tn_changes *changes, struct tn_table *table, const 
     const struct tn_options *o = &table->options;
     bool full = o->changelog_producer == TN_CHANGELOG_FULL_COMPACTION;
     bool lookup = tn_options_need_lookup(o);
-    *changes = (struct tn_changes){
-        .table = table, .mark = tn_arena_mark(&table->env->workers[TN_LANE_LONG]->arena)};
+    *changes =
+        (struct tn_changes){.table = table, .mark = tn_arena_mark(tn_env_lasting(table->env))};
     if (table->keeps == TN_MEMTABLE_FOLDED) {
         tn_rc folds = take_reducer(changes, err);
         if (folds != TN_OK) {
@@ -164,7 +164,7 @@ struct tn_block_indexes *tn_changes_indexes(struct tn_changes *changes)
 void tn_changes_close(struct tn_changes *changes)
 {
     if (changes->table) {
-        tn_arena_reset(&changes->table->env->workers[TN_LANE_LONG]->arena, changes->mark);
+        tn_arena_reset(tn_env_lasting(changes->table->env), changes->mark);
     }
 }
 

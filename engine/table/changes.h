@@ -7,9 +7,9 @@
  *     producer full-compaction   compactions into the last level say what changed since the one
  *                                before; every N-th round makes one of every bucket it wrote to
  *
- * Made once a table; indexes and reducer come from the memory of the worker that runs slices. The
- * state before is opened for one slice at a time, on the worker that runs slices. Source: Paimon,
- * CoreOptions.needLookup, GlobalFullCompactionSinkWrite.
+ * Made once a table; indexes and reducer come from tn_env_lasting. The state before is opened for
+ * one slice at a time, on the worker that runs slices. Source: Paimon, CoreOptions.needLookup,
+ * GlobalFullCompactionSinkWrite.
  */
 #pragma once
 
@@ -27,7 +27,7 @@ struct tn_changes {
     struct tn_key_state state;       /* of the slice under way */
     struct tn_block_indexes indexes; /* kept from slice to slice */
     struct tn_reducer *reducer;      /* of memtables that merge rows as they come, or NULL */
-    size_t mark;                     /* of the worker's arena, before indexes and reducer */
+    size_t mark;                     /* of tn_env_lasting, before indexes and reducer */
     bool indexed; /* for compactions that look keys up, and for flushes that resolve rows */
     bool asks;    /* compactions look keys up */
     uint64_t keys_asked;

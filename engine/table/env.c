@@ -15,7 +15,10 @@ enum {
 static void init_rows(struct tn_env *env)
 {
     const struct tn_arena *merge = &env->workers[TN_LANE_LONG]->arena;
-    size_t left = tn_arena_free(merge);
+    if (env->worker_room == 0) { /* later a task may be under way, or a table keep some of it */
+        env->worker_room = tn_arena_free(merge);
+    }
+    size_t left = env->worker_room;
     env->merge_size = left > MERGE_FIXED ? left - MERGE_FIXED : 0;
     size_t shares[] = {env->memtable_size / ROW_SHARE, merge->size / ROW_SHARE,
                        env->merge_size / MERGE_ROWS};

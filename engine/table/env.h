@@ -17,9 +17,14 @@ struct tn_env {
     size_t memtable_size;
     struct tn_heap *levels;
     struct tn_arena *arena; /* the table part */
-    uint32_t block_size;    /* raw bytes of a data block */
-    uint32_t row_size_max;  /* bytes of a packed row; a larger one is refused */
-    size_t merge_size;      /* bytes that the rows of a merge may take at once */
+    /* What a table keeps of the part "long" as long as it is open; NULL: it is that worker's arena,
+     * of which the table is the only one. Where others are open, too, it is the table's own. */
+    struct tn_arena *lasting;
+    uint32_t sharers;      /* tables that are open at once; 0: one */
+    size_t worker_room;    /* bytes that the part "long" has for a task, beside its contexts */
+    uint32_t block_size;   /* raw bytes of a data block */
+    uint32_t row_size_max; /* bytes of a packed row; a larger one is refused */
+    size_t merge_size;     /* bytes that the rows of a merge may take at once */
 };
 
 enum { TN_BLOCK_SIZE = 64 * 1024 }; /* measured: 64 KiB blocks, windows of 2^16: 2.91x at 300 KB */
@@ -41,6 +46,11 @@ struct tn_env_spec {
  * workers. INVALID when a part is too small. */
 TN_MUST_USE tn_rc tn_env_open(struct tn_env *env, const struct tn_env_spec *spec,
                               struct tn_err *err);
+
+static inline struct tn_arena *tn_env_lasting(const struct tn_env *env)
+{
+    return env->lasting ? env->lasting : &env->workers[TN_LANE_LONG]->arena;
+}
 
 /* Reads the size of the part "memtable" again, of which parts were carved or that were joined; no
  * table is open. */

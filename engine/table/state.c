@@ -238,12 +238,12 @@ static size_t room_in(const struct tn_arena *arena)
 static tn_rc init_row_scratch(struct tn_table *t, struct tn_arena *arena, struct tn_err *err)
 {
     size_t size = (size_t)t->row_size_max + TN_ORIGIN_SIZE_MAX;
-    struct tn_arena *worker = &t->env->workers[TN_LANE_LONG]->arena;
     void *memory = NULL;
     if (!t->spec.resolver || !t->keyed) {
         return TN_OK;
     }
-    tn_rc rc = tn_arena_need(size > room_in(arena) ? worker : arena, size, "a row", &memory, err);
+    struct tn_arena *from = size > room_in(arena) ? tn_env_lasting(t->env) : arena;
+    tn_rc rc = tn_arena_need(from, size, "a row", &memory, err);
     t->row_scratch = memory;
     return rc;
 }
@@ -260,7 +260,7 @@ static tn_rc init_slice_memory(struct tn_table *t, struct tn_arena *arena, struc
     size_t need = states + share / 2;
     size_t room = room_in(arena);
     bool outgrown = need > (room < share ? room : share) && !small; /* whose worker is another's */
-    struct tn_arena *from = outgrown ? &t->env->workers[TN_LANE_LONG]->arena : arena;
+    struct tn_arena *from = outgrown ? tn_env_lasting(t->env) : arena;
     size_t size = outgrown ? need : share;
     if (!small && !outgrown && size > room) {
         size = room;
