@@ -284,9 +284,22 @@ static tn_rc pack(struct packing *p, struct tn_err *err)
             return rc;
         }
     }
-    return tn_err_set(err, TN_INVALID, 0,
-                      "the rows of this message take more than %zu bytes: send fewer at once",
+    return tn_err_set(err, TN_INVALID, 0, "its rows and letters take more than %zu bytes",
                       p->intake->spec.parcel_size);
+}
+
+/* Rows and letters are too much for a parcel: all of the message is one letter. */
+static tn_rc pack_whole(struct packing *p, const struct tn_parcel_head *head, struct tn_err *err)
+{
+    struct tn_err why = *err;
+    p->message->rows = 0;
+    p->message->dead = 0;
+    p->record = 0;
+    p->parcel.size = 0;
+    p->parcel.overflow = false;
+    tn_parcel_begin(&p->parcel, head);
+    tn_rc rc = bury(p, p->message->bytes, 0, 1, why.text, err);
+    return p->parcel.overflow ? tn_err_set(err, TN_INVALID, 0, "%s", why.text) : rc;
 }
 
 /* What `map` hears of the message. */
@@ -390,6 +403,9 @@ static tn_rc offer_rows(struct tn_intake *in, struct tn_message *message, struct
     tn_parcel_begin(&p.parcel, &head);
     tell_mapper(in, k, message);
     rc = pack(&p, err);
+    if (rc == TN_INVALID && p.parcel.overflow && !message->whole && !message->split) {
+        rc = pack_whole(&p, &head, err);
+    }
     if (rc == TN_CANCELED) { /* its script is parked */
         int64_t now_ms = in->spec.env->clock->vtable->monotonic_ns(in->spec.env->clock) / 1000000;
         tn_keeper_fail(k, rc, err, now_ms);

@@ -82,6 +82,7 @@ static bool offer(struct tn_lines *l, struct tn_bytes bytes)
                                  .input = l->spec.input,
                                  .bytes = with_header(l, bytes),
                                  .source = l->spec.name,
+                                 .split = has_several(bytes),
                                  .received_ms = l->spec.clock->vtable->now_ms(l->spec.clock)};
     tn_rc rc = tn_hub_offer(l->spec.hub, &message, &err);
     if (rc == TN_OK) {

@@ -32,6 +32,8 @@ struct tn_message {
     struct tn_bytes topic; /* for `map`; empty: none */
     int64_t received_ms;   /* wall clock */
     bool whole;            /* a record that can't be taken refuses all of it; else it is a letter */
+    bool split; /* where its rows are too many at once it is refused, to come in pieces; else all of
+                   it is one letter */
     struct tn_bytes sender; /* UTF-8; empty: nobody */
     struct tn_bytes memo;   /* what is to be known of the sender from here on */
 

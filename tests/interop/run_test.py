@@ -220,6 +220,25 @@ def test_a_csv_header_counts_for_all_lines(args):
         need(sorted(row["id"] for row in daemon.rows("db.t")) == list(range(30000)), "other rows")
 
 
+def test_lines_of_a_socket_are_received_and_many_bad_ones_are_a_letter(args):
+    fields = '{ fields = { "id BIGINT", "v STRING" }, options = { bucket = "-1" }, commit = "200ms" }'
+    port = free_port()
+    with Daemon({"db.t": fields}, '{ kind = "socket", listen = "127.0.0.1:%d", table = "db.t" }' % port) as daemon:
+        daemon.start()
+        daemon.wait_until_ready()
+        with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as s, s.makefile("rw") as stream:
+            received, lines = 0, 'tarn {"sender":"me"}\n' + "".join('{"id":%d,"v":"x"}\n' % i for i in range(500))
+            for text, count in ((lines, 500), ("x\n" * 30000, 30500)):
+                stream.write(text)
+                stream.flush()
+                while received < count:
+                    received = json.loads(stream.readline())["received"]
+        daemon.stop()
+        same(sorted(row["id"] for row in daemon.rows("db.t")), list(range(500)), "ids")
+        letters = [json.loads(line)["record"] for line in (daemon.warehouse / ".tarn/db.t.letters").read_text().splitlines()]
+        same(sum(letter.count("x") for letter in letters), 30000, "lines in dead letters")
+
+
 def test_sigterm_commits_what_was_taken(args):
     fields = '{ fields = { "id BIGINT", "v STRING" }, options = { bucket = "-1" }, commit = "1h" }'
     with Daemon({"db.t": fields}) as daemon:
