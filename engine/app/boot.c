@@ -40,10 +40,15 @@ static tn_rc check_common(struct tn_err *err)
     return tn_err_set(err, TN_INVALID, 0, "--format %s: table, json or csv", tn_common.format_name);
 }
 
-static tn_rc open_warehouse(struct tn_app *app, bool make, struct tn_err *err)
+const char *tn_warehouse(void)
 {
     const char *root = tn_common.warehouse ? tn_common.warehouse : getenv("TARN_WAREHOUSE");
-    root = root && *root ? root : "warehouse";
+    return root && *root ? root : "warehouse";
+}
+
+static tn_rc open_warehouse(struct tn_app *app, bool make, struct tn_err *err)
+{
+    const char *root = tn_warehouse();
     app->warehouse = root;
     if (make && mkdir(root, 0777) != 0 && errno != EEXIST) {
         int os = errno;

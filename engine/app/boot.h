@@ -46,6 +46,9 @@ struct tn_app {
     bool open;
 };
 
+/* The warehouse that the command line means, or the environment. */
+const char *tn_warehouse(void);
+
 /* Maps the block, opens the warehouse (made when `make` and missing). */
 TN_MUST_USE tn_rc tn_boot(struct tn_app *app, bool make, struct tn_err *err);
 void tn_shut(struct tn_app *app);

@@ -37,6 +37,8 @@ extern const struct tn_command tn_cmd_fsck;
 extern const struct tn_command tn_cmd_test;
 extern const struct tn_command tn_cmd_check;
 extern const struct tn_command tn_cmd_run;
+extern const struct tn_command tn_cmd_status;
+extern const struct tn_command tn_cmd_top;
 
 /* One line on stderr, "tarn: what, where, why"; returns the exit code. */
 int tn_say_error(tn_rc rc, const struct tn_err *err);

@@ -1,7 +1,12 @@
-/* tarn pools: the parts of the block of memory, what each has, and what boot took of it; with a
- * table, what its script takes, too. */
+/* tarn pools: the parts of the block of memory, and what each has: of the warehouse's daemon, when
+ * there is one; else what boot took of this process' own, and with a table what its script takes,
+ * too. */
+#include <stdio.h>
+
+#include "app/ask.h"
 #include "app/cells.h"
 #include "app/cmd.h"
+#include "app/seen.h"
 #include "app/suggest.h"
 #include "file/names.h"
 #include "script/scripted.h"
@@ -79,11 +84,53 @@ static tn_rc open_script(struct tn_app *app, const char *table, struct tn_script
     return rc == TN_OK ? tn_scripted_find(scripted, &spec, err) : rc;
 }
 
+/* ---- a daemon's ---- */
+
+static tn_rc put_seen(const struct tn_seen *seen, struct tn_cells *cells, struct tn_err *err)
+{
+    size_t sum = 0;
+    size_t sum_used = 0;
+    size_t sum_peak = 0;
+    tn_rc rc = TN_OK;
+    for (const struct tn_seen_part *part = seen->parts; rc == TN_OK && part; part = part->next) {
+        size_t size = (size_t)part->size.value;
+        sum += size;
+        sum_used += (size_t)part->used.value;
+        sum_peak += (size_t)part->peak.value;
+        rc = put(cells, part->name, part->kind, size, (size_t)part->used.value,
+                 (size_t)part->peak.value, part->name ? tn_part_use(part->name) : NULL, err);
+    }
+    return rc == TN_OK ? put(cells, "block", "all parts", sum, sum_used, sum_peak, NULL, err) : rc;
+}
+
+static tn_rc pools_of_daemon(struct tn_app *app, const char *warehouse, struct tn_err *err)
+{
+    static struct tn_cells cells;
+    struct tn_arena arena;
+    struct tn_seen seen;
+    tn_arena_init(&arena, app->env.memtable, app->env.memtable_size); /* no table is open */
+    tn_rc rc = tn_seen_ask(&seen, warehouse, &arena, err);
+    if (rc == TN_OK) {
+        rc = tn_cells_open(&cells, columns, sizeof columns / sizeof columns[0], &app->input, err);
+    }
+    if (rc == TN_OK) {
+        rc = put_seen(&seen, &cells, err);
+    }
+    return rc == TN_OK ? tn_cells_close(&cells, err) : rc;
+}
+
+/* ---- the verb ---- */
+
+static const char *asked; /* the warehouse of a daemon; NULL: the parts of this process */
+
 static tn_rc pools(struct tn_app *app, const struct tn_text_list *words, struct tn_err *err)
 {
     static struct tn_cells cells;
     static struct tn_scripted scripted;
     struct tn_arena *arena = &app->input;
+    if (asked) {
+        return pools_of_daemon(app, asked, err);
+    }
     tn_rc rc = words->count > 0 ? open_script(app, words->items[0], &scripted, err) : TN_OK;
     if (rc != TN_OK) {
         return rc;
@@ -105,7 +152,13 @@ static int run(const struct tn_text_list *words)
         return tn_say_usage(&tn_cmd_pools);
     }
     if (words->count == 0) {
-        tn_common.warehouse = "."; /* none is looked at */
+        const char *warehouse = tn_warehouse();
+        long process = tn_ask_process(warehouse);
+        asked = process > 0 ? warehouse : NULL;
+        tn_common.warehouse = "."; /* nothing in it is looked at */
+        if (asked && !tn_common.quiet) {
+            (void)fprintf(stderr, "of tarn run, process %ld\n", process);
+        }
     }
     return tn_run_verb(pools, words);
 }

@@ -61,22 +61,14 @@ static uint64_t tls_needs(const struct sum *s)
     return need;
 }
 
-static bool has_net(const struct tn_config *config)
-{
-    const struct tn_config_source *s = config->sources;
-    while (s && s->kind != TN_SOURCE_MQTT && s->kind != TN_SOURCE_SOCKET) {
-        s = s->next;
-    }
-    return s || config->http.listen;
-}
-
-/* Whether a part that lies in another one will be carved out of it. */
+/* Whether a part that lies in another one will be carved out of it. The network is used always, for
+ * the daemon's own socket. */
 static bool is_used(const struct sum *s, const char *part)
 {
     if (strncmp(part, "lua", 3) == 0) {
         return has_script(s->config);
     }
-    return strcmp(part, "tls") == 0 ? tls_needs(s) > 0 : has_net(s->config);
+    return strcmp(part, "tls") != 0 || tls_needs(s) > 0;
 }
 
 /* Beside what is carved out of it, four pages a bucket; of partitions one is open at a time, for
@@ -111,7 +103,7 @@ static uint64_t sources_needs(const struct sum *s)
 {
     struct tn_sizes sizes;
     tn_sizes_least(s->config, &sizes);
-    return sizes.sources;
+    return sizes.sources + sizes.control;
 }
 
 /* What of the parts can be said before anything runs. One that the board doesn't have lies in

@@ -11,6 +11,7 @@
 #include "table/make.h"
 
 enum {
+    NS_PER_MS = 1000000,
     DROP_STEPS = 64,
     DROP_WAIT_MS = 20,
     EXIT_AT_ONCE = 4,
@@ -96,7 +97,7 @@ static tn_rc open_doors(struct tn_daemon *d, struct tn_err *err)
 {
     struct tn_app *app = d->spec.app;
     bool tls;
-    uint32_t streams = tn_sources_streams(d->spec.config, &tls);
+    uint32_t streams = TN_CONTROL_STREAMS + tn_sources_streams(d->spec.config, &tls);
     tn_rc rc = tn_net_boot(app, streams, &d->net, err);
     if (rc == TN_OK && tls) {
         tn_net_boot_tls(app);
@@ -227,14 +228,53 @@ static tn_rc open_tables(struct tn_daemon *d, struct tn_err *err)
     return rc;
 }
 
+static int64_t now_ns(const struct tn_daemon *d)
+{
+    struct tn_clock *clock = d->spec.app->env.clock;
+    return clock->vtable->monotonic_ns(clock);
+}
+
 static tn_rc open_intake(struct tn_daemon *d, struct tn_err *err)
 {
     struct tn_intake_spec spec = intake_spec(d);
+    struct tn_status_spec status = {.config = d->spec.config,
+                                    .intake = &d->intake,
+                                    .sources = &d->sources,
+                                    .budget = &d->spec.app->budget,
+                                    .shares = d->shares,
+                                    .pulse = &d->pulse,
+                                    .begun_ms = now_ns(d) / NS_PER_MS};
     tn_rc rc = tn_intake_open(&d->intake, &spec, err);
     if (rc == TN_OK) {
-        tn_pages_init(&d->pages, &d->intake, &d->sources);
+        tn_pages_init(&d->pages, &status);
     }
     return rc;
+}
+
+/* Before anything is locked, for a clear answer. */
+static tn_rc check_alone(const struct tn_daemon *d, struct tn_err *err)
+{
+    char path[TN_ASK_PATH_SIZE];
+    const char *warehouse = d->spec.config->warehouse;
+    tn_rc rc = tn_ask_path(warehouse, path, err);
+    long process = rc == TN_OK ? tn_ask_process(warehouse) : 0;
+    return process == 0 ? rc
+                        : tn_err_set(err, TN_EXISTS, 0,
+                                     "warehouse %s: held by tarn run, process %ld: one of them is "
+                                     "enough, for all tables",
+                                     warehouse, process);
+}
+
+static tn_rc open_control(struct tn_daemon *d, struct tn_err *err)
+{
+    struct tn_control_spec spec = {.warehouse = d->spec.config->warehouse,
+                                   .net = d->net,
+                                   .hub = &d->intake.hub,
+                                   .arena = &d->spec.app->input,
+                                   .pages = d->pages.pages,
+                                   .page_count = TN_PAGES_COUNT,
+                                   .page_size = tn_pages_size(d->spec.config)};
+    return tn_control_open(&d->control, &spec, err);
 }
 
 static tn_rc open_sources(struct tn_daemon *d, struct tn_err *err)
@@ -261,25 +301,43 @@ tn_rc tn_daemon_open(struct tn_daemon *daemon, const struct tn_daemon_spec *spec
 {
     struct tn_daemon *d = daemon;
     *d = (struct tn_daemon){.spec = *spec};
-    tn_rc rc = open_log(d, err);
+    tn_notify_open(&d->notify);
+    tn_rc rc = check_alone(d, err);
+    if (rc == TN_OK) {
+        rc = open_log(d, err);
+    }
     if (rc == TN_OK) {
         rc = open_doors(d, err);
     }
     if (rc == TN_OK) {
         rc = open_tables(d, err);
     }
-    return rc == TN_OK ? open_intake(d, err) : rc;
+    if (rc == TN_OK) {
+        rc = open_intake(d, err);
+    }
+    return rc == TN_OK ? open_control(d, err) : rc;
+}
+
+/* With what is measured of it. */
+static void wait_for_sockets(struct tn_daemon *d, uint32_t wait_ms)
+{
+    int64_t now = now_ns(d);
+    tn_notify_turn(&d->notify, now / NS_PER_MS, &wait_ms);
+    tn_pulse_rest(&d->pulse, now);
+    (void)tn_net_turn(d->net, wait_ms);
+    tn_pulse_wake(&d->pulse, now_ns(d));
 }
 
 static tn_rc turn(struct tn_daemon *d, struct tn_err *err)
 {
     uint32_t wait_ms;
     uint32_t soon = UINT32_MAX;
+    tn_control_turn(&d->control);
     tn_sources_turn(&d->sources, &soon);
     tn_rc rc = tn_intake_turn(&d->intake, &wait_ms, err);
     if (rc == TN_OK) {
-        wait_ms = d->sources.ops.first ? 0 : wait_ms < soon ? wait_ms : soon;
-        (void)tn_net_turn(d->net, wait_ms);
+        bool steps = d->sources.ops.first || d->control.ops.first;
+        wait_for_sockets(d, steps ? 0 : wait_ms < soon ? wait_ms : soon);
     }
     return rc;
 }
@@ -298,6 +356,7 @@ static tn_rc catch_up(struct tn_daemon *d, struct tn_err *err)
 static tn_rc settle(struct tn_daemon *d, struct tn_err *err)
 {
     tn_rc rc = TN_OK;
+    tn_notify_stopping(&d->notify);
     tn_sources_stop(&d->sources);
     tn_intake_stop(&d->intake);
     while (rc == TN_OK && !(tn_sources_stopped(&d->sources) && tn_intake_settled(&d->intake))) {
@@ -310,8 +369,10 @@ static tn_rc settle(struct tn_daemon *d, struct tn_err *err)
 static void drop_sources(struct tn_daemon *d)
 {
     tn_sources_stop(&d->sources);
-    while (!tn_sources_stopped(&d->sources)) {
+    tn_control_stop(&d->control);
+    while (!tn_sources_stopped(&d->sources) || !tn_control_stopped(&d->control)) {
         (void)tn_ops_run(&d->sources.ops, DROP_STEPS);
+        tn_control_turn(&d->control);
         (void)tn_net_turn(d->net, DROP_WAIT_MS);
     }
     tn_sources_close(&d->sources);
@@ -330,6 +391,16 @@ static tn_rc check_tables(const struct tn_daemon *d, struct tn_err *err)
     return TN_OK;
 }
 
+/* What came before is not what the loop is like. */
+static void say_ready(struct tn_daemon *d)
+{
+    char text[64];
+    (void)snprintf(text, sizeof text, "takes rows for %u table%s", d->keeper_count,
+                   d->keeper_count == 1 ? "" : "s");
+    tn_notify_ready(&d->notify, text, now_ns(d) / NS_PER_MS);
+    d->pulse = (struct tn_pulse){.since_ns = 0};
+}
+
 tn_rc tn_daemon_run(struct tn_daemon *daemon, struct tn_err *err)
 {
     struct tn_daemon *d = daemon;
@@ -339,6 +410,7 @@ tn_rc tn_daemon_run(struct tn_daemon *daemon, struct tn_err *err)
         rc = open_sources(d, err);
     }
     if (rc == TN_OK) {
+        say_ready(d);
         tn_log_event(&d->log, TN_LOG_INFO, "run", "tables=%u message_size_max=%zu text=\"ready\"",
                      d->keeper_count, d->intake.hub.size_max);
     }
@@ -371,4 +443,5 @@ void tn_daemon_close(struct tn_daemon *daemon)
     if (d->net) {
         tn_net_close(d->net);
     }
+    tn_notify_close(&d->notify);
 }

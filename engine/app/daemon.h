@@ -5,12 +5,15 @@
  *     exit <- close <- all committed <- sources stopped <-------------'
  *
  * The loop sleeps in the network's door, which a worker that has finished, the thread that reads
- * standard input, and a signal wake. All memory is taken before the sources are opened. Signals are
- * process-wide, and so is who they go to: one daemon runs at a time.
+ * standard input, and a signal wake; it measures how long it is away from it. All memory is taken
+ * before the sources are opened. Signals are process-wide, and so is who they go to: one daemon
+ * runs at a time.
  */
 #pragma once
 
+#include "app/control.h"
 #include "app/intake.h"
+#include "app/notify.h"
 #include "app/pages.h"
 #include "app/sizes.h"
 #include "app/sources.h"
@@ -38,8 +41,11 @@ struct tn_daemon {
     uint32_t keeper_count; /* open */
     struct tn_intake intake;
     struct tn_pages pages;
+    struct tn_control control;
     struct tn_sources sources;
     struct tn_sizes sizes;
+    struct tn_pulse pulse;
+    struct tn_notify notify;
     bool signals; /* are ours */
 };
 

@@ -40,6 +40,10 @@ static void committed(void *user_data, const struct tn_committed *done)
     k->cutting = false;
     k->commits += made;
     k->latest_id = done->latest_id;
+    k->earliest_id = done->earliest_id > 0 ? done->earliest_id : k->earliest_id;
+    k->untold = done->told == TN_TOLD_NOW     ? 0
+                : done->told == TN_TOLD_LATER ? k->untold + 1
+                                              : k->untold;
     k->trouble = TN_OK;
     k->said = TN_OK;
     k->pause_ms = 0;

@@ -81,6 +81,8 @@ struct tn_keeper {
     uint64_t commits;
     uint64_t reopened;
     int64_t latest_id;
+    int64_t earliest_id;  /* of its snapshots; 0: not known yet */
+    uint64_t untold;      /* commits with rows since changes were told last */
     int64_t committed_ms; /* wall clock */
     int64_t commit_said_ms;
     bool expiry_said;

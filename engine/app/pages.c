@@ -5,73 +5,87 @@
 
 #include "schema/value.h"
 
-enum { HTTP_OK = 200, HTTP_UNAVAILABLE = 503 };
+enum {
+    HTTP_OK = 200,
+    HTTP_UNAVAILABLE = 503,
+    FIXED_SIZE = 10 * 1024, /* of the metrics: help, parts, what is of no table */
+    FIGURE_SIZE = 64,       /* a line of a table's, less its name */
+};
 
 /* ---- /health, /ready ---- */
 
-static void add_reason(struct tn_buf *out, uint32_t *count, const char *table, const char *text)
+struct reasons {
+    struct tn_buf *out;
+    uint32_t count;
+};
+
+static void add_reason(struct reasons *r, const char *what, const char *name, const char *text)
 {
-    tn_buf_text(out, *count > 0 ? "," : ",\"reasons\":[");
-    (*count)++;
-    tn_buf_text(out, "{\"table\":");
-    tn_json_string(out, tn_bytes_of(table));
-    tn_buf_text(out, ",\"text\":");
-    tn_json_string(out, tn_bytes_of(text));
-    tn_buf_text(out, "}");
+    size_t size = strlen(text);
+    tn_buf_format(r->out, "%s{\"%s\":", r->count > 0 ? "," : ",\"reasons\":[", what);
+    tn_json_string(r->out, tn_bytes_of(name));
+    tn_buf_text(r->out, ",\"text\":");
+    tn_json_string(r->out, (struct tn_bytes){
+                               (const unsigned char *)text,
+                               tn_utf8_span((struct tn_bytes){(const unsigned char *)text, size})});
+    tn_buf_text(r->out, "}");
+    r->count++;
 }
 
-static void say_keepers(const struct tn_intake *in, struct tn_buf *out, uint32_t *count)
+static void say_keepers(const struct tn_intake *in, struct reasons *r)
 {
     for (uint32_t i = 0; i < in->spec.keeper_count; i++) {
-        const struct tn_keeper *k = &in->spec.keepers[i];
-        uint32_t failed = 0;
-        if (k->trouble != TN_OK) {
-            add_reason(out, count, k->name, k->trouble_text.text);
-        } else if (k->state == TN_KEEPER_BEHIND) {
-            add_reason(out, count, k->name, "reads what it missed from the journal");
-        }
-        if (k->table && tn_table_behind(k->table, &failed) != TN_OK) {
-            add_reason(out, count, k->name, "compaction failed in some of its buckets");
+        const char *trouble = tn_status_table_trouble(&in->spec.keepers[i]);
+        if (trouble) {
+            add_reason(r, "table", in->spec.keepers[i].name, trouble);
         }
     }
 }
 
-static bool takes_rows(const struct tn_intake *in)
+static void say_source(void *user, const struct tn_source_status *status)
 {
-    bool any = in->spec.keeper_count == 0;
-    for (uint32_t i = 0; i < in->spec.keeper_count; i++) {
-        any = any || in->spec.keepers[i].state == TN_KEEPER_LIVE;
+    if (status->trouble) {
+        add_reason(user, "source", status->name, status->trouble);
     }
-    return any && in->failed == TN_OK && !in->stopping && !tn_journal_full(in->journal);
 }
 
 static int fill_health(void *user, struct tn_buf *out)
 {
     struct tn_pages *pages = user;
-    const struct tn_intake *in = pages->intake;
-    struct tn_buf reasons;
-    uint32_t count = 0;
-    tn_buf_init(&reasons, pages->text, sizeof pages->text);
-    say_keepers(in, &reasons, &count);
-    if (tn_journal_full(in->journal)) {
-        add_reason(&reasons, &count, "", "the journal is full: its tables don't commit");
+    const struct tn_intake *in = pages->of.intake;
+    const char *journal = tn_status_journal_trouble(in);
+    enum tn_health health = tn_status_health(&pages->of);
+    struct tn_buf text;
+    struct reasons reasons = {.out = &text};
+    tn_buf_init(&text, pages->text, sizeof pages->text);
+    say_keepers(in, &reasons);
+    tn_sources_each(pages->of.sources, say_source, &reasons);
+    if (journal) {
+        add_reason(&reasons, "table", "", journal);
     }
-    tn_buf_text(&reasons, count > 0 ? "]" : "");
-    bool takes = takes_rows(in);
-    tn_buf_format(out, "{\"status\":\"%s\"", !takes ? "failing" : count > 0 ? "degraded" : "ok");
-    if (!reasons.overflow) {
-        tn_buf_append(out, pages->text, reasons.size);
+    tn_buf_text(&text, reasons.count > 0 ? "]" : "");
+    tn_buf_format(out, "{\"status\":\"%s\"", tn_health_text(health));
+    if (!text.overflow) {
+        tn_buf_append(out, pages->text, text.size);
     }
     tn_buf_text(out, "}\n");
-    return takes ? HTTP_OK : HTTP_UNAVAILABLE;
+    return health == TN_HEALTH_FAILING ? HTTP_UNAVAILABLE : HTTP_OK;
 }
 
 static int fill_ready(void *user, struct tn_buf *out)
 {
-    const struct tn_intake *in = ((const struct tn_pages *)user)->intake;
+    const struct tn_intake *in = ((const struct tn_pages *)user)->of.intake;
     bool ready = tn_intake_ready(in) && !in->stopping;
     tn_buf_format(out, "{\"ready\":%s}\n", ready ? "true" : "false");
     return ready ? HTTP_OK : HTTP_UNAVAILABLE;
+}
+
+/* ---- /status ---- */
+
+static int fill_status(void *user, struct tn_buf *out)
+{
+    tn_status_fill(&((const struct tn_pages *)user)->of, out);
+    return HTTP_OK;
 }
 
 /* ---- /metrics ---- */
@@ -150,6 +164,69 @@ static double stalls_of(const struct tn_intake *in, const struct tn_keeper *k)
     return k->table ? (double)tn_table_counts(k->table)->stalls : 0;
 }
 
+static struct tn_backlog backlog_of(const struct tn_keeper *k)
+{
+    struct tn_backlog backlog = {0};
+    if (k->table) {
+        tn_table_backlog(k->table, &backlog);
+    }
+    return backlog;
+}
+
+static double runs_of(const struct tn_intake *in, const struct tn_keeper *k)
+{
+    (void)in;
+    return backlog_of(k).runs_max;
+}
+
+static double runs_stop_of(const struct tn_intake *in, const struct tn_keeper *k)
+{
+    (void)in;
+    return backlog_of(k).stop;
+}
+
+static double level0_of(const struct tn_intake *in, const struct tn_keeper *k)
+{
+    (void)in;
+    return backlog_of(k).level0_max;
+}
+
+static double level0_bytes_of(const struct tn_intake *in, const struct tn_keeper *k)
+{
+    (void)in;
+    return (double)backlog_of(k).level0_bytes;
+}
+
+static double compacted_of(const struct tn_intake *in, const struct tn_keeper *k)
+{
+    (void)in;
+    return k->table ? (double)tn_table_counts(k->table)->compacted_bytes : 0;
+}
+
+static double flushed_of(const struct tn_intake *in, const struct tn_keeper *k)
+{
+    (void)in;
+    return k->table ? (double)tn_table_counts(k->table)->flushed_bytes : 0;
+}
+
+static double failed_of(const struct tn_intake *in, const struct tn_keeper *k)
+{
+    (void)in;
+    return k->table ? (double)tn_table_counts(k->table)->compactions_failed : 0;
+}
+
+static double untold_of(const struct tn_intake *in, const struct tn_keeper *k)
+{
+    (void)in;
+    return (double)k->untold;
+}
+
+static double snapshots_of(const struct tn_intake *in, const struct tn_keeper *k)
+{
+    (void)in;
+    return k->earliest_id > 0 ? (double)(k->latest_id - k->earliest_id + 1) : 0;
+}
+
 static const struct figure of_tables[] = {
     {"tarn_table_state", GAUGE, "0 shut, 1 reads from the journal, 2 live", state_of},
     {"tarn_table_rows_total", COUNTER, "rows that were put", rows_of},
@@ -161,6 +238,15 @@ static const struct figure of_tables[] = {
     {"tarn_table_reopened_total", COUNTER, "times that it was opened again", reopened_of},
     {"tarn_table_compactions_total", COUNTER, "since it was opened", compactions_of},
     {"tarn_table_stalls_total", COUNTER, "flushes that waited for compaction", stalls_of},
+    {"tarn_table_compactions_failed_total", COUNTER, "since it was opened", failed_of},
+    {"tarn_table_flushed_bytes_total", COUNTER, "since it was opened", flushed_of},
+    {"tarn_table_compacted_bytes_total", COUNTER, "that compactions wrote", compacted_of},
+    {"tarn_table_max_sorted_run_count", GAUGE, "of its open buckets", runs_of},
+    {"tarn_table_stop_sorted_run_count", GAUGE, "at which flushes wait; 0: never", runs_stop_of},
+    {"tarn_table_max_level0_file_count", GAUGE, "of its open buckets", level0_of},
+    {"tarn_table_level0_bytes", GAUGE, "of all open buckets: not merged yet", level0_bytes_of},
+    {"tarn_table_snapshot_count", GAUGE, "0: not known before a commit", snapshots_of},
+    {"tarn_table_untold_commits", GAUGE, "with rows, since changes were told last", untold_of},
 };
 
 static double journal_size(const struct tn_intake *in, const struct tn_keeper *k)
@@ -214,9 +300,36 @@ static void say_figure(const struct figure *figure, struct tn_buf *out)
                   figure->kind == COUNTER ? "counter" : "gauge");
 }
 
+static void say_parts(const struct tn_status_spec *of, const char *name, const char *help,
+                      bool peak, struct tn_buf *out)
+{
+    tn_buf_format(out, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
+    for (uint32_t i = 0; i < of->budget->part_count; i++) {
+        struct tn_status_part part = tn_status_part(of, i);
+        tn_buf_format(out, "%s{part=\"%s\"} %zu\n", name, part.name, peak ? part.peak : part.used);
+    }
+}
+
+static void say_loop(const struct tn_pulse *pulse, struct tn_buf *out)
+{
+    tn_buf_format(out,
+                  "# HELP tarn_loop_turns_total times that the loop waited for its sockets\n"
+                  "# TYPE tarn_loop_turns_total counter\n"
+                  "tarn_loop_turns_total %" PRIu64 "\n"
+                  "# HELP tarn_loop_stalls_total times that it was away from them for over %d ms\n"
+                  "# TYPE tarn_loop_stalls_total counter\n"
+                  "tarn_loop_stalls_total %" PRIu64 "\n"
+                  "# HELP tarn_loop_longest_stall_seconds the longest time\n"
+                  "# TYPE tarn_loop_longest_stall_seconds gauge\n"
+                  "tarn_loop_longest_stall_seconds %.6f\n",
+                  pulse->turns, TN_PULSE_STALL_MS, pulse->stalls,
+                  (double)pulse->longest_ns / 1000000000);
+}
+
 static int fill_metrics(void *user, struct tn_buf *out)
 {
-    const struct tn_intake *in = ((const struct tn_pages *)user)->intake;
+    const struct tn_status_spec *of = &((const struct tn_pages *)user)->of;
+    const struct tn_intake *in = of->intake;
     for (size_t i = 0; i < sizeof of_all / sizeof of_all[0]; i++) {
         say_figure(&of_all[i], out);
         tn_buf_format(out, "%s %.15g\n", of_all[i].name, of_all[i].of(in, NULL));
@@ -229,16 +342,29 @@ static int fill_metrics(void *user, struct tn_buf *out)
                           of_tables[i].of(in, k));
         }
     }
+    say_loop(of->pulse, out);
+    say_parts(of, "tarn_memory_used_bytes", "of a part of the memory", false, out);
+    say_parts(of, "tarn_memory_peak_bytes", "of it, at the most", true, out);
     return HTTP_OK;
 }
 
-void tn_pages_init(struct tn_pages *pages, const struct tn_intake *intake,
-                   const struct tn_sources *sources)
+size_t tn_pages_size(const struct tn_config *config)
+{
+    size_t figures = sizeof of_tables / sizeof of_tables[0];
+    size_t metrics = FIXED_SIZE;
+    size_t status = tn_status_size(config);
+    for (const struct tn_config_table *t = config->tables; t; t = t->next) {
+        metrics += figures * (FIGURE_SIZE + strlen(t->name));
+    }
+    return (metrics > status ? metrics : status) + TN_HTTP_BODY_MIN;
+}
+
+void tn_pages_init(struct tn_pages *pages, const struct tn_status_spec *of)
 {
     *pages = (struct tn_pages){
-        .intake = intake,
-        .sources = sources,
+        .of = *of,
         .pages = {{"/health", "application/json", true, fill_health, pages},
                   {"/ready", "application/json", true, fill_ready, pages},
+                  {"/status", "application/json", false, fill_status, pages},
                   {"/metrics", "text/plain; version=0.0.4", false, fill_metrics, pages}}};
 }

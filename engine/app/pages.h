@@ -3,22 +3,23 @@
  *     /health     200 {"status":"ok"}; 200 "degraded" with reasons, for what mends itself or a
  *                 person should look at; 503 "failing": no row is taken
  *     /ready      200 once the tables have what the journal had for them, else 503
+ *     /status     all of it (status.h), for `tarn status` and `tarn top`
  *     /metrics    for Prometheus. A name is Paimon's where it has the figure, in Prometheus'
- * letters
+ *                 letters: tarn_table_max_level0_file_count
  */
 #pragma once
 
-#include "app/intake.h"
-#include "app/sources.h"
+#include "app/status.h"
 
-enum { TN_PAGES_COUNT = 3 };
+enum { TN_PAGES_COUNT = 4 };
 
 struct tn_pages {
-    const struct tn_intake *intake;
-    const struct tn_sources *sources;
+    struct tn_status_spec of;
     struct tn_http_page pages[TN_PAGES_COUNT];
     unsigned char text[4096]; /* reasons */
 };
 
-void tn_pages_init(struct tn_pages *pages, const struct tn_intake *intake,
-                   const struct tn_sources *sources);
+void tn_pages_init(struct tn_pages *pages, const struct tn_status_spec *of);
+
+/* Bytes that the longest of them needs. */
+size_t tn_pages_size(const struct tn_config *config);

@@ -1,6 +1,8 @@
 #include "app/sizes.h"
 
+#include "app/control.h"
 #include "app/intake.h"
+#include "app/pages.h"
 #include "app/sources.h"
 
 enum {
@@ -22,6 +24,7 @@ static void compute(const struct tn_config *config, size_t parcel, struct tn_siz
         .parcel = parcel, .message = tn_intake_size_max(&spec), .room = parcel / ROOM_SHARE};
     sizes->intake = tn_intake_memory(&spec);
     sizes->sources = tn_sources_memory(config, sizes->message);
+    sizes->control = tn_control_memory(tn_pages_size(config));
     sizes->tables =
         config->table_count * (sizeof(struct tn_keeper) + sizeof(struct tn_share) + PATH_SIZE) +
         sizes->room + BESIDE;
@@ -34,7 +37,7 @@ void tn_sizes_least(const struct tn_config *config, struct tn_sizes *sizes)
 
 size_t tn_sizes_sum(const struct tn_sizes *sizes)
 {
-    return sizes->intake + sizes->sources + sizes->tables;
+    return sizes->intake + sizes->sources + sizes->control + sizes->tables;
 }
 
 tn_rc tn_sizes_choose(const struct tn_config *config, size_t available, struct tn_sizes *sizes,

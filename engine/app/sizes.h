@@ -12,8 +12,9 @@ struct tn_sizes {
     size_t message; /* the hub's size_max */
     size_t intake;
     size_t sources;
-    size_t tables; /* what stands for them, paths, the rows that `map` makes of a record */
-    size_t room;   /* of these, the last */
+    size_t control; /* the socket beside the data */
+    size_t tables;  /* what stands for them, paths, the rows that `map` makes of a record */
+    size_t room;    /* of these, the last */
 };
 
 /* The least that will do. */

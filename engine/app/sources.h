@@ -71,3 +71,19 @@ bool tn_sources_stopped(const struct tn_sources *sources);
 /* Standard input has ended, or there is none. */
 bool tn_sources_ended(const struct tn_sources *sources);
 void tn_sources_close(struct tn_sources *sources); /* once they are stopped */
+
+/* How one of them is, for reports. */
+struct tn_source_status {
+    const char *name;
+    const char *kind;
+    const char *state;   /* a word or three */
+    const char *at;      /* an address, or NULL */
+    const char *trouble; /* why nothing comes; NULL: no trouble */
+    bool waits;          /* the hub has no room */
+    uint64_t messages;   /* that were taken */
+    uint64_t rows;
+    uint64_t dead;    /* letters */
+    uint64_t refused; /* messages, for good */
+};
+typedef void tn_source_each(void *user, const struct tn_source_status *status);
+void tn_sources_each(const struct tn_sources *sources, tn_source_each *each, void *user);

@@ -658,6 +658,41 @@ tn_rc tn_table_behind(const struct tn_table *table, uint32_t *count)
     return damage ? TN_CORRUPT : TN_UNSUPPORTED;
 }
 
+static void add_backlog(const struct tn_table *t, const struct tn_bucket *bucket,
+                        struct tn_backlog *sum)
+{
+    const struct tn_levels *levels = bucket->levels;
+    uint32_t count = levels ? levels->count : 0;
+    uint32_t runs = t->keyed ? tn_levels_runs(levels, NULL, 0) : 0;
+    uint32_t fresh = 0;
+    while (fresh < count && levels->files[fresh]->level == 0) {
+        sum->level0_bytes += (uint64_t)levels->files[fresh]->size;
+        fresh++;
+    }
+    sum->buckets++;
+    sum->runs_max = runs > sum->runs_max ? runs : sum->runs_max;
+    sum->files_max = count > sum->files_max ? count : sum->files_max;
+    sum->level0_max = fresh > sum->level0_max ? fresh : sum->level0_max;
+    sum->stopped += tn_work_at_stop(t, bucket);
+}
+
+void tn_table_backlog(const struct tn_table *table, struct tn_backlog *backlog)
+{
+    const struct tn_options *o = &table->options;
+    int32_t stop =
+        o->stop_trigger > o->compaction_trigger ? o->stop_trigger : o->compaction_trigger;
+    bool waits = table->keyed && tn_table_may_compact(table);
+    *backlog =
+        (struct tn_backlog){.stop = waits ? (uint32_t)stop : 0,
+                            .pages_used = (size_t)table->pages.used * table->pages.block_size,
+                            .pages_peak = (size_t)table->pages.peak * table->pages.block_size};
+    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
+        if (table->buckets[i].state != TN_BUCKET_FREE) {
+            add_backlog(table, &table->buckets[i], backlog);
+        }
+    }
+}
+
 const char *tn_table_position_of(const struct tn_table *table, const char *source)
 {
     const struct tn_json_map *map = &table->recovered.properties;

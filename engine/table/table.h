@@ -33,12 +33,17 @@
 
 struct tn_table; /* state.h */
 
+/* What became of the changes of the rows that a round added. */
+enum tn_told { TN_TOLD_NOTHING, TN_TOLD_LATER, TN_TOLD_NOW };
+
 struct tn_committed {
     int64_t append_id;       /* 0: none */
     int64_t compact_id;      /* 0: none */
     int64_t latest_id;       /* also when this round made none: 0 for a table without snapshots */
     uint64_t row_count;      /* of the input, since open, that are durable now */
     uint32_t expired;        /* snapshots */
+    int64_t earliest_id;     /* of the snapshots that are left; 0: nobody looked */
+    enum tn_told told;       /* NOTHING also where there is no changelog */
     const char *not_expired; /* why no snapshot could expire, until this call ends; else NULL */
 };
 
@@ -100,6 +105,19 @@ struct tn_table_counts {
     uint64_t letters;          /* of them, rows that it could not resolve */
     uint64_t stalls;           /* flushes that had to wait at the stop trigger */
     uint64_t commits;
+};
+
+/* What waits for compaction in the buckets that are open, and the memory of rows: for reports. */
+struct tn_backlog {
+    uint32_t buckets;      /* open ones */
+    uint32_t runs_max;     /* of a bucket; 0: a table without keys has none */
+    uint32_t files_max;    /* likewise */
+    uint32_t level0_max;   /* files in level 0 of a bucket */
+    uint64_t level0_bytes; /* of all of them */
+    uint32_t stop;         /* runs at which flushes wait; 0: they never do */
+    uint32_t stopped;      /* buckets with more than that */
+    size_t pages_used;     /* bytes */
+    size_t pages_peak;
 };
 
 /* Memory comes from env->arena until close, which gives it back. ABSENT: no such table; EXISTS:
@@ -168,6 +186,9 @@ TN_MUST_USE tn_rc tn_table_tell(struct tn_table *table, struct tn_err *err);
 /* How many buckets are behind: their last compaction failed. The code is OK for none, CORRUPT when
  * files of one are damaged, else UNSUPPORTED. */
 tn_rc tn_table_behind(const struct tn_table *table, uint32_t *count);
+
+/* Costs a walk over the files of open buckets. */
+void tn_table_backlog(const struct tn_table *table, struct tn_backlog *backlog);
 
 /* The rules for tn_pick that options say. */
 struct tn_pick_rules tn_table_pick_rules(const struct tn_options *options);

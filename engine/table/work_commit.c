@@ -384,6 +384,21 @@ static void settle_moved(struct tn_table *t, int64_t number)
     }
 }
 
+/* A compaction in which the lookup found that nothing changed has told, without a file. */
+static enum tn_told told(const struct tn_table *t, const struct tn_commit_task *commit)
+{
+    const struct tn_round *round = commit->round;
+    bool compacted = commit->result.compact_id > 0;
+    bool looked = compacted && t->options.changelog_producer == TN_CHANGELOG_LOOKUP;
+    if (t->options.changelog_producer == TN_CHANGELOG_NONE || commit->skipped) {
+        return TN_TOLD_NOTHING;
+    }
+    if (round->changelog_count > 0 || looked || (compacted && round->compact_changelog_count > 0)) {
+        return TN_TOLD_NOW;
+    }
+    return round->added_count > 0 ? TN_TOLD_LATER : TN_TOLD_NOTHING;
+}
+
 static void report(struct tn_table *t, const struct tn_commit_task *commit)
 {
     struct tn_committed committed = {
@@ -392,6 +407,8 @@ static void report(struct tn_table *t, const struct tn_commit_task *commit)
         .latest_id = t->last_seen,
         .row_count = commit->round->row_count,
         .expired = commit->expired.snapshots,
+        .earliest_id = commit->expired.earliest_id,
+        .told = told(t, commit),
         .not_expired = commit->not_expired.text[0] ? commit->not_expired.text : NULL};
     t->counts.commits += !commit->skipped && !commit->repeated;
     if (t->spec.committed) {

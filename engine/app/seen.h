@@ -1,0 +1,97 @@
+/* seen: what a daemon says of itself (status.h), for who asked it.
+ *
+ * Nothing must be there: the daemon may be of another version. Texts live as long as the arena.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "format/json.h"
+
+struct tn_seen_daemon {
+    const char *version;
+    const char *status;
+    const char *config;
+    const char *listen;
+    struct tn_json_i64 process;
+    struct tn_json_i64 up_ms;
+    struct tn_json_i64 messages;
+    struct tn_json_i64 refused;
+    struct tn_json_i64 stalls;
+    struct tn_json_i64 stall_longest_us;
+};
+
+struct tn_seen_journal {
+    const char *trouble;
+    struct tn_json_i64 bytes;
+    struct tn_json_i64 bytes_max;
+    struct tn_json_i64 durable;
+    struct tn_json_i64 next;
+    struct tn_json_i64 waits;
+};
+
+struct tn_seen_table {
+    struct tn_seen_table *next;
+    const char *name;
+    const char *state;
+    const char *trouble;
+    struct tn_json_i64 rows;
+    struct tn_json_i64 letters;
+    struct tn_json_i64 uncommitted;
+    struct tn_json_i64 oldest_ms;
+    struct tn_json_i64 snapshot;
+    struct tn_json_i64 snapshots;
+    struct tn_json_i64 untold;
+    struct tn_json_i64 runs_max;
+    struct tn_json_i64 runs_stop;
+    struct tn_json_i64 files_max;
+    struct tn_json_i64 level0_bytes;
+};
+
+struct tn_seen_source {
+    struct tn_seen_source *next;
+    const char *name;
+    const char *kind;
+    const char *state;
+    const char *at;
+    const char *trouble;
+    struct tn_json_i64 messages;
+    struct tn_json_i64 rows;
+    struct tn_json_i64 letters;
+    struct tn_json_i64 refused;
+};
+
+struct tn_seen_part {
+    struct tn_seen_part *next;
+    const char *name;
+    const char *kind;
+    struct tn_json_i64 size;
+    struct tn_json_i64 used;
+    struct tn_json_i64 peak;
+};
+
+struct tn_seen {
+    struct tn_bytes page; /* as it came */
+    struct tn_seen_daemon daemon;
+    struct tn_seen_journal journal;
+    struct tn_seen_table *tables;
+    struct tn_seen_source *sources;
+    struct tn_seen_part *parts;
+};
+
+/* Asks the daemon of a warehouse; errors are those of tn_ask, and CORRUPT for an answer that isn't
+ * one. The arena keeps page and records; AGAIN: it's too small. */
+TN_MUST_USE tn_rc tn_seen_ask(struct tn_seen *seen, const char *warehouse, struct tn_arena *arena,
+                              struct tn_err *err);
+
+/* Takes the page's next object, without what separates it from others; false: there is none. */
+bool tn_seen_next(struct tn_bytes *page, struct tn_bytes *object);
+
+/* Each trouble once, with whose it is: "plant.levels: no space left". Returns how many. With none,
+ * but a daemon that takes no row, the text says so. */
+typedef void tn_seen_reason(void *user, const char *whose, const char *text);
+uint32_t tn_seen_reasons(const struct tn_seen *seen, tn_seen_reason *each, void *user);
+
+/* Appends tables for people. `before` (or NULL): what was seen `ms` earlier, for rates. */
+void tn_seen_draw(const struct tn_seen *seen, const struct tn_seen *before, int64_t ms,
+                  struct tn_buf *out);

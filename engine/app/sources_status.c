@@ -1,0 +1,81 @@
+/* How the sources are: what each kind counts, in one form. */
+#include "app/sources.h"
+
+static void say_http(const struct tn_sources *s, tn_source_each *each, void *user)
+{
+    const struct tn_http_counts *counts = tn_http_server_counts(s->http);
+    struct tn_source_status status = {.name = "http",
+                                      .kind = "http",
+                                      .state = s->stopping ? "stopping" : "listening",
+                                      .at = s->spec.config->http.listen,
+                                      .messages = counts->requests,
+                                      .rows = counts->rows,
+                                      .refused = counts->refused};
+    each(user, &status);
+}
+
+static void say_lines(const struct tn_sources *s, tn_source_each *each, void *user)
+{
+    const struct tn_lines *l = &s->lines;
+    struct tn_source_status status = {.name = l->spec.name,
+                                      .kind = "stdin",
+                                      .state = l->ended ? "ended" : "reading",
+                                      .waits = l->blocked,
+                                      .rows = l->rows,
+                                      .dead = l->dead};
+    each(user, &status);
+}
+
+static const char *state_of(enum tn_mqtt_state state)
+{
+    switch (state) {
+    case TN_MQTT_WAIT:
+        return "waiting to connect";
+    case TN_MQTT_OPEN:
+    case TN_MQTT_AWAIT_CONNACK:
+        return "connecting";
+    case TN_MQTT_CLEAR:
+    case TN_MQTT_AWAIT_SUBACK:
+        return "subscribing";
+    case TN_MQTT_READY:
+        return "connected";
+    case TN_MQTT_CLOSING:
+        return "closing";
+    case TN_MQTT_STOPPED:
+        return "stopped";
+    }
+    return "";
+}
+
+static void say_broker(const struct tn_broker *broker, tn_source_each *each, void *user)
+{
+    struct tn_mqtt_source_status mqtt;
+    tn_mqtt_source_status(broker->source, &mqtt);
+    bool failed = mqtt.err.code != TN_OK && mqtt.err.text[0];
+    struct tn_source_status status = {.name = broker->config->name,
+                                      .kind = "mqtt",
+                                      .state = state_of(mqtt.state),
+                                      .at = broker->host,
+                                      .trouble = failed ? mqtt.err.text : NULL,
+                                      .waits = mqtt.blocked,
+                                      .messages = mqtt.messages,
+                                      .rows = mqtt.rows,
+                                      .dead = mqtt.dead,
+                                      .refused = mqtt.refused};
+    each(user, &status);
+}
+
+void tn_sources_each(const struct tn_sources *sources, tn_source_each *each, void *user)
+{
+    if (sources->http) {
+        say_http(sources, each, user);
+    }
+    if (sources->has_lines) {
+        say_lines(sources, each, user);
+    }
+    for (const struct tn_broker *broker = sources->brokers; broker; broker = broker->next) {
+        if (broker->source) {
+            say_broker(broker, each, user);
+        }
+    }
+}

@@ -1,0 +1,356 @@
+#include "app/status.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/version.h"
+#include "schema/value.h"
+
+enum {
+    NS_PER_MS = 1000000,
+    NS_PER_US = 1000,
+    TEXT_MAX = 200, /* of a trouble; its escapes are up to six times longer */
+    NAME_MAX_SIZE = 6 * 256,
+    FIXED_SIZE = 4096,
+    TABLE_SIZE = 768,
+    SOURCE_SIZE = 512,
+    PART_SIZE = 192,
+};
+
+static int64_t now_ms(const struct tn_status_spec *spec)
+{
+    struct tn_clock *clock = spec->intake->spec.env->clock;
+    return clock->vtable->monotonic_ns(clock) / NS_PER_MS;
+}
+
+/* ---- health ---- */
+
+const char *tn_status_table_trouble(const struct tn_keeper *keeper)
+{
+    uint32_t failed = 0;
+    if (keeper->trouble != TN_OK) {
+        return keeper->trouble_text.text;
+    }
+    if (keeper->state == TN_KEEPER_BEHIND) {
+        return "reads what it missed from the journal";
+    }
+    if (keeper->table && tn_table_behind(keeper->table, &failed) != TN_OK) {
+        return "compaction failed in some of its buckets";
+    }
+    return NULL;
+}
+
+const char *tn_status_journal_trouble(const struct tn_intake *intake)
+{
+    if (intake->failed != TN_OK) {
+        return intake->failure.text;
+    }
+    return tn_journal_full(intake->journal) ? "the journal is full: its tables don't commit" : NULL;
+}
+
+static bool takes_rows(const struct tn_intake *in)
+{
+    bool any = in->spec.keeper_count == 0;
+    for (uint32_t i = 0; i < in->spec.keeper_count; i++) {
+        any = any || in->spec.keepers[i].state == TN_KEEPER_LIVE;
+    }
+    return any && in->failed == TN_OK && !in->stopping && !tn_journal_full(in->journal);
+}
+
+static void note_source(void *user, const struct tn_source_status *status)
+{
+    bool *wrong = user;
+    *wrong = *wrong || status->trouble;
+}
+
+enum tn_health tn_status_health(const struct tn_status_spec *spec)
+{
+    const struct tn_intake *in = spec->intake;
+    bool wrong = tn_status_journal_trouble(in) != NULL;
+    for (uint32_t i = 0; i < in->spec.keeper_count; i++) {
+        wrong = wrong || tn_status_table_trouble(&in->spec.keepers[i]);
+    }
+    tn_sources_each(spec->sources, note_source, &wrong);
+    return !takes_rows(in) ? TN_HEALTH_FAILING : wrong ? TN_HEALTH_DEGRADED : TN_HEALTH_OK;
+}
+
+const char *tn_health_text(enum tn_health health)
+{
+    static const char *const texts[] = {"ok", "degraded", "failing"};
+    return texts[health];
+}
+
+/* ---- memory ---- */
+
+static const struct tn_part *find_part(const struct tn_budget *budget, const char *name)
+{
+    for (uint32_t i = 0; i < budget->part_count; i++) {
+        if (strcmp(budget->parts[i].spec->name, name) == 0) {
+            return &budget->parts[i];
+        }
+    }
+    return NULL;
+}
+
+static void add(struct tn_status_part *sum, size_t used, size_t peak)
+{
+    sum->used += used;
+    sum->peak += peak;
+}
+
+static void add_arena(struct tn_status_part *sum, const struct tn_arena *arena)
+{
+    add(sum, arena->used, arena->peak);
+}
+
+/* The arena of a share lies in front of its rows, or in the process' part "table", of which it is
+ * used then as a whole. */
+static void add_share(struct tn_status_part *sum, const struct tn_share *share,
+                      const struct tn_table *table)
+{
+    struct tn_backlog backlog = {0};
+    bool in_front = find_part(&share->budget, "table") != NULL;
+    const struct tn_part *part = find_part(&share->budget, sum->name);
+    size_t used;
+    size_t peak;
+    if (strcmp(sum->name, "table") == 0) {
+        if (!in_front) {
+            sum->used -= share->arena.size;
+            sum->peak -= share->arena.size;
+            add_arena(sum, &share->arena);
+        }
+        return;
+    }
+    if (strcmp(sum->name, "memtable") != 0) {
+        if (part && part->base) {
+            tn_part_usage(part, &used, &peak);
+            add(sum, used, peak);
+            sum->there = true;
+        }
+        return;
+    }
+    if (table) {
+        tn_table_backlog(table, &backlog);
+    }
+    add(sum, backlog.pages_used, backlog.pages_peak);
+    if (in_front) {
+        add_arena(sum, &share->arena);
+    }
+}
+
+struct tn_status_part tn_status_part(const struct tn_status_spec *spec, uint32_t index)
+{
+    const struct tn_part *part = &spec->budget->parts[index];
+    const struct tn_intake_spec *in = &spec->intake->spec;
+    struct tn_status_part sum = {.name = part->spec->name,
+                                 .kind = tn_part_kind_text(part->spec->kind),
+                                 .size = part->size,
+                                 .there = part->base != NULL};
+    tn_part_usage(part, &sum.used, &sum.peak);
+    for (uint32_t i = 0; i < in->keeper_count; i++) {
+        add_share(&sum, &spec->shares[i], in->keepers[i].table);
+    }
+    return sum;
+}
+
+/* ---- the page ---- */
+
+static bool ends_with(const struct tn_buf *out, char byte)
+{
+    return out->size > 0 && out->data[out->size - 1] == (unsigned char)byte;
+}
+
+/* A member's name, with what stands before it. */
+static void put_key(struct tn_buf *out, const char *key)
+{
+    tn_buf_format(out, "%s\"%s\":", ends_with(out, '{') ? "" : ",", key);
+}
+
+static void put_number(struct tn_buf *out, const char *key, int64_t number)
+{
+    put_key(out, key);
+    tn_buf_format(out, "%" PRId64, number);
+}
+
+static void put_count(struct tn_buf *out, const char *key, uint64_t number)
+{
+    put_key(out, key);
+    tn_buf_format(out, "%" PRIu64, number);
+}
+
+static void put_null(struct tn_buf *out, const char *key)
+{
+    put_key(out, key);
+    tn_buf_text(out, "null");
+}
+
+/* Texts of errors are cut anywhere, and may quote what came. */
+static void put_text(struct tn_buf *out, const char *key, const char *text)
+{
+    if (!text) {
+        put_null(out, key);
+        return;
+    }
+    size_t size = strlen(text);
+    struct tn_bytes bytes = {(const unsigned char *)text, size < TEXT_MAX ? size : TEXT_MAX};
+    bytes.size = tn_utf8_span(bytes);
+    put_key(out, key);
+    tn_json_string(out, bytes);
+}
+
+static void put_switch(struct tn_buf *out, const char *key, bool on)
+{
+    put_key(out, key);
+    tn_buf_text(out, on ? "true" : "false");
+}
+
+static void put_daemon(const struct tn_status_spec *spec, struct tn_buf *out)
+{
+    const struct tn_pulse *pulse = spec->pulse;
+    const struct tn_intake *in = spec->intake;
+    tn_buf_text(out, "{");
+    put_text(out, "daemon", TN_VERSION);
+    put_number(out, "process", (int64_t)getpid());
+    put_text(out, "status", tn_health_text(tn_status_health(spec)));
+    put_switch(out, "ready", tn_intake_ready(in) && !in->stopping);
+    put_switch(out, "stopping", in->stopping);
+    put_number(out, "up_ms", now_ms(spec) - spec->begun_ms);
+    put_text(out, "config", spec->config->path);
+    put_text(out, "listen", spec->config->http.listen);
+    put_count(out, "messages", in->counts.messages);
+    put_count(out, "refused", in->counts.refused);
+    put_count(out, "turns", pulse->turns);
+    put_count(out, "stalls", pulse->stalls);
+    put_number(out, "stall_longest_us", pulse->longest_ns / NS_PER_US);
+    tn_buf_text(out, "}\n");
+}
+
+static void put_journal(const struct tn_status_spec *spec, struct tn_buf *out)
+{
+    const struct tn_intake *in = spec->intake;
+    const struct tn_journal *journal = in->journal;
+    tn_buf_text(out, "{");
+    put_text(out, "journal", tn_journal_identity(journal));
+    put_count(out, "bytes", tn_journal_size(journal));
+    put_count(out, "bytes_max", spec->config->journal.size_max);
+    put_count(out, "first", tn_journal_first(journal));
+    put_count(out, "durable", tn_journal_durable(journal));
+    put_count(out, "next", tn_journal_next(journal));
+    put_count(out, "waits", in->counts.waits);
+    put_count(out, "replayed", in->counts.replayed);
+    put_text(out, "trouble", tn_status_journal_trouble(in));
+    tn_buf_text(out, "}\n");
+}
+
+static void put_backlog(const struct tn_keeper *k, struct tn_buf *out)
+{
+    struct tn_backlog backlog;
+    if (!k->table) {
+        return; /* members that are not there are not known */
+    }
+    const struct tn_table_counts *counts = tn_table_counts(k->table);
+    tn_table_backlog(k->table, &backlog);
+    put_count(out, "buckets", backlog.buckets);
+    put_count(out, "runs_max", backlog.runs_max);
+    put_count(out, "runs_stop", backlog.stop);
+    put_count(out, "files_max", backlog.files_max);
+    put_count(out, "level0_max", backlog.level0_max);
+    put_count(out, "level0_bytes", backlog.level0_bytes);
+    put_count(out, "compactions", counts->compactions);
+    put_count(out, "compactions_failed", counts->compactions_failed);
+    put_count(out, "stalls", counts->stalls);
+}
+
+static void put_snapshots(const struct tn_keeper *k, struct tn_buf *out)
+{
+    put_number(out, "snapshot", k->latest_id);
+    if (k->earliest_id > 0) {
+        put_number(out, "snapshots", k->latest_id - k->earliest_id + 1);
+    } else {
+        put_null(out, "snapshots");
+    }
+    put_count(out, "untold", k->untold);
+}
+
+static void put_table(const struct tn_status_spec *spec, const struct tn_keeper *k,
+                      struct tn_buf *out)
+{
+    static const char *const states[] = {"shut", "behind", "live"};
+    bool waits = k->items != k->items_cut;
+    tn_buf_text(out, "{");
+    put_text(out, "table", k->name);
+    put_text(out, "state", states[k->state]);
+    put_count(out, "rows", k->rows);
+    put_count(out, "letters", k->letters);
+    put_count(out, "uncommitted", k->items - k->items_cut);
+    put_number(out, "oldest_ms", waits ? now_ms(spec) - k->since_ms : 0);
+    put_count(out, "commits", k->commits);
+    put_snapshots(k, out);
+    put_backlog(k, out);
+    put_count(out, "reopened", k->reopened);
+    put_text(out, "trouble", tn_status_table_trouble(k));
+    tn_buf_text(out, "}");
+}
+
+static void put_source(void *user, const struct tn_source_status *status)
+{
+    struct tn_buf *out = user;
+    tn_buf_text(out, ends_with(out, '}') ? ",\n{" : "{");
+    put_text(out, "source", status->name);
+    put_text(out, "kind", status->kind);
+    put_text(out, "state", status->waits ? "waits for room" : status->state);
+    put_text(out, "at", status->at);
+    put_count(out, "messages", status->messages);
+    put_count(out, "rows", status->rows);
+    put_count(out, "letters", status->dead);
+    put_count(out, "refused", status->refused);
+    put_switch(out, "waits", status->waits);
+    put_text(out, "trouble", status->trouble);
+    tn_buf_text(out, "}");
+}
+
+static void put_part(const struct tn_status_spec *spec, uint32_t i, struct tn_buf *out)
+{
+    struct tn_status_part part = tn_status_part(spec, i);
+    tn_buf_text(out, "{");
+    put_text(out, "part", part.name);
+    put_text(out, "kind", part.kind);
+    put_count(out, "size", part.there ? part.size : 0);
+    put_count(out, "used", part.used);
+    put_count(out, "peak", part.peak);
+    tn_buf_text(out, "}");
+}
+
+size_t tn_status_size(const struct tn_config *config)
+{
+    size_t table = TABLE_SIZE + NAME_MAX_SIZE + 6 * (size_t)TEXT_MAX;
+    size_t source = SOURCE_SIZE + 2 * (size_t)NAME_MAX_SIZE + 6 * (size_t)TEXT_MAX;
+    /* Names and troubles that consist of escapes are not to be had everywhere at once. */
+    return FIXED_SIZE + 2 * (size_t)NAME_MAX_SIZE + table + source +
+           config->table_count * (size_t)(TABLE_SIZE + TEXT_MAX) +
+           config->source_count * (size_t)(SOURCE_SIZE + TEXT_MAX) +
+           TN_PARTS_MAX * (size_t)PART_SIZE;
+}
+
+void tn_status_fill(const struct tn_status_spec *spec, struct tn_buf *out)
+{
+    const struct tn_intake_spec *in = &spec->intake->spec;
+    tn_buf_text(out, "{\n\"daemon\":\n");
+    put_daemon(spec, out);
+    tn_buf_text(out, ",\"journal\":\n");
+    put_journal(spec, out);
+    tn_buf_text(out, ",\"tables\":[\n");
+    for (uint32_t i = 0; i < in->keeper_count; i++) {
+        put_table(spec, &in->keepers[i], out);
+        tn_buf_text(out, i + 1 < in->keeper_count ? ",\n" : "");
+    }
+    tn_buf_text(out, "\n],\"sources\":[\n");
+    tn_sources_each(spec->sources, put_source, out);
+    tn_buf_text(out, "\n],\"memory\":[\n");
+    for (uint32_t i = 0; i < spec->budget->part_count; i++) {
+        put_part(spec, i, out);
+        tn_buf_text(out, i + 1 < spec->budget->part_count ? ",\n" : "");
+    }
+    tn_buf_text(out, "\n]\n}\n");
+}
