@@ -378,17 +378,19 @@ static void drop_sources(struct tn_daemon *d)
     tn_sources_close(&d->sources);
 }
 
-/* A table that is shut at the end has rows in the journal, and gets them with the next start. */
+/* A table that fails at the end has rows in the journal, and gets them with the next start. */
 static tn_rc check_tables(const struct tn_daemon *d, struct tn_err *err)
 {
     for (uint32_t i = 0; i < d->keeper_count; i++) {
         const struct tn_keeper *k = &d->keepers[i];
-        if (k->state == TN_KEEPER_SHUT) {
+        if (k->trouble != TN_OK && !(k->state == TN_KEEPER_LIVE && tn_keeper_settled(k))) {
             *err = k->trouble_text;
             return k->trouble;
         }
     }
-    return TN_OK;
+    return d->intake.said == TN_OK
+               ? TN_OK
+               : tn_err_set(err, d->intake.said, 0, "the journal could not be written to its end");
 }
 
 /* What came before is not what the loop is like. */

@@ -18,6 +18,9 @@ enum {
     PUMP_ITEMS = 20000,      /* in a turn */
     STUCK_MS = 1000,         /* the ring's oldest waits so long for its table, then others go on */
     WAIT_MS_MAX = 1000,
+    PRESSED = 4,             /* the journal is when less than this part of it is free */
+    STOP_MS_MAX = 20 * 1000, /* of an end while something fails */
+    PRESSED_MS = 1000,       /* then rows wait no longer for a commit */
 };
 
 /* Before a parcel in the ring. */
@@ -698,6 +701,7 @@ static void come_up(struct tn_intake *in, uint64_t next, bool all)
         if (k->state == TN_KEEPER_BEHIND) {
             k->next = next > k->next.place ? (struct tn_keeper_place){.place = next} : k->next;
             k->state = all ? TN_KEEPER_LIVE : TN_KEEPER_BEHIND;
+            k->trouble = all && tn_keeper_settled(k) ? TN_OK : k->trouble; /* else a commit shows */
             in->room_owed = true;
         }
     }
@@ -787,12 +791,20 @@ static void say_room(struct tn_intake *in)
     }
 }
 
+/* Only commits make room, and some are not due for long. */
+static bool pressed(const struct tn_intake *in)
+{
+    uint64_t most = in->spec.config->journal.size_max;
+    return tn_journal_full(in->journal) || tn_journal_size(in->journal) > most - most / PRESSED;
+}
+
 static void trim(struct tn_intake *in, int64_t now_ms)
 {
     uint64_t place = UINT64_MAX;
+    bool hurry = pressed(in);
     for (uint32_t i = 0; i < in->spec.keeper_count; i++) {
         const struct tn_keeper *k = &in->spec.keepers[i];
-        uint64_t done = tn_keeper_done(k, place_of(in, k), now_ms);
+        uint64_t done = tn_keeper_done(k, place_of(in, k), now_ms, hurry);
         place = done < place ? done : place;
     }
     if (place != UINT64_MAX && place > in->trimmed) {
@@ -811,12 +823,18 @@ static void begin_again(struct tn_intake *in, struct tn_keeper *k, int64_t now_m
     }
 }
 
+static bool must_commit(const struct tn_intake *in, const struct tn_keeper *k, int64_t now_ms)
+{
+    bool waits = k->table && !k->cutting && k->items != k->items_cut;
+    bool old = now_ms - k->since_ms >= PRESSED_MS;
+    return waits && ((in->stopping && in->ring.count == 0) || (old && pressed(in)));
+}
+
 static void turn_keepers(struct tn_intake *in, int64_t now_ms, uint32_t *wait_ms)
 {
     for (uint32_t i = 0; i < in->spec.keeper_count; i++) {
         struct tn_keeper *k = &in->spec.keepers[i];
-        k->wants_cut = k->wants_cut || (in->stopping && in->ring.count == 0 && !k->cutting &&
-                                        k->table && k->items != k->items_cut);
+        k->wants_cut = k->wants_cut || must_commit(in, k, now_ms);
         struct tn_keeper_place at = place_of(in, k);
         if (at.place + (at.items > 0) <= tn_journal_durable(in->journal)) {
             tn_keeper_commit(k, tn_journal_identity(in->journal), at, now_ms, wait_ms);
@@ -857,6 +875,16 @@ bool tn_intake_ready(const struct tn_intake *intake)
     return behind(intake, &ignored) == 0;
 }
 
+/* What was taken is in the journal, or was acknowledged to nobody. */
+static bool gives_up(const struct tn_intake *in)
+{
+    bool trouble = in->said != TN_OK;
+    for (uint32_t i = 0; i < in->spec.keeper_count; i++) {
+        trouble = trouble || in->spec.keepers[i].trouble != TN_OK;
+    }
+    return trouble && in->stopping && now(in) - in->stop_ms > STOP_MS_MAX;
+}
+
 bool tn_intake_settled(const struct tn_intake *intake)
 {
     bool settled = intake->ring.count == 0 &&
@@ -866,11 +894,12 @@ bool tn_intake_settled(const struct tn_intake *intake)
         bool again = k->state == TN_KEEPER_SHUT && k->trouble == TN_CONFLICT; /* it opens at once */
         settled = settled && !again && k->state != TN_KEEPER_BEHIND && tn_keeper_settled(k);
     }
-    return settled;
+    return settled || gives_up(intake);
 }
 
 void tn_intake_stop(struct tn_intake *intake)
 {
+    intake->stop_ms = intake->stopping ? intake->stop_ms : now(intake);
     intake->stopping = true;
 }
 

@@ -78,7 +78,8 @@ struct tn_intake {
     uint32_t stranger_count;
     uint64_t known; /* strangers' rows before this place were looked at */
     bool stopping;
-    tn_rc failed; /* the journal takes nothing any more, until a new start */
+    int64_t stop_ms; /* since when */
+    tn_rc failed;    /* the journal takes nothing any more, until a new start */
     struct tn_err failure;
     tn_rc said; /* the code of the journal's trouble that was logged last */
     char topic[1024];
@@ -106,5 +107,6 @@ TN_MUST_USE tn_rc tn_intake_turn(struct tn_intake *intake, uint32_t *wait_ms, st
 
 /* All tables have what the journal had for them at the start. */
 bool tn_intake_ready(const struct tn_intake *intake);
-/* All that was taken is committed, but for tables that are shut. */
+/* After stop: all that was taken is committed, but for tables that are shut; or something fails, a
+ * full disk, and goes on to for long. */
 bool tn_intake_settled(const struct tn_intake *intake);

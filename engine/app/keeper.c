@@ -491,14 +491,17 @@ void tn_keeper_commit(struct tn_keeper *keeper, const char *identity, struct tn_
     lower(wait_ms, 0); /* a turn begins what is to be done now */
 }
 
-uint64_t tn_keeper_done(const struct tn_keeper *keeper, struct tn_keeper_place at, int64_t now_ms)
+uint64_t tn_keeper_done(const struct tn_keeper *keeper, struct tn_keeper_place at, int64_t now_ms,
+                        bool pressed)
 {
     const struct tn_keeper *k = keeper;
     int64_t quiet = k->spec.config->commit.ms;
     quiet = quiet > QUIET_MS_MIN ? quiet : QUIET_MS_MIN;
-    bool rests = k->state == TN_KEEPER_LIVE && tn_keeper_settled(k) && at.items == 0 &&
-                 now_ms - k->quiet_ms >= quiet;
-    return rests ? at.place : k->before.place;
+    bool has_all = k->state == TN_KEEPER_LIVE && tn_keeper_settled(k) && at.items == 0;
+    if (has_all && (pressed || now_ms - k->quiet_ms >= quiet)) {
+        return at.place;
+    }
+    return pressed ? k->committed.place : k->before.place;
 }
 
 /* ---- turns ---- */

@@ -130,5 +130,7 @@ static inline bool tn_keeper_settled(const struct tn_keeper *keeper)
     return !keeper->table || (!keeper->cutting && keeper->items == keeper->items_cut);
 }
 
-/* What is before this place it never wants again; `at` as in tn_keeper_commit. */
-uint64_t tn_keeper_done(const struct tn_keeper *keeper, struct tn_keeper_place at, int64_t now_ms);
+/* What is before this place it never wants again, `at` as in tn_keeper_commit: a round late, but
+ * for a table that rests, or when the journal is `pressed` for room. */
+uint64_t tn_keeper_done(const struct tn_keeper *keeper, struct tn_keeper_place at, int64_t now_ms,
+                        bool pressed);

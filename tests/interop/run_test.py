@@ -210,6 +210,19 @@ def test_standard_input_is_drained_and_committed(args):
         daemon.check(args, ["db.t"])
 
 
+def test_a_journal_that_is_nearly_full_has_its_tables_commit(args):
+    fields = '{ fields = { "id BIGINT", "v STRING" }, options = { bucket = "-1" }, commit = "1h" }'
+    with Daemon({"db.t": fields, "db.quiet": fields}, '{ kind = "stdin", table = "db.t" }', listens=False) as daemon:
+        daemon.config.write_text(daemon.config.read_text().replace('sync = "10ms or 64K"', 'sync = "10ms or 64K", size = "4M"'))
+        rng = random.Random(args.seed)
+        lines = "".join('{"id":%d,"v":"%x"}\n' % (i, rng.getrandbits(1200)) for i in range(40000))
+        done = subprocess.run(daemon.argv("--once"), input=lines.encode(), capture_output=True, timeout=2 * DEADLINE, check=False)
+        same(done.returncode, 0, done.stderr.decode()[-1000:])
+        same(len(daemon.rows("db.t")), 40000, "rows")
+        size = sum(path.stat().st_size for path in (daemon.warehouse / ".tarn/journal").iterdir())
+        need(size <= 4 << 20, "the journal has %d bytes" % size)
+
+
 def test_a_csv_header_counts_for_all_lines(args):
     with Daemon({"db.t": '{ fields = { "id BIGINT", "v STRING" }, options = { bucket = "-1" } }'},
                 '{ kind = "stdin", table = "db.t", input = "csv" }', listens=False) as daemon:
