@@ -417,8 +417,9 @@ static tn_rc offer_rows(struct tn_intake *in, struct tn_message *message, struct
         return rc == TN_AGAIN ? tn_err_set(err, TN_UNSUPPORTED, 0, "%s", err->text) : rc;
     }
     bool empty = message->rows + message->dead == 0;
-    rc = append(in, message, empty ? (struct tn_bytes){0} : tn_buf_bytes(&p.parcel),
-                &message->place, err);
+    struct tn_bytes parcel = tn_buf_bytes(&p.parcel);
+    parcel.size = empty ? 0 : parcel.size;
+    rc = append(in, message, parcel, &message->place, err);
     if (rc != TN_OK || empty) {
         return rc;
     }
@@ -699,7 +700,9 @@ static void come_up(struct tn_intake *in, uint64_t next, bool all)
     for (uint32_t i = 0; i < in->spec.keeper_count; i++) {
         struct tn_keeper *k = &in->spec.keepers[i];
         if (k->state == TN_KEEPER_BEHIND) {
-            k->next = next > k->next.place ? (struct tn_keeper_place){.place = next} : k->next;
+            if (next > k->next.place) {
+                k->next = (struct tn_keeper_place){.place = next};
+            }
             k->state = all ? TN_KEEPER_LIVE : TN_KEEPER_BEHIND;
             k->trouble = all && tn_keeper_settled(k) ? TN_OK : k->trouble; /* else a commit shows */
             in->room_owed = true;
