@@ -14,6 +14,7 @@
 enum {
     HEAD_SIZE = 640,
     INPUT_SIZE = 512,
+    BEGINNING_SIZE = 1024,
     NS_PER_MS = 1000000,
     MS_PER_S = 1000,
     STATUS_AT = 9, /* behind "HTTP/1.1 " */
@@ -221,4 +222,27 @@ long tn_ask_process(const char *warehouse)
     (void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
     (void)close(fd);
     return (long)peer.pid;
+}
+
+/* It's said first (status.h), so that the beginning of the page will do. */
+bool tn_ask_address(const char *warehouse, char address[TN_ASK_ADDRESS_SIZE])
+{
+    static const char member[] = "\"listen\":\"";
+    char page[BEGINNING_SIZE + 1];
+    struct tn_err ignored;
+    struct tn_buf body;
+    tn_buf_init(&body, page, BEGINNING_SIZE);
+    tn_rc rc = tn_ask(warehouse, "/status", &body, &ignored);
+    if (rc != TN_OK && rc != TN_AGAIN) {
+        return false;
+    }
+    page[body.size] = 0;
+    const char *at = strstr(page, member);
+    size_t size = at ? strcspn(at + sizeof member - 1, "\"\\\n") : 0;
+    if (size == 0 || size >= TN_ASK_ADDRESS_SIZE) {
+        return false;
+    }
+    memcpy(address, at + sizeof member - 1, size);
+    address[size] = 0;
+    return true;
 }

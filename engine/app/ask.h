@@ -3,6 +3,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/bytes.h"
 #include "base/err.h"
 
@@ -24,3 +26,7 @@ long tn_ask_process(const char *warehouse);
  * another one than 200 or 503. AGAIN: `body` is too small. */
 TN_MUST_USE tn_rc tn_ask(const char *warehouse, const char *page, struct tn_buf *body,
                          struct tn_err *err);
+
+/* Where it takes rows by HTTP, "127.0.0.1:7080"; false: nowhere, or it doesn't say. */
+enum { TN_ASK_ADDRESS_SIZE = 128 };
+bool tn_ask_address(const char *warehouse, char address[TN_ASK_ADDRESS_SIZE]);

@@ -260,8 +260,8 @@ static tn_rc check_alone(const struct tn_daemon *d, struct tn_err *err)
     long process = rc == TN_OK ? tn_ask_process(warehouse) : 0;
     return process == 0 ? rc
                         : tn_err_set(err, TN_EXISTS, 0,
-                                     "warehouse %s: held by tarn run, process %ld: one of them is "
-                                     "enough, for all tables",
+                                     "warehouse %s: tarn run, process %ld, has it: one of them is "
+                                     "enough for all tables",
                                      warehouse, process);
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "app/ask.h"
 #include "app/cmd.h"
 #include "app/version.h"
 #include "schema/types.h"
@@ -71,10 +72,25 @@ static int unknown_verb(const char *word)
     return 2;
 }
 
+/* What can be done about a table that the daemon has. */
+static void say_way(void)
+{
+    char address[TN_ASK_ADDRESS_SIZE];
+    if (tn_ask_address(tn_warehouse(), address)) {
+        (void)fprintf(stderr, "; stop it, or send rows to its HTTP address, %s", address);
+    } else {
+        (void)fputs("; stop it, or send rows to its sources", stderr);
+    }
+}
+
 int tn_say_error(tn_rc rc, const struct tn_err *err)
 {
     (void)fflush(stdout);
-    (void)fprintf(stderr, "tarn: %s\n", err->text);
+    (void)fprintf(stderr, "tarn: %s", err->text);
+    if (rc == TN_EXISTS && strstr(err->text, "held by tarn run, process")) {
+        say_way();
+    }
+    (void)fputc('\n', stderr);
     return tn_exit_code(rc);
 }
 

@@ -1,0 +1,458 @@
+"""`tarn run`, looked at: its socket, `status`, `top`, `pools`, /metrics, what it tells systemd. usage: status_test.py [NAME...]"""
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import peer
+import runner
+from peer import need, same
+
+DEADLINE = 60  # seconds until something that has to happen counts as not happening
+KEYED = '{ fields = { "k INT NOT NULL", "v STRING" }, primary_key = "k", options = { bucket = 2, ["changelog-producer"] = "lookup" }, %s }'
+TABLES = '["db.t"] = %s, ["db.log"] = { fields = { "k INT" }, options = { bucket = -1 }, commit = "100ms" }' % (KEYED % 'commit = "100ms"')
+SERVICE = peer.ROOT / "scripts/tarn.service"
+
+
+class Daemon:
+    """`tarn run` in a folder of its own; everything is asked at its socket."""
+
+    def __init__(self, tables=TABLES, rest="", warehouse="warehouse"):
+        self.folder = Path(tempfile.mkdtemp(prefix="tarn-status-"))
+        self.warehouse = self.folder / warehouse
+        self.config = self.folder / "config.lua"
+        self.config.write_text('return { warehouse = "%s", %s tables = { %s } }' % (warehouse, rest, tables))
+        self.socket = self.warehouse / ".tarn/daemon.sock"
+        self.tarn = peer.Tarn(self.warehouse)
+        self.process = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        if kind is None:
+            shutil.rmtree(self.folder)
+
+    def start(self, environment=None):
+        with open(self.folder / "log", "ab") as log:
+            self.process = subprocess.Popen([str(peer.TARN), "run", str(self.config)], stdin=subprocess.DEVNULL, stderr=log,
+                                            env=dict(os.environ, **(environment or {})))
+        self.until("it is ready", lambda: self.ask("/ready")[0] == 200)
+
+    def until(self, what, done):
+        end = time.monotonic() + DEADLINE
+        while time.monotonic() < end:
+            need(self.process.poll() is None, "tarn run ended: %s" % self.log())
+            try:
+                if done():
+                    return
+            except OSError:
+                pass
+            time.sleep(0.01)
+        raise peer.Failure("not within %d s: %s; log: %s" % (DEADLINE, what, self.log()))
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        same(self.process.wait(timeout=DEADLINE), 0, "exit code after SIGTERM; it said %s" % self.log())
+
+    def log(self):
+        return (self.folder / "log").read_text(errors="replace")[-3000:]
+
+    def ask(self, page, body=None):
+        """A request by hand: http.client knows no Unix sockets."""
+        head = "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" % ("POST" if body else "GET", page)
+        head += "Content-Type: application/json\r\nContent-Length: %d\r\n" % len(body) if body else ""
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(DEADLINE)
+            s.connect(str(self.socket))
+            s.sendall((head + "\r\n" + (body or "")).encode())
+            answer = b"".join(iter(lambda: s.recv(65536), b"")).decode()
+        head, _, text = answer.partition("\r\n\r\n")
+        return int(head.split()[1]), text
+
+    def put(self, table, rows):
+        status, text = self.ask("/tables/%s/rows" % table, "".join(json.dumps(r) + "\n" for r in rows))
+        same(status, 200, "rows for %s: %s" % (table, text))
+
+    def status(self):
+        """The page's objects, by what they are about and whose they are."""
+        text = self.ask("/status")[1]
+        page = json.loads(text)
+        lines = [json.loads(line.rstrip(",")) for line in text.splitlines() if line.startswith('{"')]
+        same(lines, [page["daemon"], page["journal"], *page["tables"], *page["sources"], *page["memory"]], "the page's lines")
+        return by_kind(lines)
+
+    def committed(self, table, rows):
+        self.until("%d rows of %s are committed" % (rows, table), lambda: self.is_committed(table, rows))
+
+    def is_committed(self, table, rows):
+        seen = self.status()["table", table]
+        return seen["rows"] == rows and seen["uncommitted"] == 0 and seen["commits"] > 0
+
+
+def by_kind(objects):
+    kinds = ("daemon", "journal", "table", "source", "part")
+    return {(k, o[k] if k in ("table", "source", "part") else None): o for o in objects for k in kinds if next(iter(o)) == k}
+
+
+@contextmanager
+def running(*args, environment=None, **more):
+    with Daemon(*args, **more) as daemon:
+        daemon.start(environment)
+        yield daemon
+        daemon.stop()
+
+
+# ---------------------------------------------------------------- the page and the verbs
+
+def test_status_says_what_became_of_rows():
+    with running() as d:
+        d.put("db.t", [{"k": i, "v": "x"} for i in range(20)])
+        d.put("db.log", [{"k": 1}] * 3)
+        d.committed("db.t", 20)
+        d.committed("db.log", 3)
+        lines = d.tarn.run("status").ok("status")
+        seen = by_kind([json.loads(line) for line in lines])
+        same(seen["daemon", None]["process"], d.process.pid, "process")
+        same(seen["daemon", None]["status"], "ok", "status")
+        journal = seen["journal", None]
+        same((journal["durable"], journal["next"] - journal["first"]), (journal["next"], 2), "places of two messages")
+        t = seen["table", "db.t"]
+        same((t["state"], t["rows"], t["letters"], t["untold"], t["trouble"]), ("live", 20, 0, 0, None), "db.t")
+        same(t["snapshots"], len(d.tarn.run("show", "db.t", "snapshots").ok("show")), "snapshots")
+        need(t["runs_stop"] > t["runs_max"] > 0, "runs of db.t: %s" % t)
+        same((seen["table", "db.log"]["runs_stop"], seen["table", "db.log"]["rows"]), (0, 3), "db.log")
+        parts = [o for (kind, _), o in seen.items() if kind == "part"]
+        need(all(p["used"] <= p["peak"] <= p["size"] for p in parts), "parts: %s" % parts)
+        need({"memtable", "input", "net"} <= {p["part"] for p in parts if p["peak"] > 0}, "used parts: %s" % parts)
+
+
+def test_status_for_people_is_a_table():
+    with running() as d:
+        d.put("db.t", [{"k": 1, "v": "x"}])
+        lines = d.tarn.run("status", "--format", "table").ok("status")
+        need(re.match(r"tarn \S+, process %d, since .*: ok$" % d.process.pid, lines[0]), lines[0])
+        need(any(line.split()[:3] == ["db.t", "live", "1"] for line in lines), "\n".join(lines))
+        same(d.tarn.run("status", "--format", "csv").rc, 2, "csv")
+
+
+def test_a_table_in_trouble_is_a_reason_and_exit_code_1():
+    with running() as d:
+        d.put("db.t", [{"k": 1, "v": "x"}])
+        d.committed("db.t", 1)
+        good = d.warehouse / "db.db/t/schema/schema-0"
+        bad = good.with_suffix(".away")
+        good.rename(bad)  # a reader fails by now, and each opening
+        snapshots = d.warehouse / "db.db/t/snapshot"
+        snapshots.rename(snapshots.with_suffix(".away"))
+        snapshots.write_text("no folder")
+        d.put("db.t", [{"k": 2, "v": "x"}])
+        d.until("db.t is shut", lambda: d.status()["table", "db.t"]["state"] == "shut")
+        result = d.tarn.run("status")
+        same(result.rc, 1, "exit code of status")
+        need(result.err.startswith("tarn: db.t: "), "reason: %s" % result.err)
+        status, text = d.ask("/health")
+        same((status, json.loads(text)["status"]), (200, "degraded"), "health")
+        need("db.t: " in "\n".join(d.tarn.run("top").ok("top")), "top says it")
+        snapshots.unlink()
+        snapshots.with_suffix(".away").rename(snapshots)
+        bad.rename(good)
+        d.committed("db.t", 2)
+        d.until("all is well", lambda: d.tarn.run("status").rc == 0)
+
+
+def test_nobody_there_is_exit_code_4():
+    with Daemon() as d:
+        d.warehouse.mkdir()
+        for verb in ("status", "top"):
+            result = d.tarn.run(verb)
+            same((result.rc, result.lines), (4, []), verb)
+            need("no tarn run is there" in result.err, result.err)
+        parts = [json.loads(line)["part"] for line in d.tarn.run("pools").ok("pools")]
+        need("other" in parts, "pools of the process itself: %s" % parts)
+    with Daemon() as d:
+        same(d.tarn.run("status").rc, 2, "no warehouse")
+
+
+def test_a_killed_daemons_socket_is_in_nobodys_way():
+    with Daemon() as d:
+        d.start()
+        d.process.kill()
+        d.process.wait()
+        need(d.socket.is_socket(), "the socket's file is left")
+        result = d.tarn.run("status")
+        same(result.rc, 4, "exit code")
+        need("no tarn run is there" in result.err, result.err)
+        d.start()
+        d.tarn.run("status").ok("status of the next one")
+        same(d.socket.stat().st_mode & 0o777, 0o600, "mode of the socket")
+        d.stop()
+        need(not d.socket.exists(), "the socket goes with its daemon")
+
+
+def test_somebody_who_gives_no_answer_is_not_waited_for():
+    with Daemon() as d:
+        (d.warehouse / ".tarn").mkdir(parents=True)
+        with socket.socket(socket.AF_UNIX) as s:
+            s.bind(str(d.socket))
+            s.listen()
+            result = d.tarn.run("status")
+            same(result.rc, 4, "exit code")
+            need("no answer within" in result.err, result.err)
+
+
+def answer_of_somebody_else(answer):
+    """What `tarn status` makes of it."""
+    with Daemon() as d:
+        (d.warehouse / ".tarn").mkdir(parents=True)
+        with socket.socket(socket.AF_UNIX) as s:
+            s.bind(str(d.socket))
+            s.listen()
+            argv = [str(peer.TARN), "status", "--warehouse", str(d.warehouse), "--format", "table"]
+            with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as asking:
+                connection, _ = s.accept()
+                with connection:
+                    connection.recv(4096)
+                    with suppress(OSError):  # it has heard enough
+                        connection.sendall(answer)
+                        connection.shutdown(socket.SHUT_WR)
+                    out, err = asking.communicate(timeout=DEADLINE)
+                return asking.returncode, out.decode(), err.decode()
+
+
+def test_an_answer_of_somebody_else_does_no_harm():
+    def page(body, length=None):
+        return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (len(body) if length is None else length) + body
+
+    for answer, code, said in (
+            (b"", 4, "ends too soon"),
+            (b"SSH-2.0-x\r\n\r\n", 4, "none of tarn's"),
+            (b"HTTP/1.1 200 OK\n\n", 4, "none of tarn's"),
+            (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 5000, 4, "none of tarn's"),
+            (b"HTTP/1.1 200 OK\r\n\r\n{}", 4, "none of tarn's"),
+            (b"HTTP/1.1 500 Oh\r\nContent-Length: 3\r\n\r\nno\n", 4, "answers 500: no"),
+            (page(b"{}", 5), 4, "ends too soon"),
+            (page(b"", 1 << 62), 4, "ends too soon"),
+            (page(b"x" * (8 << 20)), 2, "longer than"),
+            (page(b'{"table":"a","rows":[}\n'), 3, "at byte"),
+            (page(b'{"table":7}\n'), 3, "table"),
+            (page(b'{"new":1},\n{"table":null}\n'), 1, "")):
+        got, out, err = answer_of_somebody_else(answer)
+        need(got == code and said in err, "%r: exit code %d, %s%s" % (answer[:60], got, out, err))
+    got, out, _ = answer_of_somebody_else(page(b'{"table":"\\u001b[2J","state":"a\\u0007b"}\n'))
+    need(got == 1 and "?[2J" in out and "a?b" in out and "\033" not in out, "control bytes: %r" % out)
+
+
+def test_a_second_daemon_is_refused():
+    with running() as d:
+        second = subprocess.run([str(peer.TARN), "run", str(d.config)], capture_output=True, timeout=DEADLINE, check=False)
+        same(second.returncode, 5, "exit code")
+        need(("tarn run, process %d, has it" % d.process.pid).encode() in second.stderr, second.stderr)
+        d.tarn.run("status").ok("the first one goes on")
+
+
+def test_a_warehouse_with_a_path_too_long_for_a_socket_is_refused():
+    with Daemon(warehouse="w" * 100) as d:
+        result = subprocess.run([str(peer.TARN), "run", str(d.config)], capture_output=True, timeout=DEADLINE, check=False)
+        same(result.returncode, 2, "exit code")
+        need(b"has at most 107 bytes" in result.stderr, result.stderr)
+
+
+def test_who_wants_a_table_of_the_daemon_hears_where_it_takes_rows():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        address = "127.0.0.1:%d" % s.getsockname()[1]
+    for listen, way in ("", "its sources"), ('listen = "%s",' % address, "its HTTP address, " + address):
+        with running(rest=listen) as d:
+            for verb, *more in ("write", "-"), ("compact",), ("expire",):
+                result = d.tarn.run(verb, "db.t", *more, stdin='{"k":1}\n')
+                same(result.rc, 5, verb)
+                need(("held by tarn run, process %d; stop it, or send rows to %s\n" % (d.process.pid, way)) in result.err,
+                     "%s: %s" % (verb, result.err))
+
+
+def test_pools_are_the_daemons():
+    with running() as d:
+        result = d.tarn.run("pools")
+        need("of tarn run, process %d" % d.process.pid in result.err, result.err)
+        parts = {p["part"]: p for p in map(json.loads, result.ok("pools"))}
+        need(parts["net"]["used"] > 0, "the daemon's network: %s" % parts["net"])
+        same(parts["block"]["size"], sum(p["size"] for n, p in parts.items() if n != "block"), "sum")
+
+
+# ---------------------------------------------------------------- top
+
+def on_a_terminal(tarn, *args, keys, frames=2):
+    """What `tarn top` draws until `frames` frames are there, then after `keys`; and its exit code."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execv(str(peer.TARN), [str(peer.TARN), "top", "--warehouse", tarn.warehouse, *args])
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 140, 0, 0))
+    before = termios.tcgetattr(fd)
+    drawn = b""
+    end = time.monotonic() + DEADLINE
+    while drawn.count(b"\033[J") < frames and time.monotonic() < end:
+        if select.select([fd], [], [], 0.1)[0]:
+            drawn += os.read(fd, 65536)
+    need(drawn.count(b"\033[J") >= frames, "frames: %r" % drawn)
+    keys(pid, fd)
+    try:
+        while True:
+            more = os.read(fd, 65536)
+            drawn += more
+            if not more:
+                break
+    except OSError:  # the other end is gone
+        pass
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    os.close(fd)
+    return drawn.decode(), code, before
+
+
+def test_top_draws_until_a_key_or_a_signal_ends_it():
+    with running() as d:
+        d.put("db.t", [{"k": 1, "v": "x"}])
+        for name, keys in (("q", lambda _, fd: os.write(fd, b"xq")), ("^C", lambda _, fd: os.write(fd, b"\x03")),
+                           ("SIGTERM", lambda pid, _: os.kill(pid, signal.SIGTERM))):
+            drawn, code, _ = on_a_terminal(d.tarn, "--every", "100ms", keys=keys)
+            same(code, 0, "exit code after %s" % name)
+            need("db.t" in drawn and drawn.startswith("\033[?1049h"), "%s: %r" % (name, drawn[:300]))
+            need(drawn.endswith("\033[?25h\033[?1049l"), "%s gives the terminal back: %r" % (name, drawn[-60:]))
+
+
+def test_top_shows_a_daemon_that_goes():
+    with running() as d:
+        def kill_then_quit(_, fd):
+            d.process.kill()
+            d.process.wait()
+            seen = b""
+            while b"no tarn run is there" not in seen:
+                seen += os.read(fd, 65536)
+            os.write(fd, b"q")
+        same(on_a_terminal(d.tarn, "--every", "100ms", keys=kill_then_quit)[1], 0, "exit code")
+        d.start()
+
+
+def test_top_into_a_pipe_is_one_frame():
+    with running() as d:
+        lines = d.tarn.run("top").ok("top")
+        need(lines[0].startswith("tarn ") and "\033" not in "".join(lines), "one plain frame: %s" % lines)
+        same(d.tarn.run("top", "--every", "1ms").rc, 2, "too often")
+
+
+# ---------------------------------------------------------------- metrics, help
+
+SAMPLE = re.compile(r'([a-z_][a-z0-9_]*)(?:\{([a-z]+)="((?:[^"\\\n]|\\.)*)"\})? (-?[0-9.]+(?:e[+-]?[0-9]+)?|NaN)$')
+
+
+def parse_metrics(text):
+    """Prometheus' text format, as far as it is used: what a scraper would refuse is a failure."""
+    kinds, values = {}, {}
+    need(text.endswith("\n"), "the last line ends")
+    for line in text.splitlines():
+        if line.startswith("# TYPE "):
+            _, _, name, kind = line.split(" ")
+            need(name not in kinds and kind in ("counter", "gauge"), line)
+            kinds[name] = kind
+        elif not line.startswith("# HELP "):
+            match = SAMPLE.match(line)
+            need(match, "no sample: %s" % line)
+            name, _, label, value = match.groups()
+            need(name in kinds, "a sample before its type: %s" % line)
+            need((name, label) not in values, "twice: %s" % line)
+            values[name, label] = float(value)
+    need(all(name.endswith("_total") == (kind == "counter") for name, kind in kinds.items()), "names of counters: %s" % kinds)
+    return kinds, values
+
+
+def test_metrics_are_prometheus_text_and_agree_with_status():
+    with running() as d:
+        d.put("db.t", [{"k": i % 7, "v": "x"} for i in range(30)])
+        d.committed("db.t", 30)
+        _, values = parse_metrics(d.ask("/metrics")[1])
+        t = d.status()["table", "db.t"]
+        for metric, member in (("rows_total", "rows"), ("commits_total", "commits"), ("snapshot_id", "snapshot"),
+                               ("max_sorted_run_count", "runs_max"), ("stop_sorted_run_count", "runs_stop"), ("level0_bytes", "level0_bytes"),
+                               ("max_level0_file_count", "level0_max"), ("snapshot_count", "snapshots"), ("untold_commits", "untold")):
+            same(values["tarn_table_" + metric, "db.t"], t[member], metric)
+        need(values["tarn_loop_turns_total", None] > 0, "turns")
+        need(values["tarn_memory_peak_bytes", "input"] > 0, "memory")
+
+
+def test_figures_that_help_names_are_there():
+    text = "\n".join(peer.Tarn("/").run("help", "troubles").ok("help"))
+    named = set(re.findall(r"\btarn_[a-z0-9_]+", text))
+    members = {m.strip() for line in re.findall(r"^ +status +(.*)$", text, re.M) for m in line.split(",")}
+    need(len(named) > 6 and len(members) > 6, "what it names: %s, %s" % (named, members))
+    with running() as d:
+        kinds, _ = parse_metrics(d.ask("/metrics")[1])
+        same(named - set(kinds), set(), "metrics that are not there")
+        same(members - set(d.status()["table", "db.t"]), set(), "members that are not there")
+        columns = set(" ".join(d.tarn.run("status", "--format", "table").ok("status")).split())
+        shown = set(re.findall(r"\b(RUNS|BACKLOG|UNTOLD|WAITING|FOR|KEPT)\b", text))
+        same((len(shown), shown - columns), (6, set()), "columns that are not there")
+
+
+# ---------------------------------------------------------------- systemd
+
+def test_what_systemd_hears():
+    for abstract in False, True:
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+            name = "@tarn-test-%d" % os.getpid() if abstract else folder + "/notify"
+            s.bind("\0" + name[1:] if abstract else name)
+            s.settimeout(DEADLINE)
+            with running(environment={"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "100000"}) as d:
+                need(s.recv(4096).startswith(b"READY=1\nSTATUS="), "first it is ready")
+                begin = time.monotonic()
+                same([s.recv(4096) for _ in range(5)], [b"WATCHDOG=1\n"] * 5, "then it lives")
+                need(time.monotonic() - begin > 0.15, "each half of the time, and no more often")
+                d.stop()
+                rest = [b""]
+                while rest[-1] != b"STOPPING=1\n":
+                    rest.append(s.recv(4096))
+                same(set(rest[1:-1]) - {b"WATCHDOG=1\n"}, set(), "and nothing else")
+                d.start()
+
+
+def test_the_watchdog_of_another_process_is_none_of_ours():
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+        s.bind(folder + "/notify")
+        s.settimeout(DEADLINE)
+        with running(environment={"NOTIFY_SOCKET": folder + "/notify", "WATCHDOG_USEC": "1000", "WATCHDOG_PID": "1"}) as d:
+            need(s.recv(4096).startswith(b"READY=1\n"), "ready")
+            d.put("db.t", [{"k": 1, "v": "x"}])
+            d.committed("db.t", 1)
+            d.stop()
+            same(s.recv(4096), b"STOPPING=1\n", "nothing of a watchdog")
+            d.start()
+
+
+def test_the_unit_is_one():
+    if not shutil.which("systemd-analyze"):
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        unit = Path(folder) / "tarn.service"
+        unit.write_text(SERVICE.read_text().replace("/usr/bin/tarn", str(peer.TARN.resolve())))
+        result = subprocess.run(["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, timeout=DEADLINE, check=False)
+        said = result.stderr.decode()
+        need("tarn.service" not in said, said)
+
+
+if __name__ == "__main__":
+    sys.exit(runner.run_tests(runner.tests_of(globals()), sys.argv[1:], lambda test: test()))
