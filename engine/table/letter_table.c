@@ -59,6 +59,7 @@ static tn_rc take_share(struct tn_letter_table *l, struct tn_env *env, struct tn
     l->row = memory + share - row_size;
     l->text = l->row - row_size;
     l->env.arena = &l->arena;
+    l->env.lasting = &l->arena; /* the worker is the other table's */
     l->env.block_size = BLOCK_SIZE;
     l->env.memtable = memory + ARENA_SIZE;
     l->env.memtable_size = share - ARENA_SIZE - 2 * (size_t)row_size;

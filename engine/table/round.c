@@ -69,17 +69,24 @@ bool tn_round_may_grow(const struct tn_round *round)
            round->run_pages + run_pages(round) <= round->pool->block_count / POOL_SHARE;
 }
 
+bool tn_round_grow(struct tn_round *round)
+{
+    uint32_t pages = run_pages(round);
+    void *run = tn_round_may_grow(round) ? tn_pool_take_run(round->pool, pages) : NULL;
+    if (run) {
+        round->run_pages += pages;
+        round->runs[round->run_count++] = run;
+    }
+    return run != NULL;
+}
+
 bool tn_round_reserve(struct tn_round *round, uint32_t file_count)
 {
     size_t need = tn_round_need(round, file_count) + round->base.size / 4;
     while (tn_round_free(round) < need) {
-        uint32_t pages = run_pages(round);
-        void *run = tn_round_may_grow(round) ? tn_pool_take_run(round->pool, pages) : NULL;
-        if (!run) {
+        if (!tn_round_grow(round)) {
             return false;
         }
-        round->run_pages += pages;
-        round->runs[round->run_count++] = run;
     }
     return true;
 }

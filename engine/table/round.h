@@ -82,6 +82,8 @@ size_t tn_round_free(const struct tn_round *round); /* bytes */
 size_t tn_round_need(const struct tn_round *round, uint32_t file_count);
 /* Makes room for so many more files; false: it may not grow, or the pool has nothing now. */
 bool tn_round_reserve(struct tn_round *round, uint32_t file_count);
+/* By a run of pages; false likewise. */
+bool tn_round_grow(struct tn_round *round);
 bool tn_round_may_grow(const struct tn_round *round);
 
 /* `meta` is copied. AGAIN: the round's memory is full, and it should be cut. */

@@ -259,7 +259,8 @@ static tn_rc init_slice_memory(struct tn_table *t, struct tn_arena *arena, struc
     size_t states = writers * tn_data_writer_state_size(&t->layout, &t->options, t->row_size_max);
     size_t need = states + share / 2;
     size_t room = room_in(arena);
-    bool outgrown = need > (room < share ? room : share) && !small; /* whose worker is another's */
+    bool beside = tn_env_lasting(t->env) != arena && (!small || t->env->lasting);
+    bool outgrown = beside && need > (room < share ? room : share);
     struct tn_arena *from = outgrown ? tn_env_lasting(t->env) : arena;
     size_t size = outgrown ? need : share;
     if (!small && !outgrown && size > room) {

@@ -328,20 +328,39 @@ static size_t entry_size(const struct tn_file_meta *m)
 }
 
 /* Beside the files of the rows that are in memory, whose places are taken already. */
+static bool may_remove(const struct tn_table *t, const struct tn_round *round)
+{
+    uint32_t count = round->removed_count + t->slice.compaction.file_count;
+    return round->removed_count == 0 || count <= t->removals_max;
+}
+
+/* An entry lies in one run: the end of the run before it is lost. */
 static bool has_room(const struct tn_table *t, const struct tn_round *round)
 {
     const struct tn_compaction *c = &t->slice.compaction;
     const struct tn_compact_output *lists[] = {c->rows.first, c->changes.first};
-    if (round->removed_count > 0 && round->removed_count + c->file_count > t->removals_max) {
-        return false;
-    }
     size_t need = tn_round_need(round, tn_table_pending(t)) + c->file_count * (size_t)512;
+    size_t largest = 0;
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
         for (const struct tn_compact_output *o = lists[i]; o; o = o->next) {
-            need += entry_size(&o->meta);
+            size_t size = entry_size(&o->meta);
+            need += size;
+            largest = size > largest ? size : largest;
         }
     }
-    return need < tn_round_free(round);
+    need += (round->run_count - round->runs_begun) * largest;
+    return may_remove(t, round) && need < tn_round_free(round);
+}
+
+/* In a round that may grow by pages. */
+static bool make_room(const struct tn_table *t, struct tn_round *round)
+{
+    while (!has_room(t, round)) {
+        if (!may_remove(t, round) || !tn_round_grow(round)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* A result belongs to the closing round if each of its sources is committed or in that round;
@@ -458,7 +477,7 @@ bool tn_work_apply(struct tn_table *table)
 {
     struct tn_round *round = round_for_result(table);
     struct tn_err err = {0};
-    if (!has_room(table, round)) {
+    if (!make_room(table, round)) {
         if (round == table->open && tn_round_empty(round) && tn_table_pending(table) == 0) {
             tn_rc rc = tn_err_set(&err, TN_UNSUPPORTED, 0,
                                   "%s: a compaction's result does not fit the memory of a round",

@@ -252,6 +252,25 @@ def test_lines_of_a_socket_are_received_and_many_bad_ones_are_a_letter(args):
         same(sum(letter.count("x") for letter in letters), 30000, "lines in dead letters")
 
 
+def test_many_columns_are_compacted_beside_other_tables(args):
+    """Results of compactions, and what they keep from slice to slice, grow with the columns."""
+    columns = ["c%d" % i for i in range(300)]
+    table = ('{ fields = { "id BIGINT", %s }, primary_key = { "id" }, options = { bucket = 1, ["changelog-producer"] = "lookup" }, commit = "1 rows" }'
+             % ", ".join('"%s STRING"' % c for c in columns))
+    with Daemon({"db.other": table, "db.t": table}) as daemon:
+        daemon.config.write_text(daemon.config.read_text().replace("return {", 'return { memory = "16M",', 1))
+        daemon.start()
+        daemon.wait_until_ready()
+        for i in range(60):
+            same(daemon.ask("POST", "/tables/db.t/rows", json.dumps({"id": i % 7, **{c: "value %d" % i for c in columns}}))[0], 200, "status")
+        status, text = daemon.ask("GET", "/metrics")
+        need(status == 200 and 'tarn_table_compactions_failed_total{table="db.t"} 0' in text, text)
+        need('tarn_table_compactions_total{table="db.t"} 0' not in text, text)
+        daemon.stop()
+        same(len(daemon.rows("db.t")), 7, "rows")
+        daemon.check(args, ["db.t"])
+
+
 def test_sigterm_commits_what_was_taken(args):
     fields = '{ fields = { "id BIGINT", "v STRING" }, options = { bucket = "-1" }, commit = "1h" }'
     with Daemon({"db.t": fields}) as daemon:
