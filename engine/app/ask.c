@@ -115,14 +115,21 @@ static tn_rc read_head(struct asking *a, struct tn_err *err)
     uint64_t length = 0;
     bool known = line.size >= STATUS_AT + 3 && memcmp(line.data, "HTTP/1.1 ", STATUS_AT) == 0 &&
                  tn_http_number((struct tn_bytes){line.data + STATUS_AT, 3}, &number) &&
-                 tn_http_field_count(rest) >= 0 &&
-                 tn_http_field(rest, "Content-Length", 0, &value) && tn_http_number(value, &length);
+                 tn_http_field_count(rest) >= 0;
+    bool chunks = known && tn_http_field(rest, "Transfer-Encoding", 0, &value) &&
+                  tn_http_same(value, "chunked");
+    known = known && (chunks || (tn_http_field(rest, "Content-Length", 0, &value) &&
+                                 tn_http_number(value, &length)));
     if (!known) {
         return tn_err_set(err, TN_IO, 0, "the answer is none of tarn's");
     }
     a->status = (int)number;
     a->headed = true;
-    tn_http_frame_length(&a->frame, length);
+    if (chunks) {
+        tn_http_frame_chunks(&a->frame);
+    } else {
+        tn_http_frame_length(&a->frame, length);
+    }
     return TN_OK;
 }
 

@@ -7,25 +7,21 @@
 
 enum {
     CONNECTIONS = TN_CONTROL_STREAMS - TN_HTTP_SPARE_CONNECTIONS,
+    BODY_SIZE = 16 * 1024,
     TIMEOUT_MS = 2000, /* nobody here is far away */
     IDLE_MS = 5000,
     STEPS_MAX = 64, /* in a turn */
 };
 
-static struct tn_http_server_spec server_spec(size_t page_size)
-{
-    return (struct tn_http_server_spec){
-        .source = "socket",
-        .connections = CONNECTIONS,
-        .body_size_max = page_size > TN_HTTP_BODY_MIN ? page_size : TN_HTTP_BODY_MIN,
-        .timeout_ms = TIMEOUT_MS,
-        .idle_ms = IDLE_MS};
-}
+static const struct tn_http_server_spec base = {.source = "socket",
+                                                .connections = CONNECTIONS,
+                                                .body_size_max = BODY_SIZE,
+                                                .timeout_ms = TIMEOUT_MS,
+                                                .idle_ms = IDLE_MS};
 
-size_t tn_control_memory(size_t page_size)
+size_t tn_control_memory(void)
 {
-    struct tn_http_server_spec spec = server_spec(page_size);
-    return tn_http_server_memory(&spec);
+    return tn_http_server_memory(&base);
 }
 
 tn_rc tn_control_open(struct tn_control *control, const struct tn_control_spec *spec,
@@ -33,7 +29,7 @@ tn_rc tn_control_open(struct tn_control *control, const struct tn_control_spec *
 {
     struct tn_control *c = control;
     char path[TN_ASK_PATH_SIZE];
-    struct tn_http_server_spec server = server_spec(spec->page_size);
+    struct tn_http_server_spec server = base;
     tn_rc rc = tn_ask_path(spec->warehouse, path, err);
     *c = (struct tn_control){.server = NULL};
     if (rc != TN_OK) {

@@ -17,7 +17,6 @@ struct tn_control_spec {
     struct tn_arena *arena;
     const struct tn_http_page *pages;
     uint32_t page_count;
-    size_t page_size; /* of the longest */
 };
 
 struct tn_control {
@@ -29,7 +28,7 @@ struct tn_control {
 enum { TN_CONTROL_STREAMS = 4 }; /* at once */
 
 /* Bytes of arena that open takes. */
-size_t tn_control_memory(size_t page_size);
+size_t tn_control_memory(void);
 
 TN_MUST_USE tn_rc tn_control_open(struct tn_control *control, const struct tn_control_spec *spec,
                                   struct tn_err *err);

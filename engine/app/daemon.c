@@ -272,8 +272,7 @@ static tn_rc open_control(struct tn_daemon *d, struct tn_err *err)
                                    .hub = &d->intake.hub,
                                    .arena = &d->spec.app->input,
                                    .pages = d->pages.pages,
-                                   .page_count = TN_PAGES_COUNT,
-                                   .page_size = tn_pages_size(d->spec.config)};
+                                   .page_count = TN_PAGES_COUNT};
     return tn_control_open(&d->control, &spec, err);
 }
 

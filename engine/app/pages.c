@@ -8,8 +8,7 @@
 enum {
     HTTP_OK = 200,
     HTTP_UNAVAILABLE = 503,
-    FIXED_SIZE = 10 * 1024, /* of the metrics: help, parts, what is of no table */
-    FIGURE_SIZE = 64,       /* a line of a table's, less its name */
+    TABLES_A_PART = 4, /* with the longest names */
 };
 
 /* ---- /health, /ready ---- */
@@ -82,10 +81,9 @@ static int fill_ready(void *user, struct tn_buf *out)
 
 /* ---- /status ---- */
 
-static int fill_status(void *user, struct tn_buf *out)
+static bool put_status(void *user, uint32_t index, struct tn_buf *out)
 {
-    tn_status_fill(&((const struct tn_pages *)user)->of, out);
-    return HTTP_OK;
+    return tn_status_page(&((const struct tn_pages *)user)->of, index, out);
 }
 
 /* ---- /metrics ---- */
@@ -326,45 +324,63 @@ static void say_loop(const struct tn_pulse *pulse, struct tn_buf *out)
                   (double)pulse->longest_ns / 1000000000);
 }
 
-static int fill_metrics(void *user, struct tn_buf *out)
+/* A figure of some tables, with its name in front of the first. */
+static void say_tables(const struct tn_intake *in, const struct figure *figure, uint32_t first,
+                       struct tn_buf *out)
 {
-    const struct tn_status_spec *of = &((const struct tn_pages *)user)->of;
-    const struct tn_intake *in = of->intake;
-    for (size_t i = 0; i < sizeof of_all / sizeof of_all[0]; i++) {
-        say_figure(&of_all[i], out);
-        tn_buf_format(out, "%s %.15g\n", of_all[i].name, of_all[i].of(in, NULL));
+    if (first == 0) {
+        say_figure(figure, out);
     }
-    for (size_t i = 0; i < sizeof of_tables / sizeof of_tables[0]; i++) {
-        say_figure(&of_tables[i], out);
-        for (uint32_t t = 0; t < in->spec.keeper_count; t++) {
-            const struct tn_keeper *k = &in->spec.keepers[t];
-            tn_buf_format(out, "%s{table=\"%s\"} %.15g\n", of_tables[i].name, k->name,
-                          of_tables[i].of(in, k));
-        }
+    for (uint32_t t = first; t < in->spec.keeper_count && t < first + TABLES_A_PART; t++) {
+        const struct tn_keeper *k = &in->spec.keepers[t];
+        tn_buf_format(out, "%s{table=\"%s\"} %.15g\n", figure->name, k->name, figure->of(in, k));
     }
-    say_loop(of->pulse, out);
-    say_parts(of, "tarn_memory_used_bytes", "of a part of the memory", false, out);
-    say_parts(of, "tarn_memory_peak_bytes", "of it, at the most", true, out);
-    return HTTP_OK;
 }
 
-size_t tn_pages_size(const struct tn_config *config)
+static bool put_metrics(void *user, uint32_t index, struct tn_buf *out)
 {
-    size_t figures = sizeof of_tables / sizeof of_tables[0];
-    size_t metrics = FIXED_SIZE;
-    size_t status = tn_status_size(config);
-    for (const struct tn_config_table *t = config->tables; t; t = t->next) {
-        metrics += figures * (FIGURE_SIZE + strlen(t->name));
+    enum { ALL_COUNT = sizeof of_all / sizeof of_all[0], LOOP, USED, PEAK, TABLES };
+    const struct tn_status_spec *of = &((const struct tn_pages *)user)->of;
+    const struct tn_intake *in = of->intake;
+    uint32_t figures = sizeof of_tables / sizeof of_tables[0];
+    uint32_t turns = (in->spec.keeper_count + TABLES_A_PART - 1) / TABLES_A_PART;
+    if (index < ALL_COUNT) {
+        say_figure(&of_all[index], out);
+        tn_buf_format(out, "%s %.15g\n", of_all[index].name, of_all[index].of(in, NULL));
+        return true;
     }
-    return (metrics > status ? metrics : status) + TN_HTTP_BODY_MIN;
+    switch (index + 1) {
+    case LOOP:
+        say_loop(of->pulse, out);
+        return true;
+    case USED:
+        say_parts(of, "tarn_memory_used_bytes", "of a part of the memory", false, out);
+        return true;
+    case PEAK:
+        say_parts(of, "tarn_memory_peak_bytes", "of it, at the most", true, out);
+        return true;
+    default:
+        break;
+    }
+    uint32_t at = index + 1 - TABLES;
+    if (at >= figures * turns) {
+        return false;
+    }
+    say_tables(in, &of_tables[at / turns], at % turns * TABLES_A_PART, out);
+    return true;
 }
 
 void tn_pages_init(struct tn_pages *pages, const struct tn_status_spec *of)
 {
+    static const char json[] = "application/json";
+    static const char text[] = "text/plain; version=0.0.4";
     *pages = (struct tn_pages){
         .of = *of,
-        .pages = {{"/health", "application/json", true, fill_health, pages},
-                  {"/ready", "application/json", true, fill_ready, pages},
-                  {"/status", "application/json", false, fill_status, pages},
-                  {"/metrics", "text/plain; version=0.0.4", false, fill_metrics, pages}}};
+        .pages = {{.path = "/health", .type = json, .open = true, .fill = fill_health},
+                  {.path = "/ready", .type = json, .open = true, .fill = fill_ready},
+                  {.path = "/status", .type = json, .part = put_status},
+                  {.path = "/metrics", .type = text, .part = put_metrics}}};
+    for (int i = 0; i < TN_PAGES_COUNT; i++) {
+        pages->pages[i].user = pages;
+    }
 }

@@ -20,6 +20,3 @@ struct tn_pages {
 };
 
 void tn_pages_init(struct tn_pages *pages, const struct tn_status_spec *of);
-
-/* Bytes that the longest of them needs. */
-size_t tn_pages_size(const struct tn_config *config);

@@ -37,9 +37,11 @@ static void put_time(char *text, size_t size, int64_t ms)
 
 static void put_number(char text[CELL_SIZE], struct tn_json_i64 number)
 {
-    (void)snprintf(text, CELL_SIZE, "%" PRId64, number.value);
-    text[0] = number.present ? text[0] : '-';
-    text[1] = number.present ? text[1] : 0;
+    if (number.present) {
+        (void)snprintf(text, CELL_SIZE, "%" PRId64, number.value);
+    } else {
+        (void)snprintf(text, CELL_SIZE, "-");
+    }
 }
 
 /* The other end's: nothing of it moves the cursor. */

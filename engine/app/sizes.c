@@ -2,7 +2,6 @@
 
 #include "app/control.h"
 #include "app/intake.h"
-#include "app/pages.h"
 #include "app/sources.h"
 
 enum {
@@ -24,7 +23,7 @@ static void compute(const struct tn_config *config, size_t parcel, struct tn_siz
         .parcel = parcel, .message = tn_intake_size_max(&spec), .room = parcel / ROOM_SHARE};
     sizes->intake = tn_intake_memory(&spec);
     sizes->sources = tn_sources_memory(config, sizes->message);
-    sizes->control = tn_control_memory(tn_pages_size(config));
+    sizes->control = tn_control_memory();
     sizes->tables =
         config->table_count * (sizeof(struct tn_keeper) + sizeof(struct tn_share) + PATH_SIZE) +
         sizes->room + BESIDE;

@@ -287,6 +287,7 @@ static tn_rc open_door(struct tn_sources *s, const struct tn_config_source *sour
     }
     struct tn_door *door = memory;
     struct tn_socket_source_spec spec = door_spec(source, s->spec.hub);
+    door->config = source;
     door->next = s->doors;
     s->doors = door;
     rc = tn_endpoint_parse(source->url, door->host, &spec.at, err);

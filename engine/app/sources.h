@@ -37,6 +37,7 @@ struct tn_broker {
 };
 
 struct tn_door {
+    const struct tn_config_source *config;
     struct tn_socket_source *source;
     struct tn_tls_config *tls; /* or NULL */
     char host[TN_HOST_SIZE];

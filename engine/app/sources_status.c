@@ -65,6 +65,24 @@ static void say_broker(const struct tn_broker *broker, tn_source_each *each, voi
     each(user, &status);
 }
 
+static void say_door(const struct tn_door *door, tn_source_each *each, void *user)
+{
+    struct tn_socket_source_status socket;
+    tn_socket_source_status(door->source, &socket);
+    bool failed = socket.err.code != TN_OK && socket.err.text[0];
+    struct tn_source_status status = {.name = door->config->name,
+                                      .kind = "socket",
+                                      .state = socket.open > 0 ? "connected" : "listening",
+                                      .at = door->config->url,
+                                      .trouble = failed ? socket.err.text : NULL,
+                                      .waits = socket.blocked,
+                                      .messages = socket.lines,
+                                      .rows = socket.rows,
+                                      .dead = socket.dead,
+                                      .refused = socket.refused};
+    each(user, &status);
+}
+
 void tn_sources_each(const struct tn_sources *sources, tn_source_each *each, void *user)
 {
     if (sources->http) {
@@ -76,6 +94,11 @@ void tn_sources_each(const struct tn_sources *sources, tn_source_each *each, voi
     for (const struct tn_broker *broker = sources->brokers; broker; broker = broker->next) {
         if (broker->source) {
             say_broker(broker, each, user);
+        }
+    }
+    for (const struct tn_door *door = sources->doors; door; door = door->next) {
+        if (door->source) {
+            say_door(door, each, user);
         }
     }
 }

@@ -10,12 +10,8 @@
 enum {
     NS_PER_MS = 1000000,
     NS_PER_US = 1000,
-    TEXT_MAX = 200, /* of a trouble; its escapes are up to six times longer */
-    NAME_MAX_SIZE = 6 * 256,
-    FIXED_SIZE = 4096,
-    TABLE_SIZE = 768,
-    SOURCE_SIZE = 512,
-    PART_SIZE = 192,
+    TEXT_MAX = 160, /* its escapes are up to six times longer: two fit a part */
+    FIRST_TABLE = 2,
 };
 
 static int64_t now_ms(const struct tn_status_spec *spec)
@@ -293,10 +289,20 @@ static void put_table(const struct tn_status_spec *spec, const struct tn_keeper 
     tn_buf_text(out, "}");
 }
 
+struct nth {
+    uint32_t wanted;
+    uint32_t at;
+    struct tn_buf *out;
+};
+
 static void put_source(void *user, const struct tn_source_status *status)
 {
-    struct tn_buf *out = user;
-    tn_buf_text(out, ends_with(out, '}') ? ",\n{" : "{");
+    struct nth *nth = user;
+    struct tn_buf *out = nth->out;
+    if (nth->at++ != nth->wanted) {
+        return;
+    }
+    tn_buf_text(out, nth->wanted > 0 ? ",\n{" : "{");
     put_text(out, "source", status->name);
     put_text(out, "kind", status->kind);
     put_text(out, "state", status->waits ? "waits for room" : status->state);
@@ -322,35 +328,39 @@ static void put_part(const struct tn_status_spec *spec, uint32_t i, struct tn_bu
     tn_buf_text(out, "}");
 }
 
-size_t tn_status_size(const struct tn_config *config)
+static void put_parts(const struct tn_status_spec *spec, struct tn_buf *out)
 {
-    size_t table = TABLE_SIZE + NAME_MAX_SIZE + 6 * (size_t)TEXT_MAX;
-    size_t source = SOURCE_SIZE + 2 * (size_t)NAME_MAX_SIZE + 6 * (size_t)TEXT_MAX;
-    /* Names and troubles that consist of escapes are not to be had everywhere at once. */
-    return FIXED_SIZE + 2 * (size_t)NAME_MAX_SIZE + table + source +
-           config->table_count * (size_t)(TABLE_SIZE + TEXT_MAX) +
-           config->source_count * (size_t)(SOURCE_SIZE + TEXT_MAX) +
-           TN_PARTS_MAX * (size_t)PART_SIZE;
-}
-
-void tn_status_fill(const struct tn_status_spec *spec, struct tn_buf *out)
-{
-    const struct tn_intake_spec *in = &spec->intake->spec;
-    tn_buf_text(out, "{\n\"daemon\":\n");
-    put_daemon(spec, out);
-    tn_buf_text(out, ",\"journal\":\n");
-    put_journal(spec, out);
-    tn_buf_text(out, ",\"tables\":[\n");
-    for (uint32_t i = 0; i < in->keeper_count; i++) {
-        put_table(spec, &in->keepers[i], out);
-        tn_buf_text(out, i + 1 < in->keeper_count ? ",\n" : "");
-    }
-    tn_buf_text(out, "\n],\"sources\":[\n");
-    tn_sources_each(spec->sources, put_source, out);
     tn_buf_text(out, "\n],\"memory\":[\n");
     for (uint32_t i = 0; i < spec->budget->part_count; i++) {
         put_part(spec, i, out);
         tn_buf_text(out, i + 1 < spec->budget->part_count ? ",\n" : "");
     }
-    tn_buf_text(out, "\n]\n}\n");
+    tn_buf_text(out, "\n],\"sources\":[\n");
+}
+
+/* The number of parts is that of what is configured: sources are opened later. */
+bool tn_status_page(const struct tn_status_spec *spec, uint32_t index, struct tn_buf *out)
+{
+    const struct tn_intake_spec *in = &spec->intake->spec;
+    uint32_t tables = FIRST_TABLE + in->keeper_count;
+    uint32_t end = tables + 1 + spec->config->source_count + 1;
+    if (index == 0) {
+        tn_buf_text(out, "{\n\"daemon\":\n");
+        put_daemon(spec, out);
+    } else if (index < FIRST_TABLE) {
+        tn_buf_text(out, ",\"journal\":\n");
+        put_journal(spec, out);
+        tn_buf_text(out, ",\"tables\":[\n");
+    } else if (index < tables) {
+        tn_buf_text(out, index > FIRST_TABLE ? ",\n" : "");
+        put_table(spec, &in->keepers[index - FIRST_TABLE], out);
+    } else if (index == tables) {
+        put_parts(spec, out);
+    } else if (index < end) {
+        struct nth nth = {.wanted = index - tables - 1, .out = out};
+        tn_sources_each(spec->sources, put_source, &nth);
+    } else if (index == end) {
+        tn_buf_text(out, "\n]\n}\n");
+    }
+    return index <= end;
 }

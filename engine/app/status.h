@@ -8,10 +8,11 @@
  *     ,"tables":[
  *     {"table":"plant.levels","state":"live",...},
  *     ...
+ *     ],"memory":[
+ *     {"part":"memtable","kind":"pool",...},
+ *     ...
  *     ],"sources":[
  *     {"source":"mqtt","kind":"mqtt",...}
- *     ],"memory":[
- *     {"part":"memtable","kind":"pool",...}
  *     ]
  *     }
  *
@@ -57,6 +58,5 @@ struct tn_status_part {
 };
 struct tn_status_part tn_status_part(const struct tn_status_spec *spec, uint32_t index);
 
-/* Bytes that the page needs at the most. */
-size_t tn_status_size(const struct tn_config *config);
-void tn_status_fill(const struct tn_status_spec *spec, struct tn_buf *out);
+/* A tn_http_page's part. */
+bool tn_status_page(const struct tn_status_spec *spec, uint32_t index, struct tn_buf *out);

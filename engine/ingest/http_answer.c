@@ -124,9 +124,97 @@ void tn_http_answer_error(struct tn_http_connection *c, int status, uint64_t lin
     finish(c, status, "application/json");
 }
 
+/* ---- a page in parts ---- */
+
+_Static_assert(TN_HTTP_BODY_MIN >= TN_HTTP_ANSWER_HEAD_SIZE + TN_HTTP_CHUNK_HEAD_SIZE +
+                                       TN_HTTP_PART_MAX + TN_HTTP_CHUNK_TAIL_SIZE,
+               "each part fits");
+
+/* As many parts as fit, behind what was reserved in front of them. */
+static void pack_parts(struct tn_http_connection *c, struct tn_buf *text)
+{
+    const struct tn_http_page *page = c->asked.page;
+    bool fits = true;
+    while (c->parted && fits) {
+        size_t before = text->size;
+        c->parted = page->part(page->user, c->part, text);
+        fits = !text->overflow;
+        if (!fits) {
+            text->size = before;
+            text->overflow = false;
+            c->parted = true;
+        }
+        c->part += fits;
+    }
+}
+
+/* A chunk around the text, with the last one behind it where it is the end. To HTTP/1.0 it goes as
+ * it is, and the connection's end is its end. */
+static struct tn_bytes frame_chunk(const struct tn_http_connection *c, struct tn_buf *text)
+{
+    unsigned char memory[TN_HTTP_CHUNK_HEAD_SIZE + 1];
+    struct tn_buf head;
+    if (c->reader.old) {
+        return tn_buf_bytes(text);
+    }
+    size_t size = text->size;
+    text->capacity += TN_HTTP_CHUNK_TAIL_SIZE;
+    tn_buf_init(&head, memory, sizeof memory);
+    if (size > 0) {
+        tn_buf_format(&head, "%zx\r\n", size);
+        tn_buf_text(text, "\r\n");
+    }
+    tn_buf_text(text, c->parted ? "" : "0\r\n\r\n");
+    TN_CHECK(!text->overflow && head.size <= TN_HTTP_CHUNK_HEAD_SIZE);
+    unsigned char *from = text->data - head.size;
+    memcpy(from, memory, head.size);
+    return (struct tn_bytes){from, head.size + text->size};
+}
+
+bool tn_http_answer_part(struct tn_http_connection *c)
+{
+    struct tn_buf text;
+    size_t before = TN_HTTP_ANSWER_HEAD_SIZE + TN_HTTP_CHUNK_HEAD_SIZE;
+    tn_buf_init(&text, c->body.data + before, c->body.capacity - before - TN_HTTP_CHUNK_TAIL_SIZE);
+    pack_parts(c, &text);
+    if (text.size == 0 && c->parted) {
+        return false; /* one is too long */
+    }
+    c->answer = frame_chunk(c, &text);
+    return true;
+}
+
+static void begin_parts(struct tn_http_connection *c)
+{
+    unsigned char memory[TN_HTTP_ANSWER_HEAD_SIZE];
+    struct tn_buf head;
+    bool bodiless = tn_bytes_equal(c->reader.method, tn_bytes_of("HEAD"));
+    c->last |= c->reader.old;
+    c->part = 0;
+    c->parted = true;
+    if (!tn_http_answer_part(c)) {
+        c->parted = false;
+        tn_http_answer_error(c, 500, 0, "the page can't be made");
+        return;
+    }
+    tn_buf_init(&head, memory, sizeof memory);
+    tn_buf_format(&head, "HTTP/1.1 200 OK\r\nContent-Type: %s\r\n%s", c->asked.page->type,
+                  c->reader.old ? "" : "Transfer-Encoding: chunked\r\n");
+    put_fields(c, 200, &head);
+    TN_CHECK(!head.overflow);
+    unsigned char *from = c->body.data + (c->answer.data - c->body.data) - head.size;
+    memcpy(from, memory, head.size);
+    c->parted = c->parted && !bodiless;
+    c->answer = (struct tn_bytes){from, head.size + (bodiless ? 0 : c->answer.size)};
+}
+
 void tn_http_answer_page(struct tn_http_connection *c)
 {
     const struct tn_http_page *page = c->asked.page;
+    if (page->part) {
+        begin_parts(c);
+        return;
+    }
     struct tn_buf *out = begin(c);
     struct tn_buf text;
     tn_buf_init(&text, out->data + out->size, out->capacity - out->size);

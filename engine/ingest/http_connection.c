@@ -127,6 +127,18 @@ static void answer_page(struct tn_http_connection *c)
     write_answer(c);
 }
 
+/* One that can't go on ends without its last chunk, which tells the client. */
+static void answer_part(struct tn_http_connection *c)
+{
+    if (!tn_http_answer_part(c)) {
+        end(c);
+    } else if (c->answer.size > 0) {
+        write_answer(c);
+    } else {
+        finish(c); /* to HTTP/1.0 the end is all that is left */
+    }
+}
+
 /* ---- rows ---- */
 
 /* Waits for the hub to say something, which cancels the timer, or for the deadline. */
@@ -260,6 +272,7 @@ static bool begin_request(struct tn_http_connection *c)
     c->body_max = body_max_of(spec_of(c));
     c->rows = 0;
     c->repeated = false;
+    c->parted = false;
     int status = tn_http_route(c->server, &c->reader, &c->asked, &err);
     if (status != 200) {
         refuse_early(c, status, err.text);
@@ -360,6 +373,8 @@ static void after_written(struct tn_http_connection *c)
 {
     if (c->op.rc != TN_OK) {
         end(c);
+    } else if (c->parted) {
+        answer_part(c);
     } else if (c->last) {
         finish(c);
     } else {

@@ -16,6 +16,8 @@ enum {
     TN_HTTP_INPUT_SIZE = 4096,
     TN_HTTP_ANSWER_HEAD_SIZE = 512,
     TN_HTTP_RETRY_S = 2,
+    TN_HTTP_CHUNK_HEAD_SIZE = 10, /* "12345678" CR LF */
+    TN_HTTP_CHUNK_TAIL_SIZE = 7,  /* CR LF, and "0" CR LF CR LF */
 };
 
 /* What it waits for. */
@@ -47,6 +49,7 @@ struct tn_http_connection {
     bool last;     /* no request behind this one */
     bool repeated; /* the rows were there */
     bool began;    /* a request is coming in since began_ns */
+    bool parted;   /* there are more parts of the page */
     enum tn_http_await await;
     struct tn_stream *stream;
     struct tn_request request; /* the only one that is under way */
@@ -57,6 +60,7 @@ struct tn_http_connection {
     struct tn_buf body;   /* of the request, then of the answer */
     size_t body_max;      /* of this request's */
     struct tn_bytes answer;
+    uint32_t part; /* of the page, that comes next */
     uint32_t rows;
     uint64_t place;
     int64_t began_ns;
@@ -93,6 +97,8 @@ int tn_http_route(const struct tn_http_server *server, const struct tn_http_read
 
 void tn_http_answer_rows(struct tn_http_connection *c);
 void tn_http_answer_page(struct tn_http_connection *c);
+/* What of a page in parts comes behind the answer before; false: it can't go on. */
+bool tn_http_answer_part(struct tn_http_connection *c);
 /* `line` 0: no record is to blame. */
 void tn_http_answer_error(struct tn_http_connection *c, int status, uint64_t line,
                           const char *text);

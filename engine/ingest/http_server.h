@@ -37,15 +37,19 @@
 #include "ingest/hub.h"
 #include "io/tls.h"
 
-enum { TN_HTTP_BODY_MIN = 4096, TN_HTTP_SPARE_CONNECTIONS = 2 };
+enum { TN_HTTP_BODY_MIN = 4096, TN_HTTP_PART_MAX = 3072, TN_HTTP_SPARE_CONNECTIONS = 2 };
 
-/* A page is made anew for each request, into memory of the size of a body. */
+/* A page is made anew for each request, into memory of the size of a body; or, when it may be
+ * longer, part by part, while it is sent: then it has `part` instead of `fill`, and the status 200.
+ * What is told of may change between two parts. */
 struct tn_http_page {
     const char *path;                            /* "/health" */
     const char *type;                            /* "application/json" */
     bool open;                                   /* also without a token */
     int (*fill)(void *user, struct tn_buf *out); /* returns the status */
     void *user;
+    /* Appends part `index`, of at most TN_HTTP_PART_MAX bytes; false: there is none. */
+    bool (*part)(void *user, uint32_t index, struct tn_buf *out);
 };
 
 /* Copied; what it points to stays until the server is stopped. */

@@ -215,9 +215,9 @@ static inline void world_init(uint64_t seed, uint32_t delay_ms_max, const char *
     static char ill[] = "ill";
     static char metrics[] = "tarn_rows 5\n";
     static const struct tn_http_page pages[] = {
-        {"/health", "application/json", true, world_fill, well},
-        {"/ready", "text/plain", true, world_fill, ill},
-        {"/metrics", "text/plain; version=0.0.4", false, world_fill, metrics},
+        {"/health", "application/json", true, world_fill, well, NULL},
+        {"/ready", "text/plain", true, world_fill, ill, NULL},
+        {"/metrics", "text/plain; version=0.0.4", false, world_fill, metrics, NULL},
     };
     sim_clock_init(&world.clock, seed);
     sim_net_init(&world.net, &world.clock, seed);

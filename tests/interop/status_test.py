@@ -1,5 +1,6 @@
 """`tarn run`, looked at: its socket, `status`, `top`, `pools`, /metrics, what it tells systemd. usage: status_test.py [NAME...]"""
 import fcntl
+import http.client
 import json
 import os
 import pty
@@ -75,16 +76,16 @@ class Daemon:
         return (self.folder / "log").read_text(errors="replace")[-3000:]
 
     def ask(self, page, body=None):
-        """A request by hand: http.client knows no Unix sockets."""
+        """A request by hand: http.client connects to no Unix socket."""
         head = "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" % ("POST" if body else "GET", page)
         head += "Content-Type: application/json\r\nContent-Length: %d\r\n" % len(body) if body else ""
         with socket.socket(socket.AF_UNIX) as s:
             s.settimeout(DEADLINE)
             s.connect(str(self.socket))
             s.sendall((head + "\r\n" + (body or "")).encode())
-            answer = b"".join(iter(lambda: s.recv(65536), b"")).decode()
-        head, _, text = answer.partition("\r\n\r\n")
-        return int(head.split()[1]), text
+            answer = http.client.HTTPResponse(s, method="POST" if body else "GET")
+            answer.begin()
+            return answer.status, answer.read().decode()
 
     def put(self, table, rows):
         status, text = self.ask("/tables/%s/rows" % table, "".join(json.dumps(r) + "\n" for r in rows))
@@ -95,7 +96,7 @@ class Daemon:
         text = self.ask("/status")[1]
         page = json.loads(text)
         lines = [json.loads(line.rstrip(",")) for line in text.splitlines() if line.startswith('{"')]
-        same(lines, [page["daemon"], page["journal"], *page["tables"], *page["sources"], *page["memory"]], "the page's lines")
+        same(lines, [page["daemon"], page["journal"], *page["tables"], *page["memory"], *page["sources"]], "the page's lines")
         return by_kind(lines)
 
     def committed(self, table, rows):
@@ -393,6 +394,41 @@ def test_metrics_are_prometheus_text_and_agree_with_status():
             same(values["tarn_table_" + metric, "db.t"], t[member], metric)
         need(values["tarn_loop_turns_total", None] > 0, "turns")
         need(values["tarn_memory_peak_bytes", "input"] > 0, "memory")
+
+
+def answer_by_hand(address, request):
+    with socket.create_connection(address, timeout=DEADLINE) as s:
+        s.sendall(request.encode())
+        head, _, text = b"".join(iter(lambda: s.recv(65536), b"")).decode().partition("\r\n\r\n")
+        return head, text
+
+
+def test_pages_may_be_longer_than_an_answers_memory():
+    """By HTTP/1.1 in chunks, by 1.0 up to the connection's end; a connection goes on behind one."""
+    names = ["db.%s_%d" % ("t" * 150, i) for i in range(12)]
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        address = s.getsockname()
+    tables = ", ".join('["%s"] = { fields = { "k INT" }, options = { bucket = -1 } }' % name for name in names)
+    with running(tables, rest='memory = "32M", listen = "127.0.0.1:%d",' % address[1]) as d:
+        connection = http.client.HTTPConnection(*address, timeout=DEADLINE)
+        for _ in range(2):
+            connection.request("GET", "/metrics")
+            answer = connection.getresponse()
+            text = answer.read().decode()
+            same((answer.status, answer.getheader("Transfer-Encoding")), (200, "chunked"), "the answer")
+            need(len(text) > 40000, "it is long: %d bytes" % len(text))
+            _, values = parse_metrics(text)
+            same({label for name, label in values if name == "tarn_table_rows_total"}, set(names), "tables")
+        connection.close()
+        head, text = answer_by_hand(address, "GET /metrics HTTP/1.0\r\n\r\n")
+        need("chunked" not in head and "Connection: close" in head, head)
+        same(set(parse_metrics(text)[1]), set(values), "figures by HTTP/1.0")
+        head, text = answer_by_hand(address, "HEAD /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        same(("200 OK" in head, text), (True, ""), "HEAD")
+        same(sorted(o["table"] for (kind, _), o in d.status().items() if kind == "table"), sorted(names), "tables of /status")
+        lines = d.tarn.run("status", "--format", "json").ok("status")
+        same(sum(line.startswith('{"table"') for line in lines), 12, "tables of status")
 
 
 def test_figures_that_help_names_are_there():
