@@ -6,7 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "app/drift.h"
 #include "app/net_boot.h"
+#include "file/names.h"
+#include "file/schemas.h"
 #include "schema/value.h"
 #include "table/make.h"
 
@@ -22,6 +25,7 @@ enum {
 /* A handler has nothing else to go by. */
 static struct tn_net *signal_net;
 static volatile sig_atomic_t stops;
+static volatile sig_atomic_t hangups;
 
 static void on_stop(int number)
 {
@@ -33,14 +37,34 @@ static void on_stop(int number)
     tn_net_wake(signal_net);
 }
 
+/* Others read their configuration again: who thinks that it does so, too, must not end it. */
+static void on_hangup(int number)
+{
+    (void)number;
+    hangups = 1;
+    tn_net_wake(signal_net);
+}
+
+static void say_hangup(struct tn_daemon *d)
+{
+    if (hangups > 0) {
+        hangups = 0;
+        tn_log_event(&d->log, TN_LOG_WARN, "run",
+                     "text=\"SIGHUP changes nothing: the configuration is read at the start\"");
+    }
+}
+
 static void take_signals(struct tn_daemon *d)
 {
     struct sigaction action = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
     signal_net = d->net;
     stops = 0;
+    hangups = 0;
     (void)sigemptyset(&action.sa_mask);
     (void)sigaction(SIGTERM, &action, NULL);
     (void)sigaction(SIGINT, &action, NULL);
+    action.sa_handler = on_hangup;
+    (void)sigaction(SIGHUP, &action, NULL);
     action.sa_handler = SIG_IGN;
     (void)sigaction(SIGPIPE, &action, NULL);
     d->signals = true;
@@ -51,6 +75,7 @@ static void give_signals(struct tn_daemon *d)
     if (d->signals) {
         (void)signal(SIGTERM, SIG_DFL);
         (void)signal(SIGINT, SIG_DFL);
+        (void)signal(SIGHUP, SIG_DFL);
         signal_net = NULL;
         d->signals = false;
     }
@@ -115,6 +140,31 @@ static tn_rc open_doors(struct tn_daemon *d, struct tn_err *err)
 
 /* ---- tables ---- */
 
+/* OK: the table is there, and nothing is written, for which a disk may have no room. */
+static tn_rc find_table(struct tn_daemon *d, const struct tn_config_table *table,
+                        const struct tn_schema *want, struct tn_err *err)
+{
+    struct tn_env *env = &d->spec.app->env;
+    const struct tn_schema *has = NULL;
+    const char *root;
+    char text[TN_ERR_TEXT_SIZE];
+    void *schemas = NULL;
+    tn_rc rc = tn_name_table_root(env->arena, table->name, &root, err);
+    if (rc == TN_OK) {
+        rc = tn_arena_need(env->arena, sizeof(struct tn_schemas), "the schema", &schemas, err);
+    }
+    if (rc == TN_OK) {
+        tn_schemas_init(schemas, env->io, root, env->arena);
+        rc = tn_schemas_newest(schemas, &has, err);
+    }
+    if (rc == TN_OK && tn_drift_find(want, has, text, sizeof text)) {
+        tn_log_event(&d->log, TN_LOG_WARN, "table",
+                     "table=%s text=\"the table is there, and stays as it is: %s\"", table->name,
+                     text);
+    }
+    return rc;
+}
+
 /* OK: it is there, made now or before. */
 static tn_rc make_table(struct tn_daemon *d, const struct tn_config_table *table,
                         struct tn_err *err)
@@ -133,10 +183,13 @@ static tn_rc make_table(struct tn_daemon *d, const struct tn_config_table *table
         return rc;
     }
     rc = tn_config_table_schema(table, env->arena, &schema, err);
-    if (rc == TN_OK) {
+    bool known = rc == TN_OK;
+    rc = known ? find_table(d, table, &schema, err) : rc;
+    bool absent = known && rc == TN_ABSENT;
+    if (absent) {
         rc = tn_make_table(env, table->name, &schema, &options, err);
     }
-    if (rc == TN_OK) {
+    if (absent && rc == TN_OK) {
         tn_log_event(&d->log, TN_LOG_INFO, "table", "table=%s text=\"made\"", table->name);
     }
     env->io->vtable->close(env->io, lock);
@@ -331,6 +384,7 @@ static tn_rc turn(struct tn_daemon *d, struct tn_err *err)
 {
     uint32_t wait_ms;
     uint32_t soon = UINT32_MAX;
+    say_hangup(d);
     tn_control_turn(&d->control);
     tn_sources_turn(&d->sources, &soon);
     tn_rc rc = tn_intake_turn(&d->intake, &wait_ms, err);

@@ -271,6 +271,64 @@ def test_many_columns_are_compacted_beside_other_tables(args):
         daemon.check(args, ["db.t"])
 
 
+def test_a_changed_configuration_is_no_surprise(args):
+    """A table stays as it was made, SIGHUP ends nothing, and both are said."""
+    table = '{ fields = { "id BIGINT", "v STRING" }, options = { bucket = "-1" }, commit = "1h" }'
+    with Daemon({"db.t": table}) as daemon:
+        daemon.start()
+        daemon.wait_until_ready()
+        daemon.stop()
+        need("stays as it is" not in daemon.log(), daemon.log())
+        for old, new, said in (('"v STRING"', '"v STRING", "w INT"', "it has no column 'w'"),
+                               ("v STRING", "v INT", "its column 'v' is STRING, not INT"),
+                               ("options = {", "options = { [\"file.compression\"] = \"zstd\",", "its option 'file.compression' is not set, not 'zstd'")):
+            text = daemon.config.read_text()
+            daemon.config.write_text(text.replace(old, new))
+            daemon.start()
+            daemon.wait_until_ready()
+            need(said in daemon.log(), daemon.log())
+            daemon.process.send_signal(signal.SIGHUP)
+            same(daemon.ask("POST", "/tables/db.t/rows", '{"id":1}')[0], 200, "status after SIGHUP")
+            need("SIGHUP changes nothing" in daemon.log(), daemon.log())
+            daemon.stop()
+            daemon.config.write_text(text)
+        same(len(daemon.rows("db.t")), 3, "rows")
+
+
+def test_it_starts_on_a_full_disk(args):
+    """What was acknowledged is there, and goes on once there is room. Where nothing may be mounted there is nothing to see."""
+    folder = Path(tempfile.mkdtemp(prefix="tarn-full-"))
+    mount = ["mount", "-t", "tmpfs", "-o", "size=10m", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        folder.rmdir()
+        return
+    try:
+        with Daemon({"db.t": '{ fields = { "id BIGINT", "v STRING" }, options = { bucket = "-1" }, commit = "100ms" }'}) as daemon:
+            daemon.config.write_text(daemon.config.read_text().replace('warehouse = "warehouse"', 'warehouse = "%s/w"' % folder))
+            daemon.warehouse = folder / "w"
+            daemon.start()
+            daemon.wait_until_ready()
+            same(daemon.ask("POST", "/tables/db.t/rows", '{"id":1}')[0], 200, "status")
+            daemon.kill()
+            with open(folder / "rest", "wb", buffering=0) as rest:
+                try:
+                    while True:
+                        rest.write(b"x" * 4096)
+                except OSError:
+                    pass
+            daemon.start()
+            daemon.wait_until_ready()
+            (folder / "rest").unlink()
+            end = time.monotonic() + DEADLINE
+            while daemon.ask("POST", "/tables/db.t/rows", '{"id":2}')[0] != 200 and time.monotonic() < end:
+                time.sleep(0.1)
+            daemon.stop()
+            same({row["id"] for row in daemon.rows("db.t")}, {1, 2}, "rows; it said %s" % daemon.log())
+    finally:
+        subprocess.run(["umount", str(folder)], check=False)
+        folder.rmdir()
+
+
 def test_sigterm_commits_what_was_taken(args):
     fields = '{ fields = { "id BIGINT", "v STRING" }, options = { bucket = "-1" }, commit = "1h" }'
     with Daemon({"db.t": fields}) as daemon:
