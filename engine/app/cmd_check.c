@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "app/ask.h"
 #include "app/cells.h"
 #include "app/cmd.h"
 #include "app/config.h"
@@ -142,6 +143,7 @@ static tn_rc check(struct tn_app *app, const struct tn_text_list *words, struct 
 {
     static struct report r;
     struct tn_arena kept;
+    char socket[TN_ASK_PATH_SIZE];
     void *memory = NULL;
     size_t room = tn_arena_free(&app->input);
     size_t vm_size = app->env.memtable_size; /* no table is open */
@@ -154,6 +156,9 @@ static tn_rc check(struct tn_app *app, const struct tn_text_list *words, struct 
     rc = tn_config_read(words->items[0], app->env.memtable,
                         vm_size < TN_CONFIG_MEMORY ? vm_size : TN_CONFIG_MEMORY, &kept, say_wrong,
                         NULL, &r.config, err);
+    if (rc == TN_OK) {
+        rc = tn_ask_path(r.config.warehouse, socket, err);
+    }
     if (rc == TN_OK) {
         rc = tn_budget_plan(&r.plan, &tn_board,
                             tn_common.memory ? tn_common.memory : r.config.memory, err);

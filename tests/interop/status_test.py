@@ -144,6 +144,25 @@ def test_status_says_what_became_of_rows():
         need({"memtable", "input", "net"} <= {p["part"] for p in parts if p["peak"] > 0}, "used parts: %s" % parts)
 
 
+def test_what_waits_for_compaction_is_counted():
+    """Runs add up to the trigger, and of full-compaction changes are told by each third commit."""
+    options = 'bucket = 1, ["num-sorted-run.compaction-trigger"] = 9, ["num-sorted-run.stop-trigger"] = 12'
+    told = 'bucket = 1, ["changelog-producer"] = "full-compaction", ["full-compaction.delta-commits"] = 3'
+    fields = 'fields = { "k INT NOT NULL" }, primary_key = "k", commit = "1 rows"'
+    with running('["db.t"] = { %s, options = { %s } }, ["db.told"] = { %s, options = { %s } }' % (fields, options, fields, told)) as d:
+        seen = []
+        for i in range(1, 7):
+            for table in "db.t", "db.told":
+                d.put(table, [{"k": i}])
+                d.committed(table, i)
+            t = d.status()["table", "db.t"]
+            same((t["runs_max"], t["level0_max"], t["files_max"], t["runs_stop"]), (i, i, i, 12), "runs after %d commits" % i)
+            files = [json.loads(line) for line in d.tarn.run("ls", "db.t").ok("ls")]
+            same(t["level0_bytes"], sum(f["bytes"] for f in files), "bytes in level 0")
+            seen.append(d.status()["table", "db.told"]["untold"])
+        need(max(seen) == 2 and seen.count(0) == 2, "commits that wait for a full compaction: %s" % seen)
+
+
 def test_status_for_people_is_a_table():
     with running() as d:
         d.put("db.t", [{"k": 1, "v": "x"}])
@@ -270,9 +289,10 @@ def test_a_second_daemon_is_refused():
 
 def test_a_warehouse_with_a_path_too_long_for_a_socket_is_refused():
     with Daemon(warehouse="w" * 100) as d:
-        result = subprocess.run([str(peer.TARN), "run", str(d.config)], capture_output=True, timeout=DEADLINE, check=False)
-        same(result.returncode, 2, "exit code")
-        need(b"has at most 107 bytes" in result.stderr, result.stderr)
+        for verb in "check", "run":
+            result = subprocess.run([str(peer.TARN), verb, str(d.config)], capture_output=True, timeout=DEADLINE, check=False)
+            same(result.returncode, 2, "exit code of %s" % verb)
+            need(b"has at most 107 bytes" in result.stderr, result.stderr)
 
 
 def test_who_wants_a_table_of_the_daemon_hears_where_it_takes_rows():
