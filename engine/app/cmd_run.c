@@ -13,7 +13,7 @@ static struct {
 } o;
 
 static const struct tn_flag flags[] = {
-    {"once", 0, TN_FLAG_SET, &o.once, NULL, "end when standard input has"},
+    {"once", 0, TN_FLAG_SET, &o.once, NULL, "end when standard input and files have"},
     {"anew", 0, TN_FLAG_SET, &o.anew, NULL,
      "where a table's positions are gone, take all that the journal has"},
     {"drop", 0, TN_FLAG_SET, &o.drop, NULL,

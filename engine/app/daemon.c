@@ -341,6 +341,7 @@ static tn_rc open_sources(struct tn_daemon *d, struct tn_err *err)
                                    .identity = tn_journal_identity(d->intake.journal),
                                    .pages = d->pages.pages,
                                    .page_count = TN_PAGES_COUNT,
+                                   .once = d->spec.once,
                                    .notify = wake,
                                    .user = d};
     return tn_sources_open(&d->sources, &spec, err);

@@ -9,6 +9,7 @@ enum {
     STREAMS_BROKER = 2,
     STEPS_MAX = 256,     /* of operations in a turn */
     BROKER_FIXED = 4096, /* filters, a client's id */
+    ALIGNMENT = 64,
 };
 
 /* ---- what they will take ---- */
@@ -105,6 +106,11 @@ static size_t door_memory(const struct tn_config_source *source, struct tn_hub *
     return tn_socket_source_memory(&spec) + sizeof(struct tn_door);
 }
 
+static size_t file_memory(const struct tn_hub *hub)
+{
+    return tn_file_source_memory(hub) + sizeof(struct tn_followed) + ALIGNMENT;
+}
+
 size_t tn_sources_memory(const struct tn_config *config, size_t size_max)
 {
     struct tn_hub hub = {.size_max = size_max};
@@ -116,6 +122,7 @@ size_t tn_sources_memory(const struct tn_config *config, size_t size_max)
     for (const struct tn_config_source *s = config->sources; s; s = s->next) {
         size += s->kind == TN_SOURCE_MQTT     ? broker_memory(s, &hub)
                 : s->kind == TN_SOURCE_SOCKET ? door_memory(s, &hub)
+                : s->kind == TN_SOURCE_FILE   ? file_memory(&hub)
                 : s->kind == TN_SOURCE_STDIN  ? tn_lines_memory(&hub)
                                               : 0;
     }
@@ -144,6 +151,42 @@ static tn_rc open_lines(struct tn_sources *s, const struct tn_config_source *sou
         rc = tn_lines_open(&s->lines, &spec, err);
     }
     s->has_lines = rc == TN_OK;
+    return rc;
+}
+
+/* ---- files ---- */
+
+static tn_rc open_file(struct tn_sources *s, const struct tn_config_source *source,
+                       struct tn_err *err)
+{
+    void *memory;
+    void *buffer;
+    tn_rc rc = tn_arena_need(s->spec.arena, sizeof(struct tn_followed), "a file", &memory, err);
+    if (rc == TN_OK) {
+        rc = tn_arena_need(s->spec.arena, tn_file_source_memory(s->spec.hub), "a file", &buffer,
+                           err);
+    }
+    if (rc != TN_OK) {
+        return rc;
+    }
+    struct tn_followed *file = memory;
+    struct tn_file_source_spec spec = {.name = source->name,
+                                       .table = source->table,
+                                       .input = source->input,
+                                       .path = source->url,
+                                       .hub = s->spec.hub,
+                                       .exec = s->spec.exec,
+                                       .clock = s->spec.clock,
+                                       .log = s->spec.log,
+                                       .memory = buffer,
+                                       .once = s->spec.once,
+                                       .notify = s->spec.notify,
+                                       .user = s->spec.user};
+    rc = tn_file_source_open(&file->source, &spec, err);
+    if (rc == TN_OK) {
+        file->next = s->files;
+        s->files = file;
+    }
     return rc;
 }
 
@@ -321,6 +364,7 @@ static tn_rc open_source(struct tn_sources *s, const struct tn_config_source *so
     case TN_SOURCE_SOCKET:
         return open_door(s, source, err);
     case TN_SOURCE_FILE:
+        return open_file(s, source, err);
     case TN_SOURCE_KINDS:
         break;
     }
@@ -348,6 +392,9 @@ void tn_sources_turn(struct tn_sources *sources, uint32_t *wait_ms)
     if (s->has_lines && !s->stopping) {
         tn_lines_turn(&s->lines, wait_ms);
     }
+    for (struct tn_followed *file = s->files; file; file = file->next) {
+        tn_file_source_turn(&file->source, wait_ms);
+    }
     (void)tn_ops_run(&s->ops, STEPS_MAX);
 }
 
@@ -359,6 +406,9 @@ void tn_sources_stop(struct tn_sources *sources)
     }
     s->stopping = true;
     tn_lines_close(&s->lines);
+    for (struct tn_followed *file = s->files; file; file = file->next) {
+        tn_file_source_stop(&file->source);
+    }
     if (s->http) {
         tn_http_server_stop(s->http);
     }
@@ -388,7 +438,11 @@ bool tn_sources_stopped(const struct tn_sources *sources)
 
 bool tn_sources_ended(const struct tn_sources *sources)
 {
-    return !sources->has_lines || sources->lines.ended;
+    bool ended = !sources->has_lines || sources->lines.ended;
+    for (const struct tn_followed *file = sources->files; file; file = file->next) {
+        ended = ended && file->source.ended;
+    }
+    return ended;
 }
 
 void tn_sources_close(struct tn_sources *sources)

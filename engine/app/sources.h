@@ -1,5 +1,5 @@
-/* sources: all that the daemon takes messages from: standard input, HTTP, sockets, brokers of
- * MQTT.
+/* sources: all that the daemon takes messages from: standard input, files, HTTP, sockets, brokers
+ * of MQTT.
  *
  * Each offers to the hub; none knows another. They are opened when the tables have what the journal
  * had for them, and stopped before the last commit: turns go on until they are.
@@ -9,6 +9,7 @@
 #include "app/config.h"
 #include "app/lines.h"
 #include "base/op.h"
+#include "ingest/file_source.h"
 #include "ingest/http_server.h"
 #include "ingest/mqtt_source.h"
 #include "ingest/socket_source.h"
@@ -24,6 +25,7 @@ struct tn_sources_spec {
     const char *identity; /* of this box, for brokers that know it by none */
     const struct tn_http_page *pages;
     uint32_t page_count;
+    bool once;                  /* files end where they end */
     void (*notify)(void *user); /* wakes the loop, from another thread */
     void *user;
 };
@@ -44,6 +46,11 @@ struct tn_door {
     struct tn_door *next;
 };
 
+struct tn_followed {
+    struct tn_file_source source;
+    struct tn_followed *next;
+};
+
 struct tn_sources {
     struct tn_sources_spec spec;
     struct tn_ops ops;
@@ -54,6 +61,7 @@ struct tn_sources {
     char http_host[TN_HOST_SIZE];
     struct tn_broker *brokers;
     struct tn_door *doors;
+    struct tn_followed *files;
     bool stopping;
 };
 
@@ -69,7 +77,7 @@ TN_MUST_USE tn_rc tn_sources_open(struct tn_sources *sources, const struct tn_so
 void tn_sources_turn(struct tn_sources *sources, uint32_t *wait_ms);
 void tn_sources_stop(struct tn_sources *sources);
 bool tn_sources_stopped(const struct tn_sources *sources);
-/* Standard input has ended, or there is none. */
+/* Standard input has ended, and so have files with `once`; or there are none. */
 bool tn_sources_ended(const struct tn_sources *sources);
 void tn_sources_close(struct tn_sources *sources); /* once they are stopped */
 

@@ -4,10 +4,10 @@
  *       ^                                               |
  *       '------------- durable(place) <----- synced ----'
  *
- * For sources that can't be rewound: a broker, a client of HTTP, a socket. What they sent is in the
- * journal (journal.h) before they are told that it is theirs no longer; a file, which can be read
- * again, goes another way. Rows of a message are taken all or none of them, and in the order of the
- * offers. Nothing here waits: who hears AGAIN keeps the message and stops reading.
+ * A broker, a client of HTTP, a socket can't be rewound: what they sent is in the journal
+ * (journal.h) before they are told that it is theirs no longer. A file can, and goes the same way:
+ * its place is durable with its rows. Rows of a message are taken all or none of them, and in the
+ * order of the offers. Nothing here waits: who hears AGAIN keeps the message and stops reading.
  *
  * A sender with an identity sends nothing twice: with its rows goes a memo, which the hub gives
  * back after a restart. Memo and rows are durable together, or neither is.

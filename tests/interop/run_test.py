@@ -329,6 +329,89 @@ def test_it_starts_on_a_full_disk(args):
         folder.rmdir()
 
 
+class Log(threading.Thread):
+    """Writes numbered lines into a file and rotates it."""
+
+    def __init__(self, path, rng, count):
+        super().__init__(daemon=True)
+        self.path, self.rng, self.count = path, rng, count
+        self.rotations = 0
+        self.error = None
+
+    def rotate(self, file):
+        for i in range(self.rotations, 0, -1):
+            self.path.with_name("press.log.%d" % i).rename(self.path.with_name("press.log.%d" % (i + 1)))
+        self.rotations += 1
+        self.path.rename(self.path.with_name("press.log.1"))
+        file.write(self.late)  # before the writer is told
+        file.close()
+        return open(self.path, "a", buffering=1)
+
+    def run(self):
+        try:
+            file = open(self.path, "a", buffering=1)
+            for i in range(self.count):
+                line = '{"id":%d,"v":"%s"}\n' % (i, "x" * self.rng.randrange(60))
+                if i == self.count // 2:
+                    file.write("nonsense\n")
+                if i % 1500 == 1000:
+                    self.late = line
+                    file = self.rotate(file)
+                else:
+                    file.write(line)
+                time.sleep(0.0002)  # some seconds, so that kills fall between
+            file.close()
+        except Exception as e:  # the test's thread tells
+            self.error = e
+
+
+def test_each_line_of_a_file_is_there_once_after_rotations_and_kills(args):
+    rng, count = random.Random(args.seed), 20000
+    table = '{ fields = { "id BIGINT", "v STRING" }, options = { bucket = "-1" }, commit = "200ms" }'
+    with Daemon({"db.t": table}, '{ kind = "file", path = "press.log", table = "db.t" }') as daemon:
+        daemon.start()
+        daemon.wait_until_ready()
+        log = Log(daemon.folder / "press.log", rng, count)
+        log.start()
+        kills = 0
+        while log.is_alive():
+            time.sleep(rng.uniform(0.2, 1.2))  # the instant of a kill is what is drawn
+            daemon.kill()
+            kills += 1
+            time.sleep(rng.uniform(0, 0.6))  # it rotates meanwhile
+            daemon.start()
+        need(not log.error, "the writer: %s" % log.error)
+        daemon.wait_until_ready()
+        daemon.stop()
+        done = subprocess.run(daemon.argv("--once"), stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE, check=False)
+        same(done.returncode, 0, done.stderr.decode())
+        seen = Counter(row["id"] for row in daemon.rows("db.t"))
+        same(seen - Counter(range(count)), Counter(), "rows that came twice")
+        same(Counter(range(count)) - seen, Counter(), "rows that are lost; it said %s" % daemon.log())
+        letters = [json.loads(line) for line in (daemon.warehouse / ".tarn/db.t.letters").read_text().splitlines()]
+        same({letter["record"] for letter in letters}, {"nonsense"}, "dead letters")
+        daemon.check(args, ["db.t"])
+        print("%d kills, %d rotations" % (kills, log.rotations))
+
+
+def test_what_is_new_in_a_file_comes_with_each_run_once(args):
+    with Daemon({"db.t": '{ fields = { "id BIGINT", "v STRING" }, options = { bucket = "-1" } }'},
+                '{ kind = "file", path = "press.csv", input = "csv", table = "db.t" }', listens=False) as daemon:
+        path = daemon.folder / "press.csv"
+        texts = ["v,id\n" + "".join("x,%d\n" % i for i in range(20000)), "".join('"a\nb",%d\n' % i for i in range(20000, 20100)), ""]
+        for text in texts:
+            with open(path, "a") as file:
+                file.write(text)
+            done = subprocess.run(daemon.argv("--once"), stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE, check=False)
+            same(done.returncode, 0, done.stderr.decode())
+        path.rename(daemon.folder / "press.csv.1")
+        path.write_text("id\n20100\n20101")
+        done = subprocess.run(daemon.argv("--once"), stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE, check=False)
+        same(done.returncode, 0, done.stderr.decode())
+        seen = Counter(row["id"] for row in daemon.rows("db.t"))
+        same(seen, Counter(range(20102)), "rows; it said %s" % done.stderr.decode())
+
+
 def test_sigterm_commits_what_was_taken(args):
     fields = '{ fields = { "id BIGINT", "v STRING" }, options = { bucket = "-1" }, commit = "1h" }'
     with Daemon({"db.t": fields}) as daemon:

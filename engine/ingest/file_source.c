@@ -1,0 +1,344 @@
+#include "ingest/file_source.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PAUSE_MS_MIN = 20,
+    PAUSE_MS_MAX = 1000,
+    RETRY_MS = 1000, /* what is wrong may be right again */
+    MEMO_MAX = TN_SOURCE_IDENTITY_SIZE + 48,
+};
+
+static int64_t now_ms(const struct tn_file_source *s)
+{
+    return s->spec.clock->vtable->monotonic_ns(s->spec.clock) / 1000000;
+}
+
+/* ---- the place ---- */
+
+static struct tn_bytes format_memo(const struct tn_file_place *place, char memo[MEMO_MAX])
+{
+    int size = snprintf(memo, MEMO_MAX, "%s:%" PRIu64 ":%" PRIu64, place->identity, place->offset,
+                        place->line);
+    return (struct tn_bytes){(const unsigned char *)memo, (size_t)size};
+}
+
+static bool parse_memo(struct tn_bytes memo, struct tn_file_place *place)
+{
+    char text[MEMO_MAX];
+    if (memo.size >= sizeof text || memchr(memo.data, 0, memo.size)) {
+        return false;
+    }
+    memcpy(text, memo.data, memo.size);
+    text[memo.size] = 0;
+    size_t size = strcspn(text, ":");
+    if (size == 0 || size >= TN_SOURCE_IDENTITY_SIZE || !text[size]) {
+        return false;
+    }
+    memcpy(place->identity, text, size);
+    place->identity[size] = 0;
+    char *end;
+    place->offset = strtoull(text + size + 1, &end, 10);
+    if (*end != ':') {
+        return false;
+    }
+    place->line = strtoull(end + 1, &end, 10);
+    return *end == 0;
+}
+
+static void recall(struct tn_file_source *s)
+{
+    struct tn_bytes memo;
+    uint64_t ignored;
+    struct tn_file_place place = {.offset = 0};
+    if (tn_hub_sender(s->spec.hub, tn_bytes_of(s->sender), &memo, &ignored) != TN_OK) {
+        return;
+    }
+    if (parse_memo(memo, &place)) {
+        s->look.place = place;
+        tn_log_event(s->spec.log, TN_LOG_INFO, "source",
+                     "source=%s text=\"goes on at byte %" PRIu64 " (line %" PRIu64 ")\"",
+                     s->spec.name, place.offset, place.line + 1);
+        return;
+    }
+    tn_log_event(s->spec.log, TN_LOG_ERROR, "source",
+                 "source=%s text=\"its place is no place: '%.*s'; it begins at the beginning\"",
+                 s->spec.name, (int)(memo.size < MEMO_MAX ? memo.size : MEMO_MAX),
+                 (const char *)memo.data);
+}
+
+/* ---- what the log hears ---- */
+
+static void say(struct tn_file_source *s, enum tn_log_level level, tn_rc rc, const char *text)
+{
+    if (s->said != rc) {
+        tn_log_event(s->spec.log, level, "source", "source=%s table=%s rc=%d text=\"%s\"",
+                     s->spec.name, s->spec.table, (int)rc, text);
+    }
+    s->said = rc;
+}
+
+static void say_loss(const struct tn_file_source *s)
+{
+    static const struct {
+        enum tn_log_level level;
+        const char *text;
+    } losses[] = {
+        [TN_FILE_LOSS_GONE] = {TN_LOG_ERROR,
+                               "the file that was read is neither there nor beside it: what it "
+                               "had and was not read is lost; this one is read from its beginning"},
+        [TN_FILE_LOSS_CUT] = {TN_LOG_WARN,
+                              "it was cut short or written anew, and no copy is beside it: it is "
+                              "read from its beginning; what was not read before is lost"},
+        [TN_FILE_LOSS_PACKED] = {TN_LOG_ERROR, "a rotated file was compressed before it was read: "
+                                               "its rows are lost"},
+    };
+    if (s->look.loss != TN_FILE_LOSS_NONE) {
+        tn_log_event(s->spec.log, losses[s->look.loss].level, "source",
+                     "source=%s path=%s text=\"%s\"", s->spec.name, s->spec.path,
+                     losses[s->look.loss].text);
+    }
+}
+
+static void say_too_long(const struct tn_file_source *s)
+{
+    tn_log_event(s->spec.log, TN_LOG_WARN, "source",
+                 "source=%s path=%s line=%" PRIu64 " text=\"a line of %" PRIu64
+                 " bytes is longer than a message may be\"",
+                 s->spec.name, s->look.name, s->look.place.line + 1, s->look.too_long);
+}
+
+static void say_refused(const struct tn_file_source *s, const struct tn_err *err)
+{
+    tn_log_event(s->spec.log, TN_LOG_WARN, "source",
+                 "source=%s path=%s line=%" PRIu64 " text=\"not taken, for good: %s\"",
+                 s->spec.name, s->look.name, s->look.place.line + 1, err->text);
+}
+
+/* ---- offers ---- */
+
+static tn_rc offer(struct tn_file_source *s, bool rows, struct tn_message *message,
+                   const struct tn_file_place *place, struct tn_err *err)
+{
+    char memo[MEMO_MAX];
+    const struct tn_file_look *l = &s->look;
+    *message = (struct tn_message){.source = s->spec.name,
+                                   .received_ms = s->spec.clock->vtable->now_ms(s->spec.clock),
+                                   .sender = tn_bytes_of(s->sender),
+                                   .memo = format_memo(place, memo)};
+    if (rows) {
+        size_t header = l->too_long == 0 ? l->header_size : 0;
+        message->table = s->spec.table;
+        message->input = s->spec.input;
+        message->bytes = (struct tn_bytes){l->data - header, l->batch + header};
+        message->cut_size = l->too_long;
+        message->split = !l->one;
+    }
+    return tn_hub_offer(s->spec.hub, message, err);
+}
+
+static void taken(struct tn_file_source *s, const struct tn_message *message)
+{
+    struct tn_file_look *l = &s->look;
+    if (l->too_long > 0) {
+        say_too_long(s);
+    }
+    s->rows += message->rows;
+    s->dead += message->dead;
+    s->said = TN_OK;
+    s->offers = false;
+    s->wake_ms = 0;
+    s->pause_ms = PAUSE_MS_MIN;
+    l->place = l->next;
+    l->limit = l->limit < l->size / 2 ? l->limit * 2 : l->size;
+}
+
+/* The rows of a batch may need more room than there is; half of it needs less. */
+static tn_rc refused(struct tn_file_source *s, struct tn_message *message, struct tn_err *err)
+{
+    struct tn_file_look *l = &s->look;
+    if (!l->one) {
+        l->limit = l->batch / 2;
+        s->offers = false;
+        s->wake_ms = 0;
+        return TN_OK;
+    }
+    struct tn_err why = *err;
+    tn_rc rc = offer(s, false, message, &l->next, err);
+    if (rc == TN_OK) {
+        say_refused(s, &why);
+        taken(s, message);
+        s->dead++;
+    }
+    return rc;
+}
+
+static void offer_batch(struct tn_file_source *s)
+{
+    struct tn_err err = {0};
+    struct tn_message message;
+    s->blocked = false;
+    tn_rc rc = offer(s, true, &message, &s->look.next, &err);
+    if (rc == TN_OK) {
+        taken(s, &message);
+    } else if (rc == TN_INVALID) {
+        rc = refused(s, &message, &err);
+    }
+    if (rc == TN_AGAIN) {
+        s->blocked = true;
+    } else if (rc != TN_OK) {
+        say(s, TN_LOG_WARN, rc, err.text);
+    }
+    if (rc != TN_OK) {
+        s->wake_ms = now_ms(s) + RETRY_MS;
+    }
+}
+
+/* The hub forgets who is longest unheard of, and that may be who has nothing to say. */
+static void remind(struct tn_file_source *s)
+{
+    struct tn_err err = {0};
+    struct tn_message message;
+    struct tn_bytes memo;
+    uint64_t ignored;
+    if (s->look.place.offset > 0 &&
+        tn_hub_sender(s->spec.hub, tn_bytes_of(s->sender), &memo, &ignored) == TN_ABSENT) {
+        (void)offer(s, false, &message, &s->look.place, &err); /* else the next pause's */
+    }
+}
+
+/* ---- looks ---- */
+
+static tn_rc execute(struct tn_task *task, void *context, struct tn_err *err)
+{
+    (void)context;
+    struct tn_file_source *s = (struct tn_file_source *)(void *)task;
+    return tn_file_look(&s->look, err);
+}
+
+static void complete(struct tn_task *task, tn_rc rc)
+{
+    (void)rc; /* it stays in the task */
+    struct tn_file_source *s = (struct tn_file_source *)(void *)task;
+    s->under_way = false;
+    s->looked = true;
+    if (s->stopping) {
+        tn_file_look_close(&s->look);
+    }
+    s->spec.notify(s->spec.user);
+}
+
+static void rest(struct tn_file_source *s)
+{
+    s->wake_ms = now_ms(s) + s->pause_ms;
+    s->pause_ms = s->pause_ms * 2 < PAUSE_MS_MAX ? s->pause_ms * 2 : PAUSE_MS_MAX;
+    remind(s);
+}
+
+static void take_look(struct tn_file_source *s)
+{
+    tn_rc rc = s->task.rc;
+    s->looked = false;
+    say_loss(s);
+    if (rc == TN_OK && s->look.batch > 0) {
+        s->offers = true;
+        s->wake_ms = 0;
+        return;
+    }
+    if (rc != TN_OK && rc != TN_AGAIN) {
+        say(s, rc == TN_ABSENT ? TN_LOG_INFO : TN_LOG_WARN, rc, s->task.err.text);
+    }
+    s->said = rc == TN_OK ? TN_OK : s->said;
+    s->ended = s->spec.once && rc != TN_AGAIN;
+    rest(s);
+}
+
+/* ---- public ---- */
+
+static struct tn_file_source *of_listener(struct tn_hub_listener *listener)
+{
+    return (struct tn_file_source *)(void *)((char *)listener -
+                                             offsetof(struct tn_file_source, listener));
+}
+
+static void on_room(struct tn_hub_listener *listener)
+{
+    struct tn_file_source *s = of_listener(listener);
+    if (s->blocked) {
+        s->blocked = false;
+        s->wake_ms = 0;
+        s->spec.notify(s->spec.user);
+    }
+}
+
+static void on_durable(struct tn_hub_listener *listener, uint64_t place)
+{
+    (void)listener; /* the place is the hub's, with the rows */
+    (void)place;
+}
+
+size_t tn_file_source_memory(const struct tn_hub *hub)
+{
+    return hub->size_max;
+}
+
+tn_rc tn_file_source_open(struct tn_file_source *source, const struct tn_file_source_spec *spec,
+                          struct tn_err *err)
+{
+    struct tn_file_source *s = source;
+    memset(s, 0, sizeof *s); /* too large for a literal */
+    s->spec = *spec;
+    s->task = (struct tn_task){.execute = execute, .complete = complete, .lane = TN_LANE_SHORT};
+    s->pause_ms = PAUSE_MS_MIN;
+    s->look.path = spec->path;
+    s->look.input = spec->input;
+    s->look.once = spec->once;
+    s->look.data = (unsigned char *)spec->memory + TN_FILE_HEADER_MAX;
+    s->look.size = spec->hub->size_max - TN_FILE_HEADER_MAX;
+    int size = snprintf(s->sender, sizeof s->sender, "file:%s", spec->name);
+    if (size >= (int)sizeof s->sender) {
+        return tn_err_set(err, TN_INVALID, 0, "a name of more than %zu bytes", sizeof s->sender);
+    }
+    tn_rc rc = tn_file_look_init(&s->look, err);
+    if (rc == TN_OK) {
+        recall(s);
+        s->listener = (struct tn_hub_listener){.room = on_room, .durable = on_durable};
+        tn_hub_listen(spec->hub, &s->listener);
+    }
+    return rc;
+}
+
+void tn_file_source_turn(struct tn_file_source *source, uint32_t *wait_ms)
+{
+    struct tn_file_source *s = source;
+    if (s->looked) {
+        take_look(s);
+    }
+    if (s->ended || s->stopping || s->under_way) {
+        return;
+    }
+    int64_t left = s->wake_ms > 0 ? s->wake_ms - now_ms(s) : 0;
+    if (left <= 0 && s->offers) {
+        offer_batch(s);
+        left = s->wake_ms > 0 ? s->wake_ms - now_ms(s) : 0;
+    }
+    if (left <= 0 && !s->offers) {
+        s->under_way = true;
+        tn_exec_submit(s->spec.exec, &s->task);
+        return;
+    }
+    left = left > 0 ? left : 0;
+    *wait_ms = left < *wait_ms ? (uint32_t)left : *wait_ms;
+}
+
+void tn_file_source_stop(struct tn_file_source *source)
+{
+    source->stopping = true;
+    if (!source->under_way) {
+        tn_file_look_close(&source->look);
+    }
+}
