@@ -83,6 +83,29 @@ static void say_door(const struct tn_door *door, tn_source_each *each, void *use
     each(user, &status);
 }
 
+static const char *state_of_file(const struct tn_file_source *file)
+{
+    return file->ended               ? "ended"
+           : file->said == TN_ABSENT ? "waiting for the file"
+           : file->idle              ? "at its end"
+                                     : "reading";
+}
+
+static void say_file(const struct tn_file_source *file, tn_source_each *each, void *user)
+{
+    bool failed = file->said != TN_OK && file->said != TN_ABSENT;
+    struct tn_source_status status = {.name = file->spec.name,
+                                      .kind = "file",
+                                      .state = state_of_file(file),
+                                      .at = file->spec.path,
+                                      .trouble = failed ? file->trouble.text : NULL,
+                                      .waits = file->blocked,
+                                      .messages = file->batches,
+                                      .rows = file->rows,
+                                      .dead = file->dead};
+    each(user, &status);
+}
+
 void tn_sources_each(const struct tn_sources *sources, tn_source_each *each, void *user)
 {
     if (sources->http) {
@@ -100,5 +123,8 @@ void tn_sources_each(const struct tn_sources *sources, tn_source_each *each, voi
         if (door->source) {
             say_door(door, each, user);
         }
+    }
+    for (const struct tn_followed *file = sources->files; file; file = file->next) {
+        say_file(&file->source, each, user);
     }
 }

@@ -73,13 +73,15 @@ static void recall(struct tn_file_source *s)
 
 /* ---- what the log hears ---- */
 
-static void say(struct tn_file_source *s, enum tn_log_level level, tn_rc rc, const char *text)
+static void say(struct tn_file_source *s, enum tn_log_level level, tn_rc rc,
+                const struct tn_err *err)
 {
     if (s->said != rc) {
         tn_log_event(s->spec.log, level, "source", "source=%s table=%s rc=%d text=\"%s\"",
-                     s->spec.name, s->spec.table, (int)rc, text);
+                     s->spec.name, s->spec.table, (int)rc, err->text);
     }
     s->said = rc;
+    s->trouble = *err;
 }
 
 static void say_loss(const struct tn_file_source *s)
@@ -147,6 +149,7 @@ static void taken(struct tn_file_source *s, const struct tn_message *message)
     if (l->too_long > 0) {
         say_too_long(s);
     }
+    s->batches++;
     s->rows += message->rows;
     s->dead += message->dead;
     s->said = TN_OK;
@@ -191,7 +194,7 @@ static void offer_batch(struct tn_file_source *s)
     if (rc == TN_AGAIN) {
         s->blocked = true;
     } else if (rc != TN_OK) {
-        say(s, TN_LOG_WARN, rc, err.text);
+        say(s, TN_LOG_WARN, rc, &err);
     }
     if (rc != TN_OK) {
         s->wake_ms = now_ms(s) + RETRY_MS;
@@ -243,6 +246,7 @@ static void take_look(struct tn_file_source *s)
 {
     tn_rc rc = s->task.rc;
     s->looked = false;
+    s->idle = rc == TN_OK && s->look.batch == 0;
     say_loss(s);
     if (rc == TN_OK && s->look.batch > 0) {
         s->offers = true;
@@ -250,7 +254,7 @@ static void take_look(struct tn_file_source *s)
         return;
     }
     if (rc != TN_OK && rc != TN_AGAIN) {
-        say(s, rc == TN_ABSENT ? TN_LOG_INFO : TN_LOG_WARN, rc, s->task.err.text);
+        say(s, rc == TN_ABSENT ? TN_LOG_INFO : TN_LOG_WARN, rc, &s->task.err);
     }
     s->said = rc == TN_OK ? TN_OK : s->said;
     s->ended = s->spec.once && rc != TN_AGAIN;

@@ -47,7 +47,10 @@ struct tn_file_source {
     bool ended;
     int64_t wake_ms; /* not before */
     int64_t pause_ms;
-    tn_rc said;
+    bool idle;             /* nothing was there at the last look */
+    tn_rc said;            /* OK: nothing is wrong; ABSENT: it waits for the file */
+    struct tn_err trouble; /* that was said */
+    uint64_t batches;
     uint64_t rows;
     uint64_t dead;
 };

@@ -512,7 +512,7 @@ static void a_file_that_is_not_there_yet_is_waited_for(void)
     CHECK(hub.line_count == 1);
     put_text("\n");
     settle();
-    CHECK(hub.line_count == 2 && world.source.said == TN_OK);
+    CHECK(hub.line_count == 2 && world.source.said == TN_OK && world.source.idle);
     world_close();
 }
 
@@ -647,7 +647,8 @@ static void a_header_that_is_too_long_is_said_once(void)
     put_text("\n1\n");
     source_open();
     settle();
-    CHECK(hub.count == 0 && world.source.said == TN_INVALID && logged("names the columns"));
+    CHECK(hub.count == 0 && world.source.said == TN_INVALID && logged("names the columns") &&
+          strstr(world.source.trouble.text, "names the columns") != NULL);
     reopen();
     char name[2 * TEMP_SIZE];
     shift(name);
