@@ -12,6 +12,7 @@ enum {
     BROKER_PIPE = 1 << 16,
     BROKER_FILTERS_MAX = 8,
     BROKER_FILTER_SIZE = 32,
+    BROKER_TEXT_SIZE = 96,
 };
 
 enum broker_state { BROKER_QUEUED, BROKER_FLYING, BROKER_RELEASED, BROKER_DONE, BROKER_GONE };
@@ -42,6 +43,8 @@ struct broker {
     /* Whether message n may be acknowledged, and whether an id may be given back. */
     bool (*durable)(uint32_t n);
     bool (*forgotten)(uint16_t id);
+    /* Topic and payload of message n; NULL: the same topic, and the number. */
+    void (*text)(uint32_t n, char topic[BROKER_TEXT_SIZE], char payload[BROKER_TEXT_SIZE]);
 };
 
 static inline void broker_send(struct broker *b, const struct tn_mqtt_packet *packet)
@@ -74,13 +77,17 @@ static inline struct broker_message *broker_find(struct broker *b, uint16_t id)
 static inline void broker_publish(struct broker *b, const struct broker_message *m, bool dup)
 {
     unsigned char memory[64];
-    char payload[32];
+    char topic[BROKER_TEXT_SIZE] = "plant/1/data";
+    char payload[BROKER_TEXT_SIZE];
     char number[16];
     struct tn_buf properties;
     uint32_t n = (uint32_t)(m - b->messages);
     tn_buf_init(&properties, memory, sizeof memory);
     (void)snprintf(number, sizeof number, "%u", n);
     (void)snprintf(payload, sizeof payload, "{\"n\":%u}", b->alike ? 0 : n);
+    if (b->text) {
+        b->text(n, topic, payload);
+    }
     if (b->version == TN_MQTT_V5) {
         tn_mqtt_put_pair(&properties, tn_bytes_of("n"), tn_bytes_of(number));
     }
@@ -88,7 +95,7 @@ static inline void broker_publish(struct broker *b, const struct broker_message 
                                             .qos = m->qos,
                                             .dup = dup,
                                             .id = m->id,
-                                            .topic = tn_bytes_of("plant/1/data"),
+                                            .topic = tn_bytes_of(topic),
                                             .properties = tn_buf_bytes(&properties),
                                             .payload = tn_bytes_of(payload)});
 }

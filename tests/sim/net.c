@@ -878,7 +878,7 @@ static const struct tn_net_vtable vtable = {
     .close = close_host,
 };
 
-int sim_net_turn(struct sim_net *world)
+int sim_net_wait(struct sim_net *world, int64_t ms_max)
 {
     int done = 0;
     uint32_t from = world->host_count > 0 ? draw(world, world->host_count) : 0;
@@ -889,11 +889,16 @@ int sim_net_turn(struct sim_net *world)
         return done;
     }
     int64_t next = next_of(world);
-    if (next == NEVER) {
+    if (next == NEVER && ms_max == NEVER) {
         return -1;
     }
-    move_time(world, next);
+    move_time(world, ms_max == NEVER ? next : sooner(next, now_of(world) + ms_max));
     return 0;
+}
+
+int sim_net_turn(struct sim_net *world)
+{
+    return sim_net_wait(world, NEVER);
 }
 
 /* ---- the world ---- */

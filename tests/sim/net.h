@@ -83,6 +83,8 @@ void sim_net_fault(struct sim_net *world, uint64_t link, enum sim_link_fault fau
 /* One turn of every host. Returns how many requests were done; with none done, time has moved on.
  * -1: nothing will ever happen any more. */
 int sim_net_turn(struct sim_net *world);
+/* The same, and time moves on by so much at most; and by all of it where nothing will happen. */
+int sim_net_wait(struct sim_net *world, int64_t ms_max);
 
 /* The process on that host ends: its requests are forgotten, never done, its streams and listeners
  * are gone. Its peers see a reset, or nothing at all when `silent`. The door may be used again. */

@@ -910,14 +910,15 @@ static __attribute__((unused, noinline)) tn_rc bed_note_finding(void *user, enum
 }
 
 /* Everything else that a table says of itself. */
-static __attribute__((unused, noinline)) const char *bed_fsck(struct bed_engine *engine)
+static __attribute__((unused, noinline)) const char *bed_fsck_of(struct bed_engine *engine,
+                                                                 const char *root)
 {
     static _Alignas(max_align_t) unsigned char memory[BED_FSCK_SIZE];
     struct tn_heap heap;
     struct tn_err err;
     struct tn_fsck_result result;
     const char *problem = NULL;
-    struct tn_fsck_spec spec = {.root = BED_ROOT,
+    struct tn_fsck_spec spec = {.root = root,
                                 .worker = &engine->workers[TN_LANE_LONG],
                                 .arena = &engine->own,
                                 .heap = &heap,
@@ -933,6 +934,11 @@ static __attribute__((unused, noinline)) const char *bed_fsck(struct bed_engine 
     return rc == TN_OK && result.problems == 0 && result.unchecked == 0
                ? NULL
                : BED_PROBLEM("fsck: %s", rc == TN_OK ? "something wasn't checked" : err.text);
+}
+
+static __attribute__((unused, noinline)) const char *bed_fsck(struct bed_engine *engine)
+{
+    return bed_fsck_of(engine, BED_ROOT);
 }
 
 /* What is on `disk` after a start: whole, with at least what was told; and, if asked for, the rest
