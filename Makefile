@@ -49,7 +49,7 @@ FUZZ_SECONDS ?= 20
 export SEED PEER_SECONDS CUT_SECONDS FUZZ_SECONDS
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
-.PHONY: all library programs gen objects deps test peers cross tidy fmt bench soak demo fuzz clean help venv oracle threaded fuzzers
+.PHONY: all library programs gen objects deps test peers cross tidy fmt bench soak sim demo fuzz clean help venv oracle threaded fuzzers
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -95,6 +95,9 @@ bench: deps ## CPU and memory of tarn and of every peer that is installed, and w
 soak: ## test and peers with ten times the seconds that CI gives them
 	@$(MAKE) --no-print-directory test PEER_SECONDS=600 CUT_SECONDS=1200 FUZZ_SECONDS=600
 	@$(MAKE) --no-print-directory peers PEER_SECONDS=2400
+
+sim: $(OUT)/tests/app/day_test ## a day of the daemon in the simulator, told as it happens (SEED=... says which)
+	@SEED=$(SEED) TRACE=1 CUT_SECONDS=0 $<
 
 demo: deps ## sensors into a table, a lake in a folder, a crash in the middle, and pypaimon's view of it
 	@$(MAKE) --no-print-directory --silent all venv
