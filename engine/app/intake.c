@@ -759,10 +759,10 @@ static int64_t now(const struct tn_intake *in)
 static tn_rc turn_journal(struct tn_intake *in, uint32_t *wait_ms, struct tn_err *err)
 {
     uint32_t wait = WAIT_MS_MAX;
-    bool hurry = in->stopping || in->ring.count > 1;
+    bool hurry = in->stopping || in->ring.count > 1; /* but a full disk isn't asked every turn */
     size_t used = in->ring.tail >= in->ring.head ? in->ring.tail - in->ring.head
                                                  : in->ring.wrap - in->ring.head + in->ring.tail;
-    hurry = hurry && (in->stopping || used > in->ring.size / 2);
+    hurry = hurry && (in->stopping || used > in->ring.size / 2) && in->said != TN_FULL;
     tn_rc rc = tn_journal_turn(in->journal, hurry, &wait, err);
     *wait_ms = wait < *wait_ms ? wait : *wait_ms;
     if (rc == TN_FULL) {
