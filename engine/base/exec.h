@@ -10,11 +10,12 @@
  * Two lanes, so that a short task never waits for a long one: SHORT for commits, LONG for flushes,
  * slices and scans. One worker a lane, so a lane's context belongs to one task at a time, until its
  * `complete` has returned. What a task has in the context's arena is therefore still there in
- * `complete`.
+ * `complete`. A third lane, SYNC, has no context: of what others wait for to be on disk, which no
+ * commit may hold up.
  *
  * Inline, submit only queues, and each turn executes one task: the order is that of submission,
- * LONG after SHORT. The simulator and command-line verbs use this; with threads the same code runs
- * in parallel.
+ * LONG after SHORT, and SYNC before them. The simulator and command-line verbs use this; with
+ * threads the same code runs in parallel.
  */
 #pragma once
 
@@ -22,7 +23,13 @@
 
 #include "base/err.h"
 
-enum tn_lane { TN_LANE_SHORT, TN_LANE_LONG, TN_LANE_COUNT };
+enum tn_lane {
+    TN_LANE_SHORT,
+    TN_LANE_LONG,
+    TN_LANE_COUNT, /* that have a context */
+    TN_LANE_SYNC = TN_LANE_COUNT,
+    TN_LANES, /* all */
+};
 
 struct tn_task {
     tn_rc (*execute)(struct tn_task *task, void *context, struct tn_err *err);
@@ -44,7 +51,7 @@ struct tn_exec_vtable {
 
 struct tn_exec {
     const struct tn_exec_vtable *vtable;
-    void *contexts[TN_LANE_COUNT];
+    void *contexts[TN_LANES];
     int under_way; /* submitted and not completed */
     /* Or NULL: called on a worker when a task has finished, for a loop that waits elsewhere than in
      * `turn`. Set before the first submit. */
@@ -64,8 +71,8 @@ static inline int tn_exec_turn(struct tn_exec *exec, bool wait)
 
 struct tn_exec_inline {
     struct tn_exec exec; /* first */
-    struct tn_task *first[TN_LANE_COUNT];
-    struct tn_task *last[TN_LANE_COUNT];
+    struct tn_task *first[TN_LANES];
+    struct tn_task *last[TN_LANES];
 };
 void tn_exec_inline_open(struct tn_exec_inline *exec, void *const contexts[TN_LANE_COUNT]);
 

@@ -18,7 +18,9 @@ static void submit(struct tn_exec *base, struct tn_task *task)
 
 static struct tn_task *take_first(struct tn_exec_inline *exec)
 {
-    for (int lane = 0; lane < TN_LANE_COUNT; lane++) {
+    static const enum tn_lane order[TN_LANES] = {TN_LANE_SYNC, TN_LANE_SHORT, TN_LANE_LONG};
+    for (int i = 0; i < TN_LANES; i++) {
+        enum tn_lane lane = order[i];
         struct tn_task *task = exec->first[lane];
         if (task) {
             exec->first[lane] = task->next;

@@ -20,7 +20,7 @@ struct tn_exec_threads {
     pthread_mutex_t mutex;
     pthread_cond_t work;     /* a task was queued, a lane is free again, or the end */
     pthread_cond_t finished; /* a task has finished */
-    struct lane lanes[TN_LANE_COUNT];
+    struct lane lanes[TN_LANES];
     struct tn_task *done_first;
     struct tn_task *done_last;
     bool closing;
@@ -141,7 +141,7 @@ static void stop(struct tn_exec_threads *exec, int lanes)
 static void close_threads(struct tn_exec *base)
 {
     TN_CHECK(base->under_way == 0);
-    stop((struct tn_exec_threads *)(void *)base, TN_LANE_COUNT);
+    stop((struct tn_exec_threads *)(void *)base, TN_LANES);
 }
 
 static const struct tn_exec_vtable vtable = {submit, turn, close_threads};
@@ -154,10 +154,10 @@ tn_rc tn_exec_threads_open(void *memory, void *const contexts[TN_LANE_COUNT], st
     (void)pthread_mutex_init(&exec->mutex, NULL);
     (void)pthread_cond_init(&exec->work, NULL);
     (void)pthread_cond_init(&exec->finished, NULL);
-    for (int i = 0; i < TN_LANE_COUNT; i++) {
+    for (int i = 0; i < TN_LANES; i++) {
         struct lane *lane = &exec->lanes[i];
-        *lane = (struct lane){.exec = exec, .context = contexts[i]};
-        exec->exec.contexts[i] = contexts[i];
+        exec->exec.contexts[i] = i < TN_LANE_COUNT ? contexts[i] : NULL;
+        *lane = (struct lane){.exec = exec, .context = exec->exec.contexts[i]};
         int rc = pthread_create(&lane->thread, NULL, work, lane);
         if (rc != 0) {
             stop(exec, i);

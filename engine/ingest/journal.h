@@ -50,7 +50,7 @@ struct tn_journal_part {
 struct tn_journal_spec {
     struct tn_io *io;
     struct tn_clock *clock;
-    struct tn_exec *exec; /* the SHORT lane; its context is not used */
+    struct tn_exec *exec; /* the SYNC lane */
     const char *who;      /* what the lock says, to another process; NULL: "tarn" */
     uint64_t floor;       /* no new entry gets a place below: one above the largest that a table
                              names, under whichever identity; 0: none does */

@@ -237,7 +237,7 @@ void tn_journal_start_write(struct tn_journal *journal)
     }
     journal->state = TN_JOURNAL_WRITE;
     journal->task = (struct tn_task){
-        .execute = execute_write, .complete = complete_write, .lane = TN_LANE_SHORT};
+        .execute = execute_write, .complete = complete_write, .lane = TN_LANE_SYNC};
     tn_exec_submit(journal->spec.exec, &journal->task);
 }
 
@@ -337,6 +337,6 @@ void tn_journal_start_trim(struct tn_journal *journal)
     journal->outcome = (struct tn_journal_outcome){
         .first = journal->first, .trim_at = journal->trim_at, .trim_to = journal->trim_to};
     journal->task =
-        (struct tn_task){.execute = execute_trim, .complete = complete_trim, .lane = TN_LANE_SHORT};
+        (struct tn_task){.execute = execute_trim, .complete = complete_trim, .lane = TN_LANE_SYNC};
     tn_exec_submit(journal->spec.exec, &journal->task);
 }

@@ -2,7 +2,9 @@
  * time, and is completed on the loop; a task may be submitted again from its own complete. */
 #include "base/exec.h"
 
+#include <semaphore.h>
 #include <stdalign.h>
+#include <time.h>
 
 #include "check.h"
 #include "random.h"
@@ -167,7 +169,71 @@ static void short_tasks_do_not_wait_for_long_ones(void)
     bed.exec->vtable->close(bed.exec);
 }
 
+/* What is to be on disk soon waits for none of them: here they end only when it has run. */
+struct gate {
+    struct tn_task task; /* first */
+    sem_t *sync_ran;
+    bool completed;
+};
+
+static tn_rc wait_for_sync(struct tn_task *task, void *context, struct tn_err *err)
+{
+    struct gate *gate = (struct gate *)(void *)task;
+    CHECK(context != NULL);
+    struct timespec end;
+    (void)err;
+    (void)clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += 20;
+    CHECK(sem_timedwait(gate->sync_ran, &end) == 0);
+    return TN_OK;
+}
+
+static tn_rc let_others_go(struct tn_task *task, void *context, struct tn_err *err)
+{
+    struct gate *gate = (struct gate *)(void *)task;
+    (void)err;
+    CHECK(context == NULL);
+    (void)sem_post(gate->sync_ran);
+    (void)sem_post(gate->sync_ran);
+    return TN_OK;
+}
+
+static void gate_complete(struct tn_task *task, tn_rc rc)
+{
+    CHECK(rc == TN_OK);
+    ((struct gate *)(void *)task)->completed = true;
+}
+
+static void syncs_wait_for_nobody(void)
+{
+    static alignas(max_align_t) unsigned char memory[TN_EXEC_THREADS_SIZE];
+    void *contexts[TN_LANE_COUNT];
+    struct tn_err err;
+    sem_t sync_ran;
+    struct gate gates[TN_LANES];
+    bed_contexts(contexts);
+    CHECK(sem_init(&sync_ran, 0, 0) == 0);
+    CHECK_OK(tn_exec_threads_open(memory, contexts, &bed.exec, &err), err);
+    for (int lane = 0; lane < TN_LANES; lane++) {
+        bool sync = lane == TN_LANE_SYNC;
+        gates[lane] = (struct gate){.task = {.execute = sync ? let_others_go : wait_for_sync,
+                                             .complete = gate_complete,
+                                             .lane = (enum tn_lane)lane},
+                                    .sync_ran = &sync_ran};
+        tn_exec_submit(bed.exec, &gates[lane].task);
+    }
+    while (bed.exec->under_way > 0) {
+        CHECK(tn_exec_turn(bed.exec, true) > 0);
+    }
+    for (int lane = 0; lane < TN_LANES; lane++) {
+        CHECK(gates[lane].completed);
+    }
+    bed.exec->vtable->close(bed.exec);
+    (void)sem_destroy(&sync_ran);
+}
+
 static const struct test tests[] = {
+    TEST(syncs_wait_for_nobody),
     TEST(tasks_run_inline_in_order),
     TEST(tasks_run_on_threads_in_order),
     TEST(short_tasks_do_not_wait_for_long_ones),
