@@ -182,13 +182,16 @@ static tn_rc receive(struct asking *a, struct tn_buf *body, struct tn_err *err)
     return rc;
 }
 
-static tn_rc converse(struct asking *a, const char *page, struct tn_buf *body, struct tn_err *err)
+static tn_rc converse(struct asking *a, const char *method, const char *page, struct tn_buf *body,
+                      struct tn_err *err)
 {
     char request[128];
     unsigned char head[HEAD_SIZE];
     tn_buf_init(&a->head, head, sizeof head);
-    (void)snprintf(request, sizeof request,
-                   "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", page);
+    (void)snprintf(
+        request, sizeof request,
+        "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+        method, page);
     tn_rc rc = send_all(a, tn_bytes_of(request), err);
     rc = rc == TN_OK ? receive(a, body, err) : rc;
     if (rc == TN_OK && a->status != HTTP_OK && a->status != HTTP_UNAVAILABLE) {
@@ -199,7 +202,8 @@ static tn_rc converse(struct asking *a, const char *page, struct tn_buf *body, s
     return rc;
 }
 
-tn_rc tn_ask(const char *warehouse, const char *page, struct tn_buf *body, struct tn_err *err)
+tn_rc tn_ask_by(const char *method, const char *warehouse, const char *page, struct tn_buf *body,
+                struct tn_err *err)
 {
     char path[TN_ASK_PATH_SIZE];
     struct asking a = {.deadline_ms = now_ms() + TN_ASK_TIMEOUT_MS};
@@ -210,9 +214,14 @@ tn_rc tn_ask(const char *warehouse, const char *page, struct tn_buf *body, struc
     if (rc != TN_OK) {
         return rc;
     }
-    rc = converse(&a, page, body, err);
+    rc = converse(&a, method, page, body, err);
     (void)close(a.fd);
     return rc == TN_OK ? rc : tn_err_in(err, "ask %s for %s", path, page);
+}
+
+tn_rc tn_ask(const char *warehouse, const char *page, struct tn_buf *body, struct tn_err *err)
+{
+    return tn_ask_by("GET", warehouse, page, body, err);
 }
 
 long tn_ask_process(const char *warehouse)

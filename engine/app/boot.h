@@ -12,6 +12,8 @@ enum tn_format { TN_FORMAT_AUTO, TN_FORMAT_TABLE, TN_FORMAT_JSON, TN_FORMAT_CSV 
 
 /* Options that every verb has. */
 struct tn_common {
+    const char *program; /* this one's file */
+    char *const *argv;   /* as it was started */
     const char *warehouse;
     const char *board;
     uint64_t memory;

@@ -39,6 +39,7 @@ extern const struct tn_command tn_cmd_check;
 extern const struct tn_command tn_cmd_run;
 extern const struct tn_command tn_cmd_status;
 extern const struct tn_command tn_cmd_top;
+extern const struct tn_command tn_cmd_reload;
 
 /* One line on stderr, "tarn: what, where, why"; returns the exit code. */
 int tn_say_error(tn_rc rc, const struct tn_err *err);

@@ -15,6 +15,14 @@ enum {
     HAZARDS_SIZE = 8192,
 };
 
+static struct {
+    const char *place;
+} o;
+
+static const struct tn_flag flags[] = {
+    {"stay-in", 0, TN_FLAG_TEXT, &o.place, "DIR", "another warehouse is wrong: for a reload"},
+};
+
 static void say_wrong(void *user, const char *text)
 {
     (void)user;
@@ -139,6 +147,14 @@ static tn_rc put_tables(struct report *r, struct tn_arena *arena, struct tn_err 
 
 /* ---- the verb ---- */
 
+static tn_rc check_place(const struct tn_config *config, struct tn_err *err)
+{
+    return !o.place || strcmp(o.place, config->warehouse) == 0
+               ? TN_OK
+               : tn_err_set(err, TN_INVALID, 0, "warehouse is %s, and not %s", config->warehouse,
+                            o.place);
+}
+
 static tn_rc check(struct tn_app *app, const struct tn_text_list *words, struct tn_err *err)
 {
     static struct report r;
@@ -156,6 +172,9 @@ static tn_rc check(struct tn_app *app, const struct tn_text_list *words, struct 
     rc = tn_config_read(words->items[0], app->env.memtable,
                         vm_size < TN_CONFIG_MEMORY ? vm_size : TN_CONFIG_MEMORY, &kept, say_wrong,
                         NULL, &r.config, err);
+    if (rc == TN_OK) {
+        rc = check_place(&r.config, err);
+    }
     if (rc == TN_OK) {
         rc = tn_ask_path(r.config.warehouse, socket, err);
     }
@@ -187,7 +206,7 @@ const struct tn_command tn_cmd_check = {
     "check",
     "check CONFIG.lua",
     "says all that is wrong with a configuration, or what memory it needs",
-    NULL,
-    0,
+    flags,
+    sizeof flags / sizeof flags[0],
     run,
 };

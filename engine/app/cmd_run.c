@@ -66,6 +66,8 @@ static int run(const struct tn_text_list *words)
     static struct tn_app app;
     static struct tn_daemon daemon;
     struct tn_err err = {0};
+    uint64_t memory = tn_common.memory;
+    tn_reload_hold(false);
     tn_rc rc = check_words(words, &err);
     if (rc == TN_OK) {
         rc = read_config(words->items[0], &config, &err);
@@ -83,6 +85,7 @@ static int run(const struct tn_text_list *words)
                                   .once = o.once,
                                   .anew = o.anew,
                                   .drop = o.drop,
+                                  .memory = memory,
                                   .log_json = o.log_format && strcmp(o.log_format, "json") == 0};
     rc = tn_daemon_open(&daemon, &spec, &err);
     if (rc == TN_OK) {
@@ -91,6 +94,10 @@ static int run(const struct tn_text_list *words)
     int code = rc == TN_OK ? 0 : tn_say_error(rc, &err);
     tn_daemon_close(&daemon);
     tn_shut(&app);
+    if (daemon.again) {
+        tn_reload_exec(&err);
+        code = tn_say_error(TN_IO, &err);
+    }
     return code;
 }
 

@@ -15,6 +15,7 @@
 
 enum {
     NS_PER_MS = 1000000,
+    NS_PER_US = 1000,
     DROP_STEPS = 64,
     DROP_WAIT_MS = 20,
     EXIT_AT_ONCE = 4,
@@ -25,7 +26,7 @@ enum {
 /* A handler has nothing else to go by. */
 static struct tn_net *signal_net;
 static volatile sig_atomic_t stops;
-static volatile sig_atomic_t hangups;
+static volatile sig_atomic_t hung_up;
 
 static void on_stop(int number)
 {
@@ -37,37 +38,36 @@ static void on_stop(int number)
     tn_net_wake(signal_net);
 }
 
-/* Others read their configuration again: who thinks that it does so, too, must not end it. */
 static void on_hangup(int number)
 {
     (void)number;
-    hangups = 1;
+    hung_up = 1;
     tn_net_wake(signal_net);
 }
 
-static void say_hangup(struct tn_daemon *d)
+static void on_child(int number)
 {
-    if (hangups > 0) {
-        hangups = 0;
-        tn_log_event(&d->log, TN_LOG_WARN, "run",
-                     "text=\"SIGHUP changes nothing: the configuration is read at the start\"");
-    }
+    (void)number;
+    tn_net_wake(signal_net);
 }
 
 static void take_signals(struct tn_daemon *d)
 {
-    struct sigaction action = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = on_stop, .sa_flags = SA_RESTART | SA_NOCLDSTOP};
     signal_net = d->net;
     stops = 0;
-    hangups = 0;
+    hung_up = 0;
     (void)sigemptyset(&action.sa_mask);
     (void)sigaction(SIGTERM, &action, NULL);
     (void)sigaction(SIGINT, &action, NULL);
     action.sa_handler = on_hangup;
     (void)sigaction(SIGHUP, &action, NULL);
+    action.sa_handler = on_child;
+    (void)sigaction(SIGCHLD, &action, NULL);
     action.sa_handler = SIG_IGN;
     (void)sigaction(SIGPIPE, &action, NULL);
     d->signals = true;
+    d->notify.watched = tn_reload_let();
 }
 
 static void give_signals(struct tn_daemon *d)
@@ -76,6 +76,7 @@ static void give_signals(struct tn_daemon *d)
         (void)signal(SIGTERM, SIG_DFL);
         (void)signal(SIGINT, SIG_DFL);
         (void)signal(SIGHUP, SIG_DFL);
+        (void)signal(SIGCHLD, SIG_DFL);
         signal_net = NULL;
         d->signals = false;
     }
@@ -296,7 +297,14 @@ static tn_rc open_intake(struct tn_daemon *d, struct tn_err *err)
                                     .budget = &d->spec.app->budget,
                                     .shares = d->shares,
                                     .pulse = &d->pulse,
+                                    .reload = &d->reload,
                                     .begun_ms = now_ns(d) / NS_PER_MS};
+    struct tn_reload_spec reload = {.config = d->spec.config,
+                                    .memory = d->spec.memory,
+                                    .keepers = d->keepers,
+                                    .keeper_count = d->keeper_count,
+                                    .log = &d->log};
+    tn_reload_init(&d->reload, &reload);
     tn_rc rc = tn_intake_open(&d->intake, &spec, err);
     if (rc == TN_OK) {
         tn_pages_init(&d->pages, &status);
@@ -325,7 +333,7 @@ static tn_rc open_control(struct tn_daemon *d, struct tn_err *err)
                                    .hub = &d->intake.hub,
                                    .arena = &d->spec.app->input,
                                    .pages = d->pages.pages,
-                                   .page_count = TN_PAGES_COUNT};
+                                   .page_count = TN_PAGES_COUNT + TN_PAGES_OWN};
     return tn_control_open(&d->control, &spec, err);
 }
 
@@ -354,6 +362,7 @@ tn_rc tn_daemon_open(struct tn_daemon *daemon, const struct tn_daemon_spec *spec
 {
     struct tn_daemon *d = daemon;
     *d = (struct tn_daemon){.spec = *spec};
+    tn_reload_init(&d->reload, &(struct tn_reload_spec){0});
     tn_notify_open(&d->notify);
     tn_rc rc = check_alone(d, err);
     if (rc == TN_OK) {
@@ -381,11 +390,10 @@ static void wait_for_sockets(struct tn_daemon *d, uint32_t wait_ms)
     tn_pulse_wake(&d->pulse, now_ns(d));
 }
 
-static tn_rc turn(struct tn_daemon *d, struct tn_err *err)
+/* Waits at most until `soon`. */
+static tn_rc turn(struct tn_daemon *d, uint32_t soon, struct tn_err *err)
 {
     uint32_t wait_ms;
-    uint32_t soon = UINT32_MAX;
-    say_hangup(d);
     tn_control_turn(&d->control);
     tn_sources_turn(&d->sources, &soon);
     tn_rc rc = tn_intake_turn(&d->intake, &wait_ms, err);
@@ -401,20 +409,62 @@ static tn_rc catch_up(struct tn_daemon *d, struct tn_err *err)
 {
     tn_rc rc = TN_OK;
     while (rc == TN_OK && !tn_intake_ready(&d->intake) && stops == 0) {
-        rc = turn(d, err);
+        rc = turn(d, UINT32_MAX, err);
     }
     return rc;
+}
+
+/* What is read of standard input, and is no whole line yet, no other start could read again. */
+static void turn_reload(struct tn_daemon *d, uint32_t *wait_ms)
+{
+    bool reads = d->sources.has_lines && !d->sources.lines.ended;
+    if (hung_up) {
+        hung_up = 0;
+        (void)tn_reload_ask(&d->reload);
+    }
+    tn_reload_turn(&d->reload,
+                   reads ? "standard input is a source, which can't be opened again: end it first"
+                         : NULL,
+                   now_ns(d) / NS_PER_MS, wait_ms);
+}
+
+static bool reloads(const struct tn_daemon *d)
+{
+    return d->reload.state == TN_RELOAD_BEGINS && stops == 0;
+}
+
+/* Until it is to end. */
+static tn_rc serve(struct tn_daemon *d, struct tn_err *err)
+{
+    tn_rc rc = TN_OK;
+    while (rc == TN_OK && stops == 0 && d->reload.state != TN_RELOAD_BEGINS &&
+           !(d->spec.once && tn_sources_ended(&d->sources))) {
+        uint32_t soon = UINT32_MAX;
+        turn_reload(d, &soon);
+        rc = turn(d, soon, err);
+    }
+    return rc;
+}
+
+static bool settled(const struct tn_daemon *d)
+{
+    return tn_sources_stopped(&d->sources) && tn_intake_settled(&d->intake) &&
+           !(reloads(d) && tn_reload_waits(&d->reload));
 }
 
 /* Who waits for an answer gets it, then all that was taken is committed. */
 static tn_rc settle(struct tn_daemon *d, struct tn_err *err)
 {
     tn_rc rc = TN_OK;
-    tn_notify_stopping(&d->notify);
+    if (reloads(d)) {
+        tn_notify_reloading(&d->notify, now_ns(d) / NS_PER_US);
+    } else {
+        tn_notify_stopping(&d->notify);
+    }
     tn_sources_stop(&d->sources);
     tn_intake_stop(&d->intake);
-    while (rc == TN_OK && !(tn_sources_stopped(&d->sources) && tn_intake_settled(&d->intake))) {
-        rc = turn(d, err);
+    while (rc == TN_OK && !settled(d)) {
+        rc = turn(d, UINT32_MAX, err);
     }
     return rc;
 }
@@ -470,18 +520,23 @@ tn_rc tn_daemon_run(struct tn_daemon *daemon, struct tn_err *err)
         tn_log_event(&d->log, TN_LOG_INFO, "run", "tables=%u message_size_max=%zu text=\"ready\"",
                      d->keeper_count, d->intake.hub.size_max);
     }
-    while (rc == TN_OK && stops == 0 && !(d->spec.once && tn_sources_ended(&d->sources))) {
-        rc = turn(d, err);
+    if (rc == TN_OK) {
+        rc = serve(d, err);
     }
     if (rc == TN_OK) {
         rc = settle(d, err);
     }
-    return rc == TN_OK ? check_tables(d, err) : rc;
+    if (rc == TN_OK && d->reload.state == TN_RELOAD_BEGINS) {
+        tn_reload_hold(true); /* what comes from now on the next start hears */
+        d->again = reloads(d);
+    }
+    return rc == TN_OK && !d->again ? check_tables(d, err) : rc;
 }
 
 void tn_daemon_close(struct tn_daemon *daemon)
 {
     struct tn_daemon *d = daemon;
+    tn_reload_close(&d->reload);
     if (d->net) {
         drop_sources(d);
     }

@@ -3,6 +3,7 @@
  *     boot -> tables -> journal -> what it has, into the tables -> sources -> loop
  *                                                                     | SIGTERM, SIGINT, --once
  *     exit <- close <- all committed <- sources stopped <-------------'
+ *              '-> exec, on SIGHUP (reload.h)
  *
  * The loop sleeps in the network's door, which a worker that has finished, the thread that reads
  * standard input, and a signal wake; it measures how long it is away from it. All memory is taken
@@ -15,6 +16,7 @@
 #include "app/intake.h"
 #include "app/notify.h"
 #include "app/pages.h"
+#include "app/reload.h"
 #include "app/sizes.h"
 #include "app/sources.h"
 
@@ -27,6 +29,7 @@ struct tn_daemon_spec {
     bool anew; /* see tn_keeper_spec */
     bool drop; /* see tn_intake_spec */
     bool log_json;
+    uint64_t memory; /* that the command line says; 0: none */
 };
 
 struct tn_daemon {
@@ -46,7 +49,9 @@ struct tn_daemon {
     struct tn_sizes sizes;
     struct tn_pulse pulse;
     struct tn_notify notify;
+    struct tn_reload reload;
     bool signals; /* are ours */
+    bool again;   /* after close comes tn_reload_exec */
 };
 
 /* Everything but the sources. Also after a failure `close` comes. */

@@ -69,6 +69,7 @@ struct tn_keeper {
     bool cutting;       /* a round is closing */
     bool wants_cut;
     bool idle_once; /* there was no room though nothing was under way */
+    bool stays;     /* reload.h: the configuration that comes next has it */
 
     tn_rc trouble; /* OK: none; what it says to who offers rows */
     struct tn_err trouble_text;

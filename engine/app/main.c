@@ -10,10 +10,11 @@
 #include "schema/types.h"
 
 static const struct tn_command *const commands[] = {
-    &tn_cmd_create, &tn_cmd_write,    &tn_cmd_retry, &tn_cmd_cat,   &tn_cmd_get,    &tn_cmd_compact,
-    &tn_cmd_expire, &tn_cmd_ls,       &tn_cmd_show,  &tn_cmd_pools, &tn_cmd_help,   &tn_cmd_sync,
-    &tn_cmd_demo,   &tn_cmd_fsck,     &tn_cmd_tail,  &tn_cmd_clean, &tn_cmd_test,   &tn_cmd_explain,
-    &tn_cmd_tag,    &tn_cmd_rollback, &tn_cmd_check, &tn_cmd_run,   &tn_cmd_status, &tn_cmd_top,
+    &tn_cmd_create,  &tn_cmd_write,  &tn_cmd_retry,   &tn_cmd_cat,  &tn_cmd_get,
+    &tn_cmd_compact, &tn_cmd_expire, &tn_cmd_ls,      &tn_cmd_show, &tn_cmd_pools,
+    &tn_cmd_help,    &tn_cmd_sync,   &tn_cmd_demo,    &tn_cmd_fsck, &tn_cmd_tail,
+    &tn_cmd_clean,   &tn_cmd_test,   &tn_cmd_explain, &tn_cmd_tag,  &tn_cmd_rollback,
+    &tn_cmd_check,   &tn_cmd_run,    &tn_cmd_status,  &tn_cmd_top,  &tn_cmd_reload,
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0], HELP_SIZE = 8192 };
 
@@ -131,9 +132,19 @@ static void keep_standard_numbers(void)
     }
 }
 
+/* By its own path, which stays when the file is replaced: then the new one is meant. */
+static void find_program(char **argv)
+{
+    static char path[4096];
+    ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
+    tn_common.argv = argv;
+    tn_common.program = size > 0 && size < (ssize_t)sizeof path - 1 ? path : argv[0];
+}
+
 int main(int argc, char **argv)
 {
     keep_standard_numbers();
+    find_program(argv);
     const char *verb = argc > 1 ? argv[1] : "--help";
     if (strcmp(verb, "--help") == 0) {
         tn_say_overview(argc > 1 ? stdout : stderr);

@@ -1,5 +1,6 @@
 #include "app/notify.h"
 
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,14 +60,14 @@ void tn_notify_ready(struct tn_notify *notify, const char *status, int64_t now_m
     char text[256];
     (void)snprintf(text, sizeof text, "READY=1\nSTATUS=%s\n", status);
     tell(notify, text);
-    notify->ready = true;
+    notify->watched = true;
     notify->due_ms = now_ms;
 }
 
 void tn_notify_turn(struct tn_notify *notify, int64_t now_ms, uint32_t *wait_ms)
 {
     struct tn_notify *n = notify;
-    if (n->fd < 0 || n->every_ms == 0 || !n->ready) {
+    if (n->fd < 0 || n->every_ms == 0 || !n->watched) {
         return;
     }
     if (now_ms >= n->due_ms) {
@@ -80,6 +81,13 @@ void tn_notify_turn(struct tn_notify *notify, int64_t now_ms, uint32_t *wait_ms)
 void tn_notify_stopping(struct tn_notify *notify)
 {
     tell(notify, "STOPPING=1\n");
+}
+
+void tn_notify_reloading(struct tn_notify *notify, int64_t now_us)
+{
+    char text[96];
+    (void)snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%" PRId64 "\n", now_us);
+    tell(notify, text);
 }
 
 void tn_notify_close(struct tn_notify *notify)

@@ -53,6 +53,7 @@ static int fill_health(void *user, struct tn_buf *out)
     struct tn_pages *pages = user;
     const struct tn_intake *in = pages->of.intake;
     const char *journal = tn_status_journal_trouble(in);
+    const char *reload = tn_status_reload_trouble(pages->of.reload);
     enum tn_health health = tn_status_health(&pages->of);
     struct tn_buf text;
     struct reasons reasons = {.out = &text};
@@ -61,6 +62,9 @@ static int fill_health(void *user, struct tn_buf *out)
     tn_sources_each(pages->of.sources, say_source, &reasons);
     if (journal) {
         add_reason(&reasons, "table", "", journal);
+    }
+    if (reload) {
+        add_reason(&reasons, "reload", pages->of.config->path, reload);
     }
     tn_buf_text(&text, reasons.count > 0 ? "]" : "");
     tn_buf_format(out, "{\"status\":\"%s\"", tn_health_text(health));
@@ -84,6 +88,32 @@ static int fill_ready(void *user, struct tn_buf *out)
 static bool put_status(void *user, uint32_t index, struct tn_buf *out)
 {
     return tn_status_page(&((const struct tn_pages *)user)->of, index, out);
+}
+
+/* ---- /reload ---- */
+
+static int fill_reload(void *user, struct tn_buf *out)
+{
+    const struct tn_status_spec *of = &((const struct tn_pages *)user)->of;
+    const struct tn_reload *r = of->reload;
+    const char *trouble = tn_status_reload_trouble(r);
+    bool ready = tn_intake_ready(of->intake) && !of->intake->stopping;
+    tn_buf_format(out,
+                  "{\"reload\":%" PRIu64 ",\"answered\":%" PRIu64 ",\"begun_ms\":%" PRId64
+                  ",\"ready\":%d",
+                  r->asked, r->answered, of->begun_ms, ready);
+    if (trouble) {
+        tn_buf_text(out, ",\"trouble\":");
+        tn_json_string(out, tn_bytes_of(trouble));
+    }
+    tn_buf_text(out, "}\n");
+    return HTTP_OK;
+}
+
+static int ask_reload(void *user, struct tn_buf *out)
+{
+    (void)tn_reload_ask(((struct tn_pages *)user)->of.reload);
+    return fill_reload(user, out);
 }
 
 /* ---- /metrics ---- */
@@ -379,8 +409,10 @@ void tn_pages_init(struct tn_pages *pages, const struct tn_status_spec *of)
         .pages = {{.path = "/health", .type = json, .open = true, .fill = fill_health},
                   {.path = "/ready", .type = json, .open = true, .fill = fill_ready},
                   {.path = "/status", .type = json, .part = put_status},
-                  {.path = "/metrics", .type = text, .part = put_metrics}}};
-    for (int i = 0; i < TN_PAGES_COUNT; i++) {
+                  {.path = "/metrics", .type = text, .part = put_metrics},
+                  {.path = "/reload", .type = json, .fill = fill_reload},
+                  {.path = "/reload", .type = json, .post = true, .fill = ask_reload}}};
+    for (int i = 0; i < TN_PAGES_COUNT + TN_PAGES_OWN; i++) {
         pages->pages[i].user = pages;
     }
 }

@@ -4,6 +4,8 @@
  *                 person should look at; 503 "failing": no row is taken
  *     /ready      200 once the tables have what the journal had for them, else 503
  *     /status     all of it (status.h), for `tarn status` and `tarn top`
+ *     /reload     POST asks for one (reload.h); GET says what became of it. Of the daemon's own
+ *                 socket only
  *     /metrics    for Prometheus. A name is Paimon's where it has the figure, in Prometheus'
  *                 letters: tarn_table_max_level0_file_count
  */
@@ -11,11 +13,11 @@
 
 #include "app/status.h"
 
-enum { TN_PAGES_COUNT = 4 };
+enum { TN_PAGES_COUNT = 4, TN_PAGES_OWN = 2 };
 
 struct tn_pages {
     struct tn_status_spec of;
-    struct tn_http_page pages[TN_PAGES_COUNT];
+    struct tn_http_page pages[TN_PAGES_COUNT + TN_PAGES_OWN];
     unsigned char text[4096]; /* reasons */
 };
 

@@ -1,6 +1,7 @@
 #include "app/pipe.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
@@ -54,7 +55,7 @@ static void *work(void *argument)
 tn_rc tn_pipe_open(struct tn_pipe *p, const struct tn_pipe_spec *spec, struct tn_err *err)
 {
     *p = (struct tn_pipe){.spec = *spec};
-    if (pipe(p->stop) != 0) {
+    if (pipe2(p->stop, O_CLOEXEC) != 0) {
         int os = errno;
         return tn_err_set(err, TN_IO, os, "a pipe: %s", strerror(os));
     }

@@ -24,6 +24,7 @@ static const struct tn_json_field of_daemon[] = {
     FIELD("refused", I64, tn_seen_daemon, refused),
     FIELD("stalls", I64, tn_seen_daemon, stalls),
     FIELD("stall_longest_us", I64, tn_seen_daemon, stall_longest_us),
+    FIELD("trouble", TEXT, tn_seen_daemon, trouble),
 };
 
 static const struct tn_json_field of_journal[] = {
@@ -214,6 +215,10 @@ uint32_t tn_seen_reasons(const struct tn_seen *seen, tn_seen_reason *each, void 
     }
     if (seen->journal.trouble) {
         each(user, "journal", seen->journal.trouble);
+        count++;
+    }
+    if (seen->daemon.trouble) {
+        each(user, "reload", seen->daemon.trouble);
         count++;
     }
     bool ok = seen->daemon.status && strcmp(seen->daemon.status, "ok") == 0;

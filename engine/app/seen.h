@@ -19,6 +19,7 @@ struct tn_seen_daemon {
     struct tn_json_i64 refused;
     struct tn_json_i64 stalls;
     struct tn_json_i64 stall_longest_us;
+    const char *trouble; /* of the last reload */
 };
 
 struct tn_seen_journal {

@@ -54,6 +54,11 @@ static bool takes_rows(const struct tn_intake *in)
     return any && in->failed == TN_OK && !in->stopping && !tn_journal_full(in->journal);
 }
 
+const char *tn_status_reload_trouble(const struct tn_reload *reload)
+{
+    return reload->trouble[0] ? reload->trouble : NULL;
+}
+
 static void note_source(void *user, const struct tn_source_status *status)
 {
     bool *wrong = user;
@@ -63,7 +68,7 @@ static void note_source(void *user, const struct tn_source_status *status)
 enum tn_health tn_status_health(const struct tn_status_spec *spec)
 {
     const struct tn_intake *in = spec->intake;
-    bool wrong = tn_status_journal_trouble(in) != NULL;
+    bool wrong = tn_status_journal_trouble(in) || tn_status_reload_trouble(spec->reload);
     for (uint32_t i = 0; i < in->spec.keeper_count; i++) {
         wrong = wrong || tn_status_table_trouble(&in->spec.keepers[i]);
     }
@@ -219,6 +224,7 @@ static void put_daemon(const struct tn_status_spec *spec, struct tn_buf *out)
     put_count(out, "turns", pulse->turns);
     put_count(out, "stalls", pulse->stalls);
     put_number(out, "stall_longest_us", pulse->longest_ns / NS_PER_US);
+    put_text(out, "trouble", tn_status_reload_trouble(spec->reload));
     tn_buf_text(out, "}\n");
 }
 

@@ -23,6 +23,7 @@
 
 #include "app/intake.h"
 #include "app/pulse.h"
+#include "app/reload.h"
 #include "app/sources.h"
 
 struct tn_status_spec {
@@ -32,6 +33,7 @@ struct tn_status_spec {
     const struct tn_budget *budget;
     const struct tn_share *shares; /* one a keeper */
     const struct tn_pulse *pulse;
+    struct tn_reload *reload;
     int64_t begun_ms; /* monotonic */
 };
 
@@ -46,6 +48,7 @@ const char *tn_health_text(enum tn_health health);
 /* What is wrong with it, or NULL. */
 const char *tn_status_table_trouble(const struct tn_keeper *keeper);
 const char *tn_status_journal_trouble(const struct tn_intake *intake);
+const char *tn_status_reload_trouble(const struct tn_reload *reload);
 
 /* A part of the memory; what of it tables have as shares is summed up. */
 struct tn_status_part {

@@ -71,21 +71,30 @@ static bool is_method(const struct tn_http_reader *reader, const char *name)
     return tn_bytes_equal(reader->method, tn_bytes_of(name));
 }
 
+static bool fits(const struct tn_http_reader *reader, const struct tn_http_page *page)
+{
+    return !page || page->post ? is_method(reader, "POST")
+                               : is_method(reader, "GET") || is_method(reader, "HEAD");
+}
+
+/* Of two pages with one path the one that the method is for, or the first. */
 static int find(const struct tn_http_server_spec *spec, const struct tn_http_reader *reader,
                 struct tn_http_asked *asked, struct tn_err *err)
 {
-    for (uint32_t i = 0; i < spec->page_count && !asked->page; i++) {
-        if (tn_bytes_equal(reader->path, tn_bytes_of(spec->pages[i].path))) {
-            asked->page = &spec->pages[i];
+    for (uint32_t i = 0; i < spec->page_count; i++) {
+        const struct tn_http_page *page = &spec->pages[i];
+        if (tn_bytes_equal(reader->path, tn_bytes_of(page->path)) &&
+            (!asked->page || !fits(reader, asked->page))) {
+            asked->page = fits(reader, page) || !asked->page ? page : asked->page;
         }
     }
     if (!asked->page && !names_table(reader->path, asked->table)) {
         return refuse(404, err, "there is no such page; rows go to /tables/DATABASE.TABLE/rows");
     }
-    asked->allow = asked->page ? "GET, HEAD" : "POST";
-    bool fits = asked->page ? is_method(reader, "GET") || is_method(reader, "HEAD")
-                            : is_method(reader, "POST");
-    return fits ? 200 : refuse(405, err, "that isn't what can be done here: see Allow");
+    asked->allow = asked->page && !asked->page->post ? "GET, HEAD" : "POST";
+    return fits(reader, asked->page)
+               ? 200
+               : refuse(405, err, "that isn't what can be done here: see Allow");
 }
 
 /* ---- who ---- */
@@ -125,7 +134,7 @@ static int check_right(const struct tn_http_server_spec *spec, const struct tn_h
         return refuse(401, err, "it doesn't show the token: Authorization: Bearer TOKEN");
     }
     bool from_page = !tn_http_reader_field(reader, "origin", &origin) || origin.data;
-    if (!spec->token && !asked->page && from_page) {
+    if (!spec->token && (!asked->page || asked->page->post) && from_page) {
         return refuse(403, err, "rows from a web page are taken only with a token");
     }
     return 200;

@@ -1,7 +1,7 @@
 /* http_server: rows by HTTP/1.1, and how the daemon is.
  *
  *     POST /tables/D.T/rows[?input=json|changes|csv|...]     rows: all of the body or nothing
- *     GET, HEAD of a page                                    /health, /ready, /metrics
+ *     GET, HEAD of a page, or POST                           /health, /ready, /metrics
  *
  *     -> AWAIT_BYTES -> AWAIT_ROOM -> AWAIT_DURABLE -> AWAIT_WRITTEN -> AWAIT_BYTES ...
  *           |   ^            |              |             ^    |
@@ -25,7 +25,7 @@
  * answer, is dropped.
  *
  * **Web pages.** A browser sends its user's requests to any address that a page names, with an
- * Origin: without a token such rows are refused (403).
+ * Origin: without a token such rows are refused (403), and what a page would do.
  *
  * The loop's thread only; steps run in tn_ops_run, requests in tn_net_turn.
  */
@@ -46,6 +46,7 @@ struct tn_http_page {
     const char *path;                            /* "/health" */
     const char *type;                            /* "application/json" */
     bool open;                                   /* also without a token */
+    bool post;                                   /* by POST, and nothing else: it does something */
     int (*fill)(void *user, struct tn_buf *out); /* returns the status */
     void *user;
     /* Appends part `index`, of at most TN_HTTP_PART_MAX bytes; false: there is none. */

@@ -214,10 +214,21 @@ static inline void world_init(uint64_t seed, uint32_t delay_ms_max, const char *
     static char well[] = "{\"health\":\"well\"}";
     static char ill[] = "ill";
     static char metrics[] = "tarn_rows 5\n";
+    static char done[] = "done";
+    static char told[] = "told";
     static const struct tn_http_page pages[] = {
-        {"/health", "application/json", true, world_fill, well, NULL},
-        {"/ready", "text/plain", true, world_fill, ill, NULL},
-        {"/metrics", "text/plain; version=0.0.4", false, world_fill, metrics, NULL},
+        {.path = "/health",
+         .type = "application/json",
+         .open = true,
+         .fill = world_fill,
+         .user = well},
+        {.path = "/ready", .type = "text/plain", .open = true, .fill = world_fill, .user = ill},
+        {.path = "/metrics",
+         .type = "text/plain; version=0.0.4",
+         .fill = world_fill,
+         .user = metrics},
+        {.path = "/deed", .type = "text/plain", .post = true, .fill = world_fill, .user = done},
+        {.path = "/deed", .type = "text/plain", .fill = world_fill, .user = told},
     };
     sim_clock_init(&world.clock, seed);
     sim_net_init(&world.net, &world.clock, seed);

@@ -300,7 +300,8 @@ int main(int argc, char **argv)
 {
     static _Alignas(16) unsigned char memory[ARENA_SIZE];
     static const struct tn_hub_vtable vtable = {d_offer, d_sender};
-    static const struct tn_http_page pages[] = {{"/health", "text/plain", true, fill, NULL, NULL}};
+    static const struct tn_http_page pages[] = {
+        {.path = "/health", .type = "text/plain", .open = true, .fill = fill}};
     static struct tn_ops ops;
     struct tn_arena arena;
     struct tn_http_server *server = NULL;
