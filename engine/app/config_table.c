@@ -80,6 +80,18 @@ static struct tn_config_table *take_one(struct tn_config_reader *r, struct tn_co
     return table->name ? table : NULL;
 }
 
+/* Whose letters go there, too; of two tables the one that comes first in the list. */
+static const struct tn_config_table *letters_with(const struct tn_config *config,
+                                                  const struct tn_config_table *table)
+{
+    for (const struct tn_config_table *t = config->tables; t && t != table; t = t->next) {
+        if (t->dead_letters && strcmp(t->dead_letters, table->dead_letters) == 0) {
+            return t;
+        }
+    }
+    return NULL;
+}
+
 static void check_letters(struct tn_config_reader *r, const struct tn_config_node *node,
                           const struct tn_config_table *table)
 {
@@ -97,6 +109,9 @@ static void check_letters(struct tn_config_reader *r, const struct tn_config_nod
         tn_config_wrong(r, member,
                         "a table of 'tables' has rows of its own; letters need another "
                         "one, which is made when the first comes");
+    } else if (letters_with(r->config, table)) {
+        tn_config_wrong(r, member, "it has those of %s; each table's letters need one of their own",
+                        letters_with(r->config, table)->name);
     }
 }
 

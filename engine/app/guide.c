@@ -465,7 +465,7 @@ static const char config_text[] =
     "                 schema = \"file.json\"; without either the table must be there\n"
     "      script         its tarn.script\n"
     "      commit         \"30s or 5000 rows or 1M\": what comes first (30s or 100000 rows)\n"
-    "      dead_letters   \"d.letters\": a table; else a file\n"
+    "      dead_letters   \"d.letters\": a table of its own; else a file\n"
     "      unknown        \"drop\" or \"fail\" (a dead letter): members that are no columns\n"
     "      times          { ts = \"ms\" }: what a bare number is: s, ms, us, ns\n"
     "\n"

@@ -257,6 +257,11 @@ static void tables_are_checked_as_create_does(void)
          "tables['a.b'].dead_letters: a table can't hold its own dead letters\n"
          "tables['a.c'].dead_letters: a table of 'tables' has rows of its own; letters need "
          "another one, which is made when the first comes\n"},
+        {as_is,
+         "local t = { fields = { 'k INT' }, options = { bucket = -1 }, dead_letters = 'a.l' }\n"
+         "return { warehouse = 'w', tables = { ['a.b'] = t, ['a.c'] = t } }",
+         "tables['a.c'].dead_letters: it has those of a.b; each table's letters need one of their "
+         "own\n"},
     };
     check_all(mistakes, COUNT(mistakes));
 }
