@@ -110,7 +110,7 @@ struct tn_config_source {
     uint32_t keep_alive_s;
     uint32_t in_flight;
     uint32_t session_expiry_s;
-    uint32_t line_size_max; /* 0: what the memory allows */
+    uint32_t line_size_max; /* socket: 0: what the memory allows */
     uint32_t connections;   /* socket: at once */
     struct tn_config_source *next;
 };

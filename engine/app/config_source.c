@@ -345,11 +345,10 @@ static void take_kind(struct tn_config_reader *r, struct tn_config_node *node,
     {                                            \
         "name", take_name, AT(name), 0, 0, false \
     }
-#define OF_RECORDS                                                                 \
-    {"table", tn_config_take_table, AT(table), 0, 0, true},                        \
-        {"input", tn_config_take_input, AT(input), 0, 0, false},                   \
-    {                                                                              \
-        "line_size", tn_config_take_size_32, AT(line_size_max), 64, 1 << 30, false \
+#define OF_RECORDS                                            \
+    {"table", tn_config_take_table, AT(table), 0, 0, true},   \
+    {                                                         \
+        "input", tn_config_take_input, AT(input), 0, 0, false \
     }
 
 static const struct tn_config_member mqtt_members[] = {
@@ -370,6 +369,7 @@ static const struct tn_config_member socket_members[] = {
     {"listen", take_listen, AT(url), 0, 0, true},
     {"tls", tn_config_take_tls, AT(tls), 0, 0, false},
     {"connections", tn_config_take_count, AT(connections), 1, 1024, false},
+    {"line_size", tn_config_take_size_32, AT(line_size_max), 64, 1 << 30, false},
     OF_RECORDS,
 };
 static const struct tn_config_member file_members[] = {

@@ -476,8 +476,8 @@ static const char config_text[] =
     "      socket     listen = \"127.0.0.1:7081\" or \"unix:/run/tarn/in\", token, tls, "
     "connections = 8,\n"
     "                 table, input, line_size\n"
-    "      file       path, table, input, line_size: what is appended to it, over rotations\n"
-    "      stdin      table, input, line_size\n"
+    "      file       path, table, input: what is appended to it, over rotations\n"
+    "      stdin      table, input\n"
     "  input is one of `tarn help inputs`; \"json\" when it isn't said.\n";
 
 static const char daemon_text[] =

@@ -3,11 +3,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { RETRY_MS = 1000 };
+/* The header as it is kept, and before each message. */
+enum { HEADERS = 2 * TN_LINES_HEADER_MAX, RETRY_MS = 1000 };
 
 size_t tn_lines_memory(const struct tn_hub *hub)
 {
-    return TN_LINES_HEADER_MAX + hub->size_max;
+    return HEADERS + hub->size_max - TN_LINES_HEADER_MAX;
 }
 
 tn_rc tn_lines_open(struct tn_lines *lines, const struct tn_lines_spec *spec, struct tn_err *err)
@@ -15,7 +16,7 @@ tn_rc tn_lines_open(struct tn_lines *lines, const struct tn_lines_spec *spec, st
     unsigned char *memory = spec->memory;
     *lines = (struct tn_lines){.spec = *spec, .header = memory, .most = spec->hub->size_max};
     struct tn_pipe_spec pipe = {.fd = spec->fd,
-                                .buffer = memory + TN_LINES_HEADER_MAX,
+                                .buffer = memory + HEADERS,
                                 .size = spec->hub->size_max - TN_LINES_HEADER_MAX,
                                 .notify = spec->notify,
                                 .user = spec->user};
@@ -60,8 +61,8 @@ static struct tn_bytes with_header(const struct tn_lines *l, struct tn_bytes byt
     if (l->header_size == 0) {
         return bytes;
     }
-    unsigned char *at = l->header + TN_LINES_HEADER_MAX + l->at - l->header_size;
-    memmove(at, l->header, l->header_size);
+    unsigned char *at = l->header + HEADERS + l->at - l->header_size;
+    memcpy(at, l->header, l->header_size);
     return (struct tn_bytes){at, bytes.size + l->header_size};
 }
 

@@ -354,8 +354,7 @@ static void sources_are_checked_by_their_kind(void)
          "sources[1].listen: got 'unix:', want a path of less than 108 bytes\n"},
         {in_sources, "{ kind = 'file', path = 'a', table = 'elsewhere', subscribe = {} }",
          "sources[1].table: got 'elsewhere', want a table that is in 'tables'\n"
-         "sources[1].subscribe: is unknown; known here: kind, name, path, table, input or "
-         "line_size\n"},
+         "sources[1].subscribe: is unknown; known here: kind, name, path, table or input\n"},
         {in_sources, "{ kind = 'stdin', table = 'd.t' }, { kind = 'stdin', table = 'd.t' }",
          "sources[2]: a second source on standard input\n"},
         {in_sources,

@@ -224,9 +224,11 @@ def test_a_journal_that_is_nearly_full_has_its_tables_commit(args):
 
 
 def test_a_csv_header_counts_for_all_lines(args):
-    with Daemon({"db.t": '{ fields = { "id BIGINT", "v STRING" }, options = { bucket = "-1" } }'},
+    others = ["a_column_with_a_long_name_%d" % i for i in range(120)]
+    fields = ", ".join('"%s INT"' % name for name in others)
+    with Daemon({"db.t": '{ fields = { "id BIGINT", "v STRING", %s }, options = { bucket = "-1" } }' % fields},
                 '{ kind = "stdin", table = "db.t", input = "csv" }', listens=False) as daemon:
-        lines = "v,id\n" + "".join("x,%d\n" % i for i in range(30000))
+        lines = "v,id,%s\n" % ",".join(others) + "".join("x,%d%s\n" % (i, "," * len(others)) for i in range(30000))
         done = subprocess.run(daemon.argv("--once"), input=lines.encode(), capture_output=True, timeout=DEADLINE, check=False)
         same(done.returncode, 0, done.stderr.decode())
         same(len(daemon.rows("db.t")), 30000, "rows; it said %s" % done.stderr.decode()[-1000:])
