@@ -260,7 +260,7 @@ static tn_rc take_files(struct tn_table *t, struct tn_load *load, struct tn_err 
 
 static tn_rc load_execute(struct tn_task *task, void *context, struct tn_err *err)
 {
-    struct tn_load_task *load = (struct tn_load_task *)task;
+    struct tn_load_task *load = (struct tn_load_task *)(void *)task;
     struct tn_worker *worker = context;
     size_t mark = tn_arena_mark(&worker->arena);
     tn_rc rc = TN_OK;
@@ -300,7 +300,7 @@ static void make_ready(struct tn_table *t, struct tn_bucket *bucket)
 
 static void load_complete(struct tn_task *task, tn_rc rc)
 {
-    struct tn_load_task *load = (struct tn_load_task *)task;
+    struct tn_load_task *load = (struct tn_load_task *)(void *)task;
     struct tn_table *t = load->table;
     load->under_way = false;
     if (load->trail.id > 0 && load->trail.id == t->last_seen) {
