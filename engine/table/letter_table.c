@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/poison.h"
 #include "file/names.h"
 #include "table/make.h"
 
@@ -58,6 +59,7 @@ static tn_rc take_share(struct tn_letter_table *l, struct tn_env *env, struct tn
     tn_arena_init(&l->arena, memory, ARENA_SIZE);
     l->row = memory + share - row_size;
     l->text = l->row - row_size;
+    tn_unpoison(l->text, 2 * (size_t)row_size); /* a pool may have lain there */
     l->env.arena = &l->arena;
     l->env.lasting = &l->arena; /* the worker is the other table's */
     l->env.block_size = BLOCK_SIZE;
