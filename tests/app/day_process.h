@@ -31,6 +31,7 @@ struct day_process {
     bool up;
     bool ready;
     bool stopping;
+    bool whole;       /* it stopped with all rows in the tables */
     bool alone;       /* without sources: it commits what the journal has, and ends */
     int64_t start_ms; /* when it is started next */
     int64_t kill_ms;  /* when it has been stopping for too long */
@@ -79,13 +80,19 @@ static void day_start_engine(struct bed_engine *engine, struct sim_disk *disk, u
 
 static tn_rc day_open_keepers(struct day_process *p, struct tn_err *err)
 {
+    static unsigned char room[DAY_PARCEL];
     struct tn_env *env = &day_engines[0].env;
     tn_rc rc = tn_share_out(env, p->shares, DAY_TABLES, err);
     for (uint32_t i = 0; rc == TN_OK && i < DAY_TABLES; i++) {
         p->configs[i] = (struct tn_config_table){
             .name = day_names[i], .commit = {.ms = 100 + day_below(20000), .rows = 40}};
-        struct tn_keeper_spec spec = {
-            .config = &p->configs[i], .share = &p->shares[i], .who = "a day", .log = &p->log};
+        struct tn_keeper_spec spec = {.config = &p->configs[i],
+                                      .share = &p->shares[i],
+                                      .dead_letters = day_letters[i],
+                                      .who = "a day",
+                                      .room = room,
+                                      .room_size = sizeof room,
+                                      .log = &p->log};
         rc = tn_keeper_open(&p->keepers[i], &spec, err);
         p->open += rc == TN_OK;
     }
@@ -299,6 +306,17 @@ static void day_look_at_keepers(const struct day_process *p)
     }
 }
 
+/* It may also end with rows that wait in the journal for a disk with room. */
+static bool day_is_whole(const struct day_process *p)
+{
+    bool whole = p->intake.ring.count == 0;
+    for (uint32_t i = 0; i < DAY_TABLES; i++) {
+        const struct tn_keeper *k = &p->keepers[i];
+        whole = whole && k->state == TN_KEEPER_LIVE && tn_keeper_settled(k);
+    }
+    return whole;
+}
+
 static void day_go_on(struct day_process *p)
 {
     struct tn_err err = {0};
@@ -314,6 +332,7 @@ static void day_go_on(struct day_process *p)
     if (p->stopping && day_has_stopped(p)) {
         day_say("the process has stopped");
         day_counts.stops++;
+        p->whole = day_is_whole(p);
         day_close(p);
         day_kill_gateway(false);
         sim_disk_kill(&day.disk);

@@ -6,10 +6,11 @@
  *
  *     append, sum   {"id": client, number, row; "n": 1}     a row that is there twice shows
  *     last          {"id": client, number % 8, row; "n": number}     so does one out of its order
+ *     bad_...       letters: {"id": client, number, 0; "n": "bad"}
  */
 #pragma once
 
-#define BED_SCALE 4
+#define BED_SCALE 10
 #include "../table/bed.h"
 
 #include <stdarg.h>
@@ -57,6 +58,9 @@ struct day_client {
 
 static const char *const day_names[DAY_TABLES] = {"db.append", "db.sum", "db.last"};
 static const char *const day_roots[DAY_TABLES] = {"db.db/append", "db.db/sum", "db.db/last"};
+static const char *const day_letters[DAY_TABLES] = {"db.bad_append", "db.bad_sum", "db.bad_last"};
+static const char *const day_letter_roots[DAY_TABLES] = {"db.db/bad_append", "db.db/bad_sum",
+                                                         "db.db/bad_last"};
 
 static struct {
     uint64_t seed;
@@ -140,6 +144,12 @@ static uint32_t day_rows_of(uint32_t client, uint32_t number)
     return day_is_http(client) ? 1 + day_draw(client, number ^ 0x5555, DAY_ROWS) : 1;
 }
 
+/* One that can't be taken: a letter. HTTP has none: it would refuse the whole message. */
+static bool day_is_bad(uint32_t client, uint32_t number)
+{
+    return (day_is_socket(client) || client == DAY_MQTT) && number % 13 == 6;
+}
+
 static int64_t day_id(uint32_t client, uint32_t number, uint32_t row)
 {
     return ((int64_t)client * DAY_NUMBERS + number) * DAY_ROWS + row;
@@ -148,6 +158,10 @@ static int64_t day_id(uint32_t client, uint32_t number, uint32_t row)
 static void day_put_rows(struct tn_buf *out, uint32_t client, uint32_t number)
 {
     bool last = day_table_of(client, number) == DAY_LAST;
+    if (day_is_bad(client, number)) {
+        tn_buf_format(out, "{\"id\":%" PRId64 ",\"n\":\"bad\"}\n", day_id(client, number, 0));
+        return;
+    }
     for (uint32_t row = 0; row < day_rows_of(client, number); row++) {
         tn_buf_format(out, "{\"id\":%" PRId64 ",\"n\":%u}\n",
                       day_id(client, last ? number % DAY_LASTS : number, row), last ? number : 1);

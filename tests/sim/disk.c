@@ -591,11 +591,20 @@ static tn_rc sim_make_dir(struct tn_io *io, const char *path, struct tn_err *err
     return end(disk, rc, "make_dir", path, err);
 }
 
-static int by_hash(const void *a, const void *b)
+/* By hash, which scrambles them. The C library's qsort takes memory for many, which a test that
+ * counts would take for the program's. */
+static void scramble(struct sim_entry *names, uint32_t count)
 {
-    const struct sim_entry *left = a;
-    const struct sim_entry *right = b;
-    return (left->hash > right->hash) - (left->hash < right->hash);
+    for (uint32_t step = count / 2; step > 0; step /= 2) {
+        for (uint32_t i = step; i < count; i++) {
+            struct sim_entry name = names[i];
+            uint32_t at = i;
+            for (; at >= step && names[at - step].hash > name.hash; at -= step) {
+                names[at] = names[at - step];
+            }
+            names[at] = name;
+        }
+    }
 }
 
 /* From a copy, since `each` may change the folder. */
@@ -610,7 +619,7 @@ static tn_rc list_dir(struct sim_disk *disk, uint32_t dir, tn_io_name_fn *each, 
             names[count++].name = sim_copied_text(disk->entries[i].name);
         }
     }
-    qsort(names, count, sizeof *names, by_hash);
+    scramble(names, count);
     tn_rc rc = TN_OK;
     for (uint32_t i = 0; i < count; i++) {
         if (rc == TN_OK) {

@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "check.h"
+#include "sim/mallocs.h"
 
 void *sim_grown(void *array, size_t count, size_t item_size)
 {
     if ((count & (count - 1)) == 0) { /* full at each power of two, and at 0 */
+        sim_mallocs++;
         array = realloc(array, (count > 0 ? 2 * count : 1) * item_size);
         CHECK(array != NULL);
     }
@@ -16,6 +18,7 @@ void *sim_grown(void *array, size_t count, size_t item_size)
 
 void *sim_copied(const void *data, size_t size)
 {
+    sim_mallocs++;
     unsigned char *copy = malloc(size > 0 ? size : 1);
     CHECK(copy != NULL);
     if (size > 0) {
@@ -35,6 +38,7 @@ void *sim_copied_array(const void *array, size_t count, size_t item_size)
     while (capacity < count) {
         capacity *= 2;
     }
+    sim_mallocs++;
     void *copy = malloc(capacity * item_size);
     CHECK(copy != NULL);
     if (count > 0) {
@@ -46,6 +50,7 @@ void *sim_copied_array(const void *array, size_t count, size_t item_size)
 void sim_set_size(struct sim_disk *disk, struct sim_inode *inode, size_t size)
 {
     if (size > inode->size) {
+        sim_mallocs++;
         unsigned char *data = realloc(inode->data, size);
         CHECK(data != NULL);
         inode->data = data;
@@ -210,6 +215,7 @@ void sim_free_inode(struct sim_disk *disk, struct sim_inode *inode)
 
 void sim_free_unreachable(struct sim_disk *disk)
 {
+    sim_mallocs++;
     bool *reached = calloc(disk->inode_count, sizeof *reached);
     CHECK(reached != NULL);
     reached[SIM_ROOT] = true;

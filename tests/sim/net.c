@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "random.h"
+#include "sim/mallocs.h"
 
 #define NEVER INT64_MAX
 
@@ -168,6 +169,7 @@ static struct sim_link *new_link(struct sim_net *world, const struct tn_endpoint
         at++;
     }
     CHECK(at < SIM_LINKS_MAX);
+    sim_mallocs++;
     struct sim_link *link = calloc(1, sizeof *link);
     CHECK(link);
     world->links[at] = link;
@@ -366,6 +368,7 @@ static tn_rc start_listen(struct tn_net *net, const struct tn_endpoint *at, uint
         place++;
     }
     CHECK(place < SIM_EARS_MAX);
+    sim_mallocs++;
     struct sim_ear *ear = calloc(1, sizeof *ear);
     CHECK(ear);
     ear->listener = (struct tn_listener){.net = net, .port = local ? 0 : port};

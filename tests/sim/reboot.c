@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "random.h"
+#include "sim/mallocs.h"
 #include "sim/medium.h"
 
 enum { BLOCK_SIZE = 512 };
@@ -98,6 +99,7 @@ static void survive_names(struct sim_disk *disk, uint64_t seed, uint64_t *random
 /* A folder that is gone takes with it what a lost unlink left in it; so does each folder below. */
 static void drop_orphans(struct sim_disk *disk)
 {
+    sim_mallocs++;
     bool *named = calloc(disk->inode_count, sizeof *named);
     CHECK(named != NULL);
     uint32_t count;

@@ -1,0 +1,3 @@
+#include "sim/mallocs.h"
+
+uint64_t sim_mallocs;
