@@ -333,6 +333,19 @@ tn_rc tn_snapshot_earliest(struct tn_io *io, const char *root, struct tn_arena *
     return rc;
 }
 
+tn_rc tn_snapshot_newest_name(struct tn_io *io, const char *root, struct tn_arena *scratch,
+                              int64_t *id, struct tn_err *err)
+{
+    size_t mark = tn_arena_mark(scratch);
+    struct range range;
+    tn_rc rc = list_range(io, root, &snapshots, scratch, &range, err);
+    if (rc == TN_OK) {
+        *id = range.max;
+    }
+    tn_arena_reset(scratch, mark);
+    return rc;
+}
+
 tn_rc tn_snapshot_oldest_name(struct tn_io *io, const char *root, struct tn_arena *scratch,
                               int64_t *id, struct tn_err *err)
 {
@@ -427,7 +440,7 @@ void tn_snapshot_heal_hints(struct tn_io *io, const char *root, struct tn_arena 
     int64_t first;
     int64_t last;
     size_t mark = tn_arena_mark(scratch);
-    tn_rc rc = tn_snapshot_latest(io, root, scratch, &last, &ignored);
+    tn_rc rc = tn_snapshot_newest_name(io, root, scratch, &last, &ignored);
     if (rc == TN_OK) {
         rc = tn_snapshot_earliest(io, root, scratch, &first, &ignored);
     }

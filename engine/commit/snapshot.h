@@ -85,6 +85,12 @@ TN_MUST_USE tn_rc tn_changelog_range(struct tn_io *io, const char *root, struct 
 TN_MUST_USE tn_rc tn_changelog_hint(struct tn_io *io, const char *root, const char *name,
                                     int64_t id, struct tn_arena *scratch, struct tn_err *err);
 
+/* The newest that has a name, whatever the hint says: of "12" a cut may leave "1", and of snapshots
+ * that had expired the first, but not the second; LATEST seems to be right, then. For starts. */
+TN_MUST_USE tn_rc tn_snapshot_newest_name(struct tn_io *io, const char *root,
+                                          struct tn_arena *scratch, int64_t *id,
+                                          struct tn_err *err);
+
 /* Hints are not synced, so a cut may leave one that is torn, lags, or names a snapshot that never
  * was: official readers believe it. At a start each is made to say what the folder says; without a
  * snapshot there is none. What fails is left for the next start. */

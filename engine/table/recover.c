@@ -175,7 +175,7 @@ tn_rc tn_table_recover(struct tn_io *io, struct tn_clock *clock, const char *tab
     }
     rc = look_for_mark(io, table, arena, recovered, err);
     if (rc == TN_OK) {
-        rc = tn_snapshot_latest(io, root, arena, &recovered->latest_id, err);
+        rc = tn_snapshot_newest_name(io, root, arena, &recovered->latest_id, err);
     }
     if (rc == TN_ABSENT) {
         recovered->latest_id = 0;

@@ -170,6 +170,27 @@ static void hints_are_only_hints(void)
     bed_deinit(&bed);
 }
 
+/* Of "12" a cut left "1"; of the snapshots that had expired the first came back. */
+static void a_start_goes_by_names_where_a_torn_hint_seems_right(void)
+{
+    static struct bed bed;
+    struct tn_err err;
+    int64_t id = 0;
+    bed_init(&bed, 1, false);
+    tn_rc rc = bed.disk.io.vtable->make_dir(&bed.disk.io, ROOT "/snapshot", &err);
+    CHECK_OK(rc, err);
+    put(&bed, "snapshot-1", "{}");
+    put(&bed, "snapshot-11", "{}");
+    put(&bed, "snapshot-12", "{}");
+    put(&bed, "LATEST", "1");
+    CHECK(latest(&bed) == 1);
+    rc = tn_snapshot_newest_name(&bed.disk.io, ROOT, &bed.own, &id, &err);
+    CHECK(rc == TN_OK && id == 12);
+    tn_snapshot_heal_hints(&bed.disk.io, ROOT, &bed.own);
+    CHECK(latest(&bed) == 12);
+    bed_deinit(&bed);
+}
+
 static void a_written_hint_is_the_number_and_nothing_else(void)
 {
     static struct bed bed;
@@ -210,6 +231,7 @@ static const struct test tests[] = {
     TEST(unknown_members_are_ignored),
     TEST(damaged_snapshots_are_corrupt),
     TEST(hints_are_only_hints),
+    TEST(a_start_goes_by_names_where_a_torn_hint_seems_right),
     TEST(a_written_hint_is_the_number_and_nothing_else),
     TEST(a_snapshot_that_says_another_id_is_corrupt),
 };
