@@ -252,7 +252,10 @@ static void day_start(void)
     struct day_process *p = &day_process;
     bool alone = p->alone;
     uint32_t failures = p->failures_calm;
-    *p = (struct day_process){.up = true, .alone = alone, .failures_calm = failures};
+    memset(p, 0, sizeof *p);
+    p->up = true;
+    p->alone = alone;
+    p->failures_calm = failures;
     day_counts.starts++;
     day_say("the process starts");
     day_start_engine(&day_engines[0], &day.disk, random_next(&day.random));
