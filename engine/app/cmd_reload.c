@@ -82,7 +82,7 @@ static tn_rc await(struct tn_app *app, const struct answer *asked, long process,
             return TN_OK;
         }
         if (rc == TN_OK && !anew && now.trouble && now.answered >= asked->reload) {
-            return tn_err_set(err, TN_INVALID, 0, "nothing was changed: %s", now.trouble);
+            return tn_err_set(err, TN_INVALID, 0, "refused: %s", now.trouble);
         }
         if (process > 0 && kill((pid_t)process, 0) != 0 && errno == ESRCH) {
             return tn_err_set(err, TN_IO, 0, "tarn run, process %ld, has ended: its log says why",

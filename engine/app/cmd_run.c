@@ -35,6 +35,8 @@ static tn_rc read_config(const char *path, struct tn_config *config, struct tn_e
     static unsigned char memory[CONFIG_SIZE];
     static struct tn_arena kept;
     static struct tn_app app;
+    app = (struct tn_app){.open = false};
+    *config = (struct tn_config){.path = NULL};
     tn_common.warehouse = "."; /* the configuration names its own */
     tn_rc rc = tn_boot(&app, false, err);
     if (rc != TN_OK) {
@@ -46,6 +48,22 @@ static tn_rc read_config(const char *path, struct tn_config *config, struct tn_e
                         vm_size < TN_CONFIG_MEMORY ? vm_size : TN_CONFIG_MEMORY, &kept, say_wrong,
                         NULL, config, err);
     tn_shut(&app);
+    return rc;
+}
+
+/* Of a reload it was good a moment ago: somebody is writing it. */
+static tn_rc read_good_config(const char *path, struct tn_config *config, struct tn_err *err)
+{
+    struct stat stamp = tn_reload_stamp(path);
+    tn_rc rc = read_config(path, config, err);
+    while (rc != TN_OK && tn_reload_started()) {
+        (void)tn_say_error(rc, err);
+        if (!tn_reload_await(path, &stamp)) {
+            return rc;
+        }
+        stamp = tn_reload_stamp(path);
+        rc = read_config(path, config, err);
+    }
     return rc;
 }
 
@@ -70,7 +88,7 @@ static int run(const struct tn_text_list *words)
     tn_reload_hold(false);
     tn_rc rc = check_words(words, &err);
     if (rc == TN_OK) {
-        rc = read_config(words->items[0], &config, &err);
+        rc = read_good_config(words->items[0], &config, &err);
     }
     if (rc == TN_OK) {
         tn_common.warehouse = config.warehouse;

@@ -67,7 +67,8 @@ static void take_signals(struct tn_daemon *d)
     action.sa_handler = SIG_IGN;
     (void)sigaction(SIGPIPE, &action, NULL);
     d->signals = true;
-    d->notify.watched = tn_reload_let();
+    d->notify.watched = tn_reload_started();
+    tn_reload_let();
 }
 
 static void give_signals(struct tn_daemon *d)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +11,14 @@
 #include <unistd.h>
 
 #include "app/boot.h"
+#include "app/notify.h"
 
 enum {
     CHECK_MS_MAX = 30 * 1000,
     CHECK_WAIT_MS = 50, /* between two looks at what it says: a pipe holds more than that */
-    READS_MAX = 16,     /* in a turn */
+    LOOK_WAIT_MS = 100, /* between two looks at a file */
+    NS_PER_MS = 1000000,
+    READS_MAX = 16, /* in a turn */
     EXIT_NO_PROGRAM = 127,
     ARGUMENTS_MAX = 10,
 };
@@ -326,13 +330,71 @@ void tn_reload_hold(bool all)
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-bool tn_reload_let(void)
+void tn_reload_let(void)
 {
     sigset_t set;
-    sigset_t before;
     fill(&set, true);
-    (void)sigprocmask(SIG_UNBLOCK, &set, &before);
-    return sigismember(&before, SIGTERM) == 1;
+    (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+bool tn_reload_started(void)
+{
+    sigset_t held;
+    (void)sigprocmask(SIG_BLOCK, NULL, &held);
+    return sigismember(&held, SIGTERM) == 1;
+}
+
+static struct stat stamp_of(const char *path)
+{
+    struct stat stamp;
+    if (stat(path, &stamp) != 0) {
+        memset(&stamp, 0, sizeof stamp);
+    }
+    return stamp;
+}
+
+struct stat tn_reload_stamp(const char *path)
+{
+    static const struct timespec none = {.tv_sec = 0};
+    sigset_t set;
+    fill(&set, false);
+    (void)sigtimedwait(&set, NULL, &none); /* it is held: tn_reload_hold */
+    return stamp_of(path);
+}
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* Who watches the process hears that it lives. */
+static int wait_for_word(const sigset_t *set, const char *path, const struct stat *before)
+{
+    static const struct timespec wait = {.tv_nsec = (long)LOOK_WAIT_MS * NS_PER_MS};
+    struct tn_clock *clock = &tn_clock_system;
+    struct tn_notify notify;
+    struct stat now = stamp_of(path);
+    int number = -1;
+    tn_notify_open(&notify);
+    notify.watched = true;
+    while (number < 0 && same_file(&now, before)) {
+        uint32_t ignored = 0;
+        tn_notify_turn(&notify, clock->vtable->monotonic_ns(clock) / NS_PER_MS, &ignored);
+        number = sigtimedwait(set, NULL, &wait);
+        now = stamp_of(path);
+    }
+    tn_notify_close(&notify);
+    return number;
+}
+
+bool tn_reload_await(const char *path, const struct stat *was)
+{
+    sigset_t set;
+    fill(&set, true);
+    (void)fprintf(stderr, "tarn: reload: no rows are taken until %s is good\n", path);
+    int number = wait_for_word(&set, path, was);
+    return number != SIGTERM && number != SIGINT;
 }
 
 void tn_reload_exec(struct tn_err *err)

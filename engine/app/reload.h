@@ -12,6 +12,9 @@
  * Who asks while a check is under way is answered by the next one; so many become one, and what the
  * file says last counts.
  *
+ * The file may be another one by the time of the next start, and bad: that start waits then, with
+ * nothing open, until it is written again.
+ *
  * What is lost: nothing that was acknowledged, since that is in the journal, also when a table
  * can't commit in time. But of a table that the new configuration has no more nobody would take
  * what the journal has: such a table has to commit first.
@@ -20,7 +23,7 @@
  */
 #pragma once
 
-#include <signal.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "app/keeper.h"
@@ -75,7 +78,17 @@ void tn_reload_close(struct tn_reload *reload);
 
 /* SIGHUP, and with `all` what ends a daemon, too, wait from here on, also over an exec. */
 void tn_reload_hold(bool all);
-bool tn_reload_let(void); /* whether this start is a reload's */
+void tn_reload_let(void);
+
+/* Whether this start is a reload's; before tn_reload_let. */
+bool tn_reload_started(void);
+
+/* Which file it is; all 0: none. Who asked before is answered by reading it now. */
+struct stat tn_reload_stamp(const char *path);
+
+/* Waits until the file is another one than it was, or somebody asks for a reload; false: it is to
+ * end. */
+bool tn_reload_await(const char *path, const struct stat *was);
 
 /* Starts the program once again, with what it was started with. Returns only when that fails. */
 void tn_reload_exec(struct tn_err *err);
