@@ -117,7 +117,8 @@ static const struct {
     {"memtable", NULL, memtable_needs, NULL},
     {"tls", "memtable", tls_needs, NULL},
     {"intake", "input", intake_needs, "journal, decoder and ring, for short messages; tables"},
-    {"sources", "input", sources_needs, "connections, sessions with brokers, standard input, files"},
+    {"sources", "input", sources_needs,
+     "connections, sessions with brokers, standard input, files"},
 };
 enum { NEEDS_COUNT = sizeof needs / sizeof needs[0] };
 
