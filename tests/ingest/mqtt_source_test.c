@@ -668,7 +668,7 @@ static void run_world(uint64_t seed, bool tls)
 static void each_message_arrives_as_often_as_its_qos_says(void)
 {
     uint64_t seed = given_number("SEED", 1);
-    double end = seconds_now() + (double)given_number("CUT_SECONDS", 10) / 2;
+    double end = seconds_now() + (double)given_number("CUT_SECONDS", 10) / 4;
     uint64_t sums[5] = {0};
     uint32_t worlds = 0;
     for (; worlds < 20 || seconds_now() < end; worlds++) {
@@ -715,7 +715,7 @@ static void close_tls(struct tn_tls_config *client, struct tn_tls_config *server
 static void the_same_holds_over_tls(void)
 {
     uint64_t seed = given_number("SEED", 1);
-    double end = seconds_now() + (double)given_number("CUT_SECONDS", 10) / 4;
+    double end = seconds_now() + (double)given_number("CUT_SECONDS", 10) / 8;
     for (uint32_t i = 0; i < 3 || seconds_now() < end; i++) {
         open_world(seed + i, true);
         open_tls(&root);

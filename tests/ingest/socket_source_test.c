@@ -901,7 +901,7 @@ static void run_world(void)
 static void each_line_arrives_as_often_as_it_should(void)
 {
     uint64_t seed = given_number("SEED", 1);
-    double end = seconds_now() + (double)given_number("CUT_SECONDS", 10) / 2;
+    double end = seconds_now() + (double)given_number("CUT_SECONDS", 10) / 4;
     struct tn_socket_source_status sum = {0};
     uint32_t worlds = 0;
     restarts = 0;
@@ -935,7 +935,7 @@ static struct tn_tls_config *make_config(const struct tn_tls_spec *spec)
 static void the_same_holds_over_tls(void)
 {
     uint64_t seed = given_number("SEED", 1);
-    double end = seconds_now() + (double)given_number("CUT_SECONDS", 10) / 4;
+    double end = seconds_now() + (double)given_number("CUT_SECONDS", 10) / 8;
     for (uint32_t i = 0; i < 2 || seconds_now() < end; i++) {
         open_world(seed + i);
         open_clients(seed + i);
