@@ -346,35 +346,55 @@ static tn_rc resolve(struct draft *draft, const struct tn_publish_spec *publish,
 
 /* ---- whether it is the one behind the one before ---- */
 
-struct own_file {
-    const char *name;
-    bool found;
+/* One file by which a draft is known, and whether it is there behind it. */
+struct mark {
+    const char *name; /* NULL: nothing was given or taken */
+    int32_t level;
+    bool given;
+    int64_t live; /* ADD entries less DELETE entries */
 };
 
-static tn_rc look_for_own(void *user, const struct tn_entry *entry, struct tn_err *err)
+static struct mark mark_of(const struct draft *draft)
+{
+    const struct tn_commit_spec *spec = draft->commit->spec;
+    const struct tn_entry *given = draft->compact ? spec->compacted : spec->added;
+    uint32_t count = draft->compact ? spec->compacted_count : spec->added_count;
+    if (count > 0) {
+        return (struct mark){given->file.file_name, given->file.level, true, 0};
+    }
+    struct mark mark = {0};
+    for (uint32_t i = 0; draft->compact && !mark.given && i < spec->removed_count; i++) {
+        const struct tn_commit_removal *removal = &spec->removed[i];
+        bool given_again = removal->upgrade_level >= 0;
+        mark = (struct mark){removal->file_name,
+                             given_again ? removal->upgrade_level : removal->level, given_again, 0};
+    }
+    return mark;
+}
+
+static tn_rc count_mark(void *user, const struct tn_entry *entry, struct tn_err *err)
 {
     (void)err;
-    struct own_file *own = user;
-    own->found = own->found || strcmp(entry->file.file_name, own->name) == 0;
+    struct mark *mark = user;
+    if (entry->file.level == mark->level && strcmp(entry->file.file_name, mark->name) == 0) {
+        mark->live += entry->kind == TN_ENTRY_ADD ? 1 : -1;
+    }
     return TN_OK;
 }
 
-/* A base list holds all files of the snapshot before, however it was merged, and some that were
- * deleted before. Where we gave none nothing is added twice. */
+/* A base list has all files of the snapshot before, however it was merged. What neither gave nor
+ * took a file can't be missed: it counts as there. */
 static bool goes_on_without(const struct draft *draft, const struct tn_snapshot *next)
 {
-    const struct commit *commit = draft->commit;
-    const struct tn_commit_spec *spec = commit->spec;
-    const struct tn_entry *given = draft->compact ? spec->compacted : spec->added;
-    uint32_t count = draft->compact ? spec->compacted_count : spec->added_count;
-    struct own_file own = {.name = count > 0 ? given[0].file.file_name : ""};
+    struct mark mark = mark_of(draft);
     struct tn_live_filter all = {0};
     struct tn_list lists[TN_LIST_COUNT];
     struct tn_err ignored;
     tn_lists_of(next, lists);
-    return tn_list_each(spec->root, lists[0].name, lists[0].size, &all, commit->worker,
-                        look_for_own, &own, &ignored) == TN_OK &&
-           !own.found;
+    return mark.name &&
+           tn_list_each(draft->commit->spec->root, lists[0].name, lists[0].size, &all,
+                        draft->commit->worker, count_mark, &mark, &ignored) == TN_OK &&
+           (mark.live > 0) != mark.given;
 }
 
 static bool is_gone(const struct draft *draft, int64_t id)
@@ -389,9 +409,9 @@ static bool is_gone(const struct draft *draft, int64_t id)
 
 enum standing { STANDS, STRAY, STRAY_IF_THERE };
 
-/* Snapshots expire from the oldest on. While the one before is there, ours has no name that was
- * given before and taken away; where the one behind is gone it can't be there, if it was not given
- * later. */
+/* Snapshots expire from the oldest on, and are rolled back from the newest on. While the one before
+ * is there, ours has no name that was given before and taken away; where the one behind is gone
+ * and a newer one is not, it can't be there, if it was not given later. */
 static enum standing standing(const struct draft *draft)
 {
     struct tn_worker *worker = draft->commit->worker;
@@ -400,25 +420,26 @@ static enum standing standing(const struct draft *draft)
     int64_t newest;
     struct tn_snapshot next;
     struct tn_err ignored;
-    if (!is_gone(draft, id - 1) ||
-        tn_snapshot_latest(worker->io, root, &worker->arena, &newest, &ignored) != TN_OK ||
-        newest <= id) {
+    if (!is_gone(draft, id - 1)) {
         return STANDS;
     }
     tn_rc rc = tn_snapshot_read(worker->io, root, id + 1, &worker->arena, &next, &ignored);
-    return rc == TN_ABSENT                                ? STRAY_IF_THERE
-           : rc == TN_OK && goes_on_without(draft, &next) ? STRAY
-                                                          : STANDS;
+    if (rc == TN_OK) {
+        return goes_on_without(draft, &next) ? STRAY : STANDS;
+    }
+    bool passed =
+        rc == TN_ABSENT &&
+        tn_snapshot_latest(worker->io, root, &worker->arena, &newest, &ignored) == TN_OK &&
+        newest > id;
+    return passed ? STRAY_IF_THERE : STANDS;
 }
 
 /* Ours has expired. Whose name it was is known while a list still names what we gave. */
 static tn_rc look_behind(struct draft *draft, struct tn_err *err)
 {
-    const struct commit *commit = draft->commit;
     const struct tn_snapshot *newest = NULL;
     tn_rc rc = read_latest(draft->commit, &newest, err);
-    bool gave = draft->compact ? commit->spec->compacted_count : commit->spec->added_count;
-    if (rc == TN_OK && (!gave || !newest || !goes_on_without(draft, newest))) {
+    if (rc == TN_OK && (!newest || !goes_on_without(draft, newest))) {
         return TN_OK;
     }
     draft->unknown = true;

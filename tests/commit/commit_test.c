@@ -266,47 +266,102 @@ static void lost_names_are_tried_again_and_all_commits_are_there_once(void)
     bed_deinit(&bed);
 }
 
-/* Somebody commits and expires in the middle of a commit: the name that is to be given may be free
- * again. The newest snapshot has all rows once, or it is said that nobody knows: when all that
- * could tell went with it. */
-static void rush_past(int before, int behind, int keeps)
+/* ---- somebody commits and expires in the middle of a commit ---- */
+
+static struct tn_entry given_file;
+static struct tn_commit_removal taken_file;
+
+static void gives(struct bed *bed, struct tn_commit_spec *spec)
+{
+    given_file = bed_entry(bed, "ours.avro", (struct bed_file){.rows = 1});
+    spec->added = &given_file;
+    spec->added_count = 1;
+}
+
+static void takes(struct bed *bed, struct tn_commit_spec *spec)
+{
+    struct tn_entry first = bed_entry(bed, "first.avro", (struct bed_file){.rows = 1});
+    taken_file = bed_removal(&first);
+    spec->removed = &taken_file;
+    spec->removed_count = 1;
+}
+
+static void upgrades(struct bed *bed, struct tn_commit_spec *spec)
+{
+    takes(bed, spec);
+    taken_file.upgrade_level = 5;
+}
+
+static void only_tells(struct bed *bed, struct tn_commit_spec *spec)
+{
+    (void)bed;
+    spec->append_even_if_empty = true;
+}
+
+static const struct rush {
+    void (*round)(struct bed *bed, struct tn_commit_spec *spec);
+    const char *there; /* once, when it is committed */
+    const char *gone;
+} rushes[] = {
+    {gives, "ours.avro@0", NULL},
+    {takes, NULL, "first.avro@"},
+    {upgrades, "first.avro@5", "first.avro@0"},
+    {only_tells, "first.avro@0", NULL},
+};
+
+static void check_rushed(struct bed *bed, const struct rush *rush, bool done, int rivals)
+{
+    struct tn_err err;
+    int64_t newest;
+    tn_rc rc = tn_snapshot_latest(&bed->disk.io, ROOT, &bed->own, &newest, &err);
+    CHECK_OK(rc, err);
+    CHECK(newest == 1 + rivals + (done ? 1 : 0) || rush->round == only_tells);
+    struct tn_snapshot s = bed_snapshot(bed, newest);
+    const char *live = bed_live(bed, &s);
+    const char *there = strstr(live, done && rush->there ? rush->there : "first.avro@0");
+    CHECK(there || (done && !rush->there));
+    CHECK(!there || !strstr(there + 1, rush->there ? rush->there : "first.avro@0"));
+    CHECK(!done || !rush->gone || !strstr(live, rush->gone));
+    for (int i = 0; i < rivals; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "rival-%d.avro@0", i);
+        CHECK(strstr(live, name));
+    }
+}
+
+/* The name that is to be given may be free again. The newest snapshot has everything once, or it is
+ * said that nobody knows: when all that could tell went with it. What others went on with is not
+ * taken away. */
+static void rush_past(const struct rush *rush, int before, int behind, int keeps)
 {
     static struct bed bed;
     struct tn_commit_result result;
     struct tn_err err;
     bed_init(&bed, 3, false);
+    bed.options.manifest_merge_min = 1 + (before + behind + keeps) % 3;
     append_one(&bed, 1, "first.avro");
     send_rival(&bed, 0);
     rival.before = before;
     rival.behind = behind;
     rival.keeps = keeps;
-    struct tn_entry entry = bed_entry(&bed, "ours.avro", (struct bed_file){.rows = 1});
     struct tn_commit_spec spec = bed_spec(&bed, 2);
-    spec.added = &entry;
-    spec.added_count = 1;
+    rush->round(&bed, &spec);
     spec.last_seen = 1;
     tn_rc rc = tn_commit(&spec, &bed.worker, &result, &err);
     bool untold = rc == TN_IO && strstr(err.text, "can't be told");
     CHECK(rc == TN_OK || (untold && before > keeps && behind > 0));
-    struct tn_snapshot s = bed_snapshot(&bed, 1 + before + behind + (rc == TN_OK));
-    const char *live = bed_live(&bed, &s);
-    const char *ours = strstr(live, "ours.avro@0");
-    CHECK(!!ours == (rc == TN_OK) && (!ours || !strstr(ours + 1, "ours.avro@0")));
-    CHECK(strstr(live, "first.avro@0"));
-    for (int i = 0; i < before + behind; i++) {
-        char name[32];
-        (void)snprintf(name, sizeof name, "rival-%d.avro@0", i);
-        CHECK(strstr(live, name));
-    }
+    check_rushed(&bed, rush, rc == TN_OK, before + behind);
     bed_deinit(&bed);
 }
 
 static void a_name_that_was_taken_and_has_expired_is_not_taken_again(void)
 {
-    for (int before = 0; before < 5; before++) {
-        for (int behind = 0; behind < 5; behind++) {
-            for (int keeps = 1; keeps < 4; keeps++) {
-                rush_past(before, behind, keeps);
+    for (size_t i = 0; i < COUNT(rushes); i++) {
+        for (int before = 0; before < 5; before++) {
+            for (int behind = 0; behind < 5; behind++) {
+                for (int keeps = 1; keeps < 4; keeps++) {
+                    rush_past(&rushes[i], before, behind, keeps);
+                }
             }
         }
     }
