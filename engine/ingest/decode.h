@@ -79,7 +79,7 @@ struct tn_decoded {
     uint64_t line;          /* from 1 */
 };
 
-struct tn_decoder; /* decode.c */
+struct tn_decoder; /* decode_private.h */
 
 /* Memory from the arena: some 200 bytes a column, a row, and a bounded part of a record. INVALID
  * where a default value does not parse. The schema and the layout are kept by pointer. */

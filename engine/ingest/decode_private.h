@@ -1,5 +1,6 @@
-/* What decode.c (records in, rows out) shares with what reads a record into values: decode_json.c,
- * decode_envelope.c and decode_csv.c. */
+/* What the parts of the decoder share: those that make it (decode_open.c), cut the input into
+ * records (decode.c), read one into values (decode_json.c, decode_csv.c, decode_line.c, with
+ * decode_name.c and decode_column.c), and make rows of these (decode_row.c, decode_late.c). */
 #pragma once
 
 #include "ingest/decode.h"
@@ -150,16 +151,42 @@ struct tn_decoder {
     int32_t *csv_columns; /* per field of the header: column, or -1 when it is dropped */
 };
 
-/* Makes the record a dead letter; returns NULL. `at` is where in the record, or NULL. */
+/* Makes the record a dead letter; returns NULL. `at` is where in the record, or NULL. decode.c */
 const unsigned char *tn_decode_fail(struct tn_decoder *decoder, const unsigned char *at,
                                     const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* The same for a name that is no column, with the nearest that is. */
+/* ---- decode_name.c: the columns' names ---- */
+
+void tn_decode_key_init(struct tn_decode_key *key, const char *name);
+/* From now on the name of `keys[column]` is found. */
+void tn_decode_name_add(struct tn_decoder *decoder, uint32_t column);
+/* Of the column of that name, or -1. */
+int32_t tn_decode_find(const struct tn_decoder *decoder, struct tn_bytes name);
+
+/* tn_decode_fail for a name that is no column, with the nearest that is. */
 const unsigned char *tn_decode_fail_unknown(struct tn_decoder *decoder, const unsigned char *at,
                                             struct tn_bytes name);
 
-int32_t tn_decode_find(const struct tn_decoder *decoder, struct tn_bytes name);
+static inline bool tn_decode_key_is(const struct tn_decode_key *key, const unsigned char *at,
+                                    const unsigned char *end)
+{
+    if ((tn_load_u64(at) & key->mask) != key->head) {
+        return false;
+    }
+    return key->size < 8 || ((size_t)(end - at) > key->size && at[key->size] == '"' &&
+                             memcmp(at + 8, key->name + 8, key->size - 8) == 0);
+}
+
+/* ---- decode_row.c: values become rows ---- */
+
 void tn_decode_row_begin(struct tn_decoder *decoder, struct tn_decode_row *row);
+
+/* Defaults and NOT NULL. False: the record is dead. */
+bool tn_decode_row_settle(struct tn_decoder *decoder, struct tn_decode_row *row);
+
+/* The same, and the row counts among the record's. */
+bool tn_decode_row_finish(struct tn_decoder *decoder, struct tn_decode_row *row,
+                          enum tn_row_kind kind);
 
 /* Marks the column; false when it was marked before. */
 static inline bool tn_decode_see(struct tn_decode_row *row, uint32_t column)
@@ -173,6 +200,17 @@ static inline bool tn_decode_see(struct tn_decode_row *row, uint32_t column)
     row->seen_count++;
     return true;
 }
+
+/* ---- decode_column.c: how a column is read ---- */
+
+/* When the source says nothing of it, and when it does. */
+struct tn_decode_meaning tn_decode_meaning_of(const struct tn_decoder *decoder, uint32_t column);
+void tn_decode_column_init(struct tn_decoder *decoder, uint32_t column,
+                           struct tn_decode_meaning meaning);
+
+/* A value from text, for everything that has no quick form. False: the record is dead. */
+bool tn_decode_text_value(struct tn_decoder *decoder, const unsigned char *at, uint32_t column,
+                          struct tn_bytes text, struct tn_value *value);
 
 /* A double rounds to the float that the decimal would round to, unless it lies just between two
  * floats. */
@@ -220,48 +258,29 @@ static inline const unsigned char *tn_decode_quick_number(const struct tn_decode
     return NULL;
 }
 
-/* A value from text, for everything that has no quick form. False: the record is dead. */
-bool tn_decode_text_value(struct tn_decoder *decoder, const unsigned char *at, uint32_t column,
-                          struct tn_bytes text, struct tn_value *value);
+/* ---- decode_late.c: long texts ---- */
 
 /* A text that becomes `size` bytes when its row is packed. False: the record is dead. */
 bool tn_decode_text_late(struct tn_decoder *decoder, uint32_t column, struct tn_bytes raw,
                          size_t size, enum tn_decode_late_kind kind, struct tn_value *value);
 
-/* Write what a JSON string, without its quotes, stands for; it was measured before. decode_json.c,
- * decode_binary.c */
+/* Writes it into the row. */
+void tn_decode_late_write(struct tn_decoder *decoder, const struct tn_decode_late *late,
+                          unsigned char *out);
+
+/* What a JSON string, without its quotes, stands for; it was measured before. decode_json.c,
+ * decode_binary.c, decode_line.c */
 void tn_json_unescape(struct tn_decoder *decoder, struct tn_bytes raw, unsigned char *out);
 void tn_json_latin1(struct tn_decoder *decoder, struct tn_bytes raw, unsigned char *out);
 void tn_line_unescape(struct tn_bytes raw, unsigned char *out);
 void tn_base64_decode(struct tn_bytes text, unsigned char *out);
 
-/* Defaults and NOT NULL. False: the record is dead. */
-bool tn_decode_row_settle(struct tn_decoder *decoder, struct tn_decode_row *row);
+/* ---- records of each form ---- */
 
-/* The same, and the row counts among the record's. */
-bool tn_decode_row_finish(struct tn_decoder *decoder, struct tn_decode_row *row,
-                          enum tn_row_kind kind);
-
-/* How a column is read when the source says nothing of it, and when it does. */
-struct tn_decode_meaning tn_decode_meaning_of(const struct tn_decoder *decoder, uint32_t column);
-void tn_decode_column_init(struct tn_decoder *decoder, uint32_t column,
-                           struct tn_decode_meaning meaning);
-
-void tn_decode_key_init(struct tn_decode_key *key, const char *name);
 void tn_decode_parts_init(struct tn_decoder *decoder); /* decode_envelope.c */
 
 /* Reads row i of a record with an array again. decode_canal.c */
 const struct tn_decode_row *tn_decode_batch_row(struct tn_decoder *decoder, uint32_t i);
-
-static inline bool tn_decode_key_is(const struct tn_decode_key *key, const unsigned char *at,
-                                    const unsigned char *end)
-{
-    if ((tn_load_u64(at) & key->mask) != key->head) {
-        return false;
-    }
-    return key->size < 8 || ((size_t)(end - at) > key->size && at[key->size] == '"' &&
-                             memcmp(at + 8, key->name + 8, key->size - 8) == 0);
-}
 
 /* The record between start and end becomes rows, or dead. */
 void tn_decode_json(struct tn_decoder *decoder);
