@@ -300,7 +300,9 @@ tn_rc tn_snapshot_latest(struct tn_io *io, const char *root, struct tn_arena *sc
     size_t mark = tn_arena_mark(scratch);
     tn_rc rc = TN_OK;
     int64_t hint = read_hint(io, root, &snapshots, "LATEST", scratch);
-    if (hint > 0 && exists(io, root, &snapshots, hint, scratch) &&
+    /* A torn hint may name one that was being expired, and came back after a cut. */
+    if (hint > 0 && hint >= read_hint(io, root, &snapshots, "EARLIEST", scratch) &&
+        exists(io, root, &snapshots, hint, scratch) &&
         !exists(io, root, &snapshots, hint + 1, scratch)) {
         *id = hint;
     } else {

@@ -53,9 +53,9 @@ TN_MUST_USE tn_rc tn_snapshot_read(struct tn_io *io, const char *root, int64_t i
 TN_MUST_USE tn_rc tn_snapshot_read_path(struct tn_io *io, const char *path, struct tn_arena *arena,
                                         struct tn_snapshot *snapshot, struct tn_err *err);
 
-/* The newest id: the hint when it names a snapshot that exists and has no successor, else the
- * largest in the folder. ABSENT for a table without snapshots. Never trusts a hint that is too
- * high. */
+/* The newest id: the hint when it names a snapshot that exists, has no successor and is not being
+ * expired, else the largest in the folder. ABSENT for a table without snapshots. Never trusts a
+ * hint that is too high. */
 TN_MUST_USE tn_rc tn_snapshot_latest(struct tn_io *io, const char *root, struct tn_arena *scratch,
                                      int64_t *id, struct tn_err *err);
 /* The oldest id, likewise. A snapshot below the hint is being expired (expire.h): it doesn't count.

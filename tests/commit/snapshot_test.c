@@ -186,6 +186,8 @@ static void a_start_goes_by_names_where_a_torn_hint_seems_right(void)
     CHECK(latest(&bed) == 1);
     rc = tn_snapshot_newest_name(&bed.disk.io, ROOT, &bed.own, &id, &err);
     CHECK(rc == TN_OK && id == 12);
+    put(&bed, "EARLIEST", "11"); /* as it is where the first was being expired */
+    CHECK(latest(&bed) == 12);
     tn_snapshot_heal_hints(&bed.disk.io, ROOT, &bed.own);
     CHECK(latest(&bed) == 12);
     bed_deinit(&bed);
