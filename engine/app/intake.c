@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/older.h"
 #include "base/check.h"
 #include "file/names.h"
 
@@ -133,7 +134,7 @@ static tn_rc set_epochs(struct tn_intake *in, const struct tn_keeper *k,
 static tn_rc open_decoder(struct tn_intake *in, const struct tn_keeper *k,
                           const struct tn_message *message, struct tn_err *err)
 {
-    bool same = in->decoder && in->whose == k && in->table == k->table &&
+    bool same = in->decoder && in->whose == k && in->opened == k->reopened &&
                 in->input == message->input && message->input != TN_INPUT_CSV;
     if (same) {
         return tn_decoder_resume(in->decoder, 1, (struct tn_bytes){0}, err);
@@ -155,7 +156,7 @@ static tn_rc open_decoder(struct tn_intake *in, const struct tn_keeper *k,
         return rc;
     }
     in->whose = k;
-    in->table = k->table;
+    in->opened = k->reopened;
     in->input = message->input;
     return TN_OK;
 }
@@ -558,22 +559,49 @@ struct walk {
     struct tn_err err;
 };
 
+static tn_rc take_item(struct walk *walk, struct tn_keeper *k, const struct tn_parcel_head *head,
+                       struct tn_older *older, struct tn_parcel_item *item, struct tn_err *err)
+{
+    struct tn_err why = {0};
+    tn_rc rc = tn_older_item(older, item, &why) == TN_OK
+                   ? tn_keeper_put(k, head, item, walk->now_ms, err)
+                   : tn_keeper_bury(k, item, why.text, walk->now_ms, err);
+    walk->intake->counts.replayed += rc == TN_OK;
+    return rc;
+}
+
+static tn_rc take_items(struct walk *walk, struct tn_keeper *k, struct tn_parcel_head head,
+                        struct tn_bytes parcel, struct tn_err *err)
+{
+    struct tn_parcel_item item;
+    struct tn_older older;
+    uint32_t done = k->next.items;
+    tn_rc rc = TN_OK;
+    tn_older_open(&older, k->table, head.schema, k->spec.share->env.row_size_max,
+                  &walk->intake->decode);
+    head.schema = tn_table_schema(k->table)->id; /* of what comes of its items */
+    for (uint32_t i = 0; rc == TN_OK; i++) {
+        rc = tn_parcel_next(&parcel, &item, err);
+        if (rc == TN_OK && i >= done) {
+            rc = take_item(walk, k, &head, &older, &item, err);
+        }
+    }
+    return rc;
+}
+
 static tn_rc take_part(struct walk *walk, struct tn_keeper *k, uint64_t place,
                        struct tn_bytes parcel, struct tn_err *err)
 {
     struct tn_parcel_head head;
-    struct tn_parcel_item item;
-    tn_rc rc = tn_parcel_open(&parcel, &head, err);
+    struct tn_arena *arena = &walk->intake->decode;
+    size_t mark = tn_arena_mark(arena);
     if (k->next.place < place) {
         k->next = (struct tn_keeper_place){.place = place};
     }
-    uint32_t done = k->next.items;
-    for (uint32_t i = 0; rc == TN_OK; i++) {
-        rc = tn_parcel_next(&parcel, &item, err);
-        if (rc == TN_OK && i >= done) {
-            rc = tn_keeper_put(k, &head, &item, walk->now_ms, err);
-            walk->intake->counts.replayed += rc == TN_OK;
-        }
+    tn_rc rc = tn_parcel_open(&parcel, &head, err);
+    if (rc == TN_OK) {
+        rc = take_items(walk, k, head, parcel, err);
+        tn_arena_reset(arena, mark);
     }
     if (rc == TN_ABSENT) {
         k->next = (struct tn_keeper_place){.place = place + 1};

@@ -66,7 +66,7 @@ struct tn_intake {
     struct tn_arena decode;        /* a decoder, or what the journal is read with */
     struct tn_decoder *decoder;    /* of the message before, or NULL */
     const struct tn_keeper *whose; /* it is, */
-    const struct tn_table *table;  /* opened as this, */
+    uint64_t opened;               /* opened for the time that this is, */
     enum tn_input input;           /* and for this */
     uint64_t begun;                /* the journal's next place, at the start */
     int64_t stuck_ms;              /* since when the ring's oldest has no room; 0: it has */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/older.h"
+
 enum {
     PAUSE_MS_MIN = 500,
     PAUSE_MS_MAX = 60 * 1000,
@@ -313,27 +315,31 @@ static tn_rc bury_item(struct tn_keeper *k, const struct tn_parcel_head *head,
     return bury(k, &letter, err);
 }
 
-/* A row that was taken, and now can't be: as a script's rows that die are told of. */
-static tn_rc bury_row(struct tn_keeper *k, const struct tn_parcel_item *item, const char *why,
-                      struct tn_err *err)
+/* As a script's rows that die are told of. */
+static tn_rc bury_text(struct tn_keeper *k, const struct tn_parcel_item *item,
+                       struct tn_bytes record, const char *why, struct tn_err *err)
 {
-    struct tn_buf text;
     struct tn_letters *letters = &k->dead.letters;
     char input[TN_LETTER_INPUT_SIZE];
-    tn_buf_init(&text, k->spec.room, k->spec.room_size);
-    tn_buf_format(&text, "{\"kind\":\"%s\",\"row\":", tn_row_kind_text(item->row_kind));
-    tn_row_format_json(tn_table_layout(k->table), NULL,
-                       (struct tn_row){item->data.data, (uint32_t)item->data.size}, &text);
-    tn_buf_text(&text, "}");
     struct tn_letter_record letter = {.position = letter_position(k->next.place, item->record),
                                       .part = item->part,
-                                      .record = text.overflow ? item->data : tn_buf_bytes(&text),
+                                      .record = record,
                                       .reason = why};
     memcpy(input, letters->input, sizeof input);
     tn_letters_input(letters, TN_LETTER_ROW);
     tn_rc rc = bury(k, &letter, err);
     tn_letters_input(letters, input);
     return rc;
+}
+
+/* A row that was taken, and now can't be. */
+static tn_rc bury_row(struct tn_keeper *k, const struct tn_parcel_item *item, const char *why,
+                      struct tn_err *err)
+{
+    struct tn_buf text;
+    tn_buf_init(&text, k->spec.room, k->spec.room_size);
+    tn_older_text(tn_table_layout(k->table), item, &text);
+    return bury_text(k, item, text.overflow ? item->data : tn_buf_bytes(&text), why, err);
 }
 
 /* ---- rows ---- */
@@ -388,6 +394,15 @@ static tn_rc put_row(struct tn_keeper *k, const struct tn_parcel_item *item, str
     return rc;
 }
 
+static void count_item(struct tn_keeper *k, const struct tn_parcel_item *item, int64_t now_ms)
+{
+    k->since_ms = k->items == k->items_cut ? now_ms : k->since_ms;
+    k->quiet_ms = now_ms;
+    k->next.items++;
+    k->items++;
+    k->bytes += item->data.size;
+}
+
 tn_rc tn_keeper_put(struct tn_keeper *keeper, const struct tn_parcel_head *head,
                     const struct tn_parcel_item *item, int64_t now_ms, struct tn_err *err)
 {
@@ -411,15 +426,20 @@ tn_rc tn_keeper_put(struct tn_keeper *keeper, const struct tn_parcel_head *head,
         tn_letters_header(&k->dead.letters, item->data);
         break;
     }
-    if (rc != TN_OK) {
-        return rc;
+    if (rc == TN_OK) {
+        count_item(k, item, now_ms);
     }
-    k->since_ms = k->items == k->items_cut ? now_ms : k->since_ms;
-    k->quiet_ms = now_ms;
-    k->next.items++;
-    k->items++;
-    k->bytes += item->data.size;
-    return TN_OK;
+    return rc;
+}
+
+tn_rc tn_keeper_bury(struct tn_keeper *keeper, const struct tn_parcel_item *item, const char *why,
+                     int64_t now_ms, struct tn_err *err)
+{
+    tn_rc rc = bury_text(keeper, item, item->data, why, err);
+    if (rc == TN_OK) {
+        count_item(keeper, item, now_ms);
+    }
+    return rc;
 }
 
 /* ---- commits ---- */

@@ -114,6 +114,11 @@ TN_MUST_USE tn_rc tn_keeper_put(struct tn_keeper *keeper, const struct tn_parcel
                                 const struct tn_parcel_item *item, int64_t now_ms,
                                 struct tn_err *err);
 
+/* The same of an item that is no row of the table any more, and why: its data is the record of a
+ * letter of input TN_LETTER_ROW. */
+TN_MUST_USE tn_rc tn_keeper_bury(struct tn_keeper *keeper, const struct tn_parcel_item *item,
+                                 const char *why, int64_t now_ms, struct tn_err *err);
+
 /* Gives work under way a turn; opens again what is due to be. True when that happened: then comes
  * tn_keeper_begin. `*wait_ms` is lowered to when it wants the next turn. */
 bool tn_keeper_turn(struct tn_keeper *keeper, int64_t now_ms, uint32_t *wait_ms);

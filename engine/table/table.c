@@ -619,6 +619,11 @@ const struct tn_schema *tn_table_schema(const struct tn_table *table)
     return table->schema;
 }
 
+const struct tn_schema *tn_table_schema_of(const struct tn_table *table, int64_t id)
+{
+    return tn_schemas_find(&table->schemas, id);
+}
+
 const struct tn_options *tn_table_options(const struct tn_table *table)
 {
     return &table->options;

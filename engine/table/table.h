@@ -128,6 +128,8 @@ void tn_table_close(
     struct tn_table *table); /* what was not committed is dropped, its files removed */
 
 const struct tn_schema *tn_table_schema(const struct tn_table *table);
+/* An older version of it, as it was when the table was opened; NULL: there is none of this id. */
+const struct tn_schema *tn_table_schema_of(const struct tn_table *table, int64_t id);
 const struct tn_options *tn_table_options(const struct tn_table *table);
 const struct tn_row_layout *tn_table_layout(const struct tn_table *table);
 const struct tn_recovered *tn_table_recovered(const struct tn_table *table);
