@@ -46,10 +46,11 @@ SEED         := $(or $(SEED),$(shell printf '%d' 0x$$(git rev-parse --short=8 HE
 PEER_SECONDS ?= 60
 CUT_SECONDS  ?= 40
 FUZZ_SECONDS ?= 20
+STRESS_SECONDS ?= 1200
 export SEED PEER_SECONDS CUT_SECONDS FUZZ_SECONDS
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
-.PHONY: all library programs gen objects deps test peers cross tidy fmt bench soak sim demo fuzz clean help venv oracle threaded fuzzers
+.PHONY: all library programs gen objects deps test peers cross tidy fmt bench stress soak sim demo fuzz clean help venv oracle threaded fuzzers
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -91,6 +92,11 @@ bench: deps ## CPU and memory of tarn and of every peer that is installed, and w
 	@scripts/deps/debian bench
 	@$(MAKE) --no-print-directory all
 	@scripts/bench
+
+stress: deps ## a source at three times what the daemon takes, for STRESS_SECONDS, and a picture of it
+	@scripts/deps/debian stress
+	@$(MAKE) --no-print-directory all
+	@$(PYTHON) tests/bench/stress.py build/stress --seconds $(STRESS_SECONDS) --seed $(SEED)
 
 soak: ## test and peers with ten times the seconds that CI gives them
 	@$(MAKE) --no-print-directory test PEER_SECONDS=600 CUT_SECONDS=1200 FUZZ_SECONDS=600
