@@ -3,9 +3,11 @@
  *
  *     X-Sequence       a number that grows with each request of an X-Sender, whatever table it is
  *                      for; one at or below the newest is a repetition. A sender puts the next
- * number only behind the last one: after its answer, or on the same connection Idempotency-Key  any
- * text. The newest TN_HTTP_KEYS_MAX keys of an X-Sender are known, and those of all who name none
- * are one sender's
+ *                      number only behind the last one: after its answer, or on the same connection
+ *     Idempotency-Key  any text. The newest TN_HTTP_KEYS_MAX keys of an X-Sender are known, and
+ *                      those of all who name none are one sender's
+ *
+ * Who says neither is nobody, and may not have a name.
  *
  *     memo: version | sequence, 8 bytes | key, 8 bytes * n, the newest first
  *

@@ -237,6 +237,11 @@ static int read_mark(const struct tn_http_reader *reader, struct tn_http_asked *
         (!sender.data || !tn_http_number(sequence, &mark->sequence) || mark->sequence == 0)) {
         return refuse(400, err, "X-Sequence isn't a number from 1, beside an X-Sender");
     }
+    if (sender.data && !sequence.data && !key.data) { /* it thinks that it is known */
+        return refuse(400, err,
+                      "it has an X-Sender, and neither an X-Sequence nor an Idempotency-Key by "
+                      "which it could be known again");
+    }
     if (key.data && (key.size == 0 || key.size > TN_HTTP_KEY_MAX)) {
         return refuse(400, err, "Idempotency-Key hasn't 1 to 256 bytes");
     }
