@@ -102,9 +102,7 @@ static void check_one(const struct mistake *m)
     tn_rc rc = read_in(m->frame, m->members);
     const char *lines = m->lines ? m->lines : "";
     if (rc != (m->lines ? TN_INVALID : TN_OK) || strcmp(told, lines) != 0) {
-        (void)fprintf(stderr, "%s\ngave %d: %s\n%s\nwant:\n%s\n", m->members, rc, err.text, told,
-                      lines);
-        abort();
+        FAIL("gave %d: %s, of %s\n%s\nwant:\n%s", rc, err.text, m->members, told, lines);
     }
 }
 
@@ -465,8 +463,7 @@ static void secrets_are_never_told(void)
                        members[i]);
         CHECK(read_text(text) == TN_INVALID);
         if (!plain && (strstr(told, "hunter2") || strstr(told, "77777777"))) {
-            (void)fprintf(stderr, "%s\ntells\n%s\n", members[i], told);
-            abort();
+            FAIL("a secret is told of %s\n%s", members[i], told);
         }
     }
     CHECK(read_in(in_table, "fields = { file('secret') }, commit = file('secret'), dead_letters = "
@@ -549,8 +546,7 @@ static void any_value_anywhere_is_told_or_taken(void)
         memcpy(before, told, told_size + 1);
         tn_rc again = read_with(TN_CONFIG_MEMORY, KEPT_SIZE);
         if (again != rc || strcmp(before, told) != 0) {
-            (void)fprintf(stderr, "%s\ntells\n%s\nand then\n%s", text, before, told);
-            abort();
+            FAIL("other lines the second time, of %s\n%s\nand then\n%s", text, before, told);
         }
     }
     temp_remove(root);

@@ -107,12 +107,7 @@ static __attribute__((format(printf, 1, 2))) void day_say(const char *format, ..
 }
 
 /* The day is over, and bad. */
-#define DAY_BAD(...)                                     \
-    do {                                                 \
-        (void)fprintf(stderr, "day_test: " __VA_ARGS__); \
-        (void)fprintf(stderr, "\n");                     \
-        abort();                                         \
-    } while (0)
+#define DAY_BAD FAIL
 
 /* ---- what is sent ---- */
 
@@ -175,6 +170,7 @@ static void day_open_world(uint64_t seed, const struct sim_disk *base)
     static _Alignas(16) unsigned char memory[3][DAY_BLOCKS * (DAY_BLOCK + 8)];
     static struct tn_pool pools[3];
     memset(&day, 0, sizeof day);
+    check_seed = seed;
     day.seed = seed;
     day.random = seed;
     day.traces = given_number("TRACE", 0) > 0;

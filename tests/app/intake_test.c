@@ -319,7 +319,7 @@ static void count_rows(struct sim_disk *disk, const char *name, uint32_t *seen)
     tn_scan_close(&scan);
 }
 
-static void check_all(struct sim_disk *disk, uint64_t seed, uint64_t cut)
+static void check_all(struct sim_disk *disk, uint64_t cut)
 {
     for (uint32_t t = 0; t < TABLES; t++) {
         static uint32_t seen[SENDERS * 10000 + 1];
@@ -331,11 +331,8 @@ static void check_all(struct sim_disk *disk, uint64_t seed, uint64_t cut)
                     uint32_t want = table_of(s, i) == t && row < rows_of(s, i);
                     uint32_t got = seen[id_of(s, i, row)];
                     if (got != want) {
-                        (void)fprintf(stderr,
-                                      "seed %" PRIu64 ", cut %" PRIu64
-                                      ": %s has row %u of message %u of sender %u %u times\n",
-                                      seed, cut, names[t], row, i, s, got);
-                        abort();
+                        FAIL("cut %" PRIu64 ": %s has row %u of message %u of sender %u %u times",
+                             cut, names[t], row, i, s, got);
                     }
                 }
             }
@@ -366,11 +363,12 @@ static void cut_somewhere(uint64_t seed)
     struct tn_err err = {0};
     struct sender senders[SENDERS] = {0};
     uint64_t random = seed;
+    check_seed = seed;
     sim_disk_clone(&disk, &base);
     tn_rc rc = live(&disk, senders, seed, &err);
     CHECK_OK(rc, err);
     uint64_t calls = disk.calls;
-    check_all(&disk, seed, 0);
+    check_all(&disk, 0);
     sim_disk_deinit(&disk);
     for (int i = 0; i < 8; i++) {
         memset(senders, 0, sizeof senders);
@@ -386,10 +384,9 @@ static void cut_somewhere(uint64_t seed)
         }
         rc = live(&disk, senders, random_next(&random), &err);
         if (rc != TN_OK) {
-            (void)fprintf(stderr, "seed %" PRIu64 ", cut %" PRIu64 ": %s\n", seed, cut, err.text);
-            abort();
+            FAIL("cut %" PRIu64 ": %s", cut, err.text);
         }
-        check_all(&disk, seed, cut);
+        check_all(&disk, cut);
         sim_disk_deinit(&disk);
     }
 }
@@ -417,6 +414,7 @@ static void rows_are_there_once_whatever_call_fails(void)
         struct sim_disk disk;
         struct tn_err err = {0};
         struct sender senders[SENDERS] = {0};
+        check_seed = random;
         uint64_t call = 1 + random_below(&random, 1200);
         tn_rc how = random_below(&random, 2) ? TN_FULL : TN_IO;
         sim_disk_clone(&disk, &base);
@@ -429,7 +427,7 @@ static void rows_are_there_once_whatever_call_fails(void)
         }
         CHECK_OK(rc, err);
         disk.fail_call = 0; /* it may be that it was never made */
-        check_all(&disk, random, call);
+        check_all(&disk, call);
         sim_disk_deinit(&disk);
     } while (seconds_now() < until);
     CHECK(ended > 0 || given_number("CUT_SECONDS", 40) < 20);

@@ -87,6 +87,7 @@ static __attribute__((unused, noinline)) void bed_init(struct bed *bed, uint64_t
     bed_libraries();
     *bed = (struct bed){0};
     sim_disk_init(&bed->disk, BED_DISK_SIZE);
+    check_seed = seed;
     sim_clock_init(&bed->clock, seed);
     bed_worker(bed, &bed->disk.io, BED_WORKER_SIZE);
     bed->own_memory = malloc(BED_OWN_SIZE);

@@ -286,7 +286,7 @@ static void manifests_of_several_writers_are_open_at_once(void)
     static struct tn_manifest_reader readers[4];
     static const char *const names[] = {"java-manifest", "pypaimon-manifest", "java-manifest",
                                         "pypaimon-manifest"};
-    struct tn_err err;
+    static struct tn_err err;
     uint32_t counts[2];
     bed_init(&bed, 1, false);
     make_manifest_folder(&bed);

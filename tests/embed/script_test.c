@@ -130,8 +130,7 @@ static void check_rows(tarn_engine *engine, const char *want)
     CHECK(rc == TARN_ABSENT);
     tarn_scan_close(scan);
     if (strcmp(got, want) != 0) {
-        (void)fprintf(stderr, "got\n%swant\n%s", got, want);
-        abort();
+        FAIL("got\n%swant\n%s", got, want);
     }
 }
 

@@ -385,6 +385,7 @@ static void world_open(uint64_t seed, bool threads)
     memset(&hub, 0, sizeof hub);
     hub.hub = (struct tn_hub){.vtable = &vtable, .size_max = MESSAGE_MAX};
     world.random = seed;
+    check_seed = seed;
     world.file = -1;
     temp_make(world.root);
     (void)snprintf(world.path, sizeof world.path, "%s/log", world.root);
@@ -431,12 +432,11 @@ static void disturb(void)
     }
 }
 
-static void check_lines(uint64_t seed)
+static void check_lines(void)
 {
     for (uint32_t i = 0; i < hub.line_count; i++) {
         if (hub.lines[i] != i) {
-            (void)fprintf(stderr, "seed %" PRIu64 ": line %u came as %u\n", seed, hub.lines[i], i);
-            abort();
+            FAIL("line %u came as %u", hub.lines[i], i);
         }
     }
 }
@@ -466,14 +466,12 @@ static void run_seed(uint64_t seed, bool threads)
     for (int i = 0; i < CALM_STEPS && hub.line_count < world.written; i++) {
         sim_clock_advance_ms(&world.clock, 100);
         turn_and(true);
-        check_lines(seed);
+        check_lines();
     }
     settle();
-    check_lines(seed);
+    check_lines();
     if (hub.line_count != world.written) {
-        (void)fprintf(stderr, "seed %" PRIu64 ": %u lines of %u came\n", seed, hub.line_count,
-                      world.written);
-        abort();
+        FAIL("%u lines of %u came", hub.line_count, world.written);
     }
     CHECK(!logged("lost"));
     world_close();
@@ -585,7 +583,7 @@ static void a_file_that_grows_keeps_its_place(void)
     }
     settle();
     CHECK(hub.line_count == 2000);
-    check_lines(0);
+    check_lines();
     CHECK(strstr(hub.entries[hub.count - 1].memo, "-65536-") != NULL);
     world_close();
 }

@@ -70,8 +70,7 @@ static void expect_told(const char *text, const char *wanted)
     for (size_t cut = 0; cut <= bytes.size; cut++) {
         const char *got = read_cut(bytes, cut);
         if (strcmp(got, wanted) != 0) {
-            (void)fprintf(stderr, "%s\ncut at %zu: '%s', not '%s'\n", text, cut, got, wanted);
-            abort();
+            FAIL("cut at %zu: '%s', not '%s', of\n%s", cut, got, wanted, text);
         }
     }
 }

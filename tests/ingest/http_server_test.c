@@ -127,8 +127,7 @@ static void hear(struct client *client, int status, const char *part)
 {
     hear_any(client, false);
     if (answer.status != status || !strstr(answer.body, part)) {
-        (void)fprintf(stderr, "%s%s\nnot %d '%s'\n", answer.head, answer.body, status, part);
-        abort();
+        FAIL("not %d '%s', but\n%s%s", status, part, answer.head, answer.body);
     }
 }
 

@@ -230,6 +230,7 @@ static inline void world_init(uint64_t seed, uint32_t delay_ms_max, const char *
         {.path = "/deed", .type = "text/plain", .post = true, .fill = world_fill, .user = done},
         {.path = "/deed", .type = "text/plain", .fill = world_fill, .user = told},
     };
+    check_seed = seed;
     sim_clock_init(&world.clock, seed);
     sim_net_init(&world.net, &world.clock, seed);
     world.net.delay_ms_max = delay_ms_max;

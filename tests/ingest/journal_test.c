@@ -203,6 +203,7 @@ static const char *look_at(struct world *w, uint32_t *count)
 
 static void world_init(struct world *w, uint64_t seed)
 {
+    check_seed = seed;
     w->random = seed;
     sim_clock_init(&w->clock, seed);
     tn_arena_init(&w->arena, w->memory, sizeof w->memory);
@@ -232,8 +233,8 @@ static tn_rc open_journal(struct world *w)
 
 static void fail(const struct world *w, const char *what)
 {
-    (void)fprintf(stderr, "%s\n", what);
-    sim_disk_print_trace(&w->disk, stderr, 400);
+    COMPLAIN("%s", what);
+    sim_disk_print_trace(&w->disk);
     abort();
 }
 
@@ -458,7 +459,6 @@ static void what_was_durable_survives_a_cut_at_any_call(void)
         run(w, 150, 40);
         sim_disk_watch(&w->disk, NULL, NULL);
         if (found_problem) {
-            (void)fprintf(stderr, "seed %" PRIu64 "\n", seed);
             fail(w, found_problem);
         }
         end_run(w);
@@ -618,9 +618,7 @@ static void a_sync_that_is_left_out_is_missed(void)
             bool missed = misses(seed, sync, &ignored, &path, &named);
             bool of_folder = path[0] != 0 && path[strlen(path) - 1] == '/';
             if (!missed && (!of_folder || named)) {
-                (void)fprintf(stderr, "seed %" PRIu64 ": nobody misses sync %" PRIu64 " of %s\n",
-                              seed, sync, path);
-                abort();
+                FAIL("nobody misses sync %" PRIu64 " of %s", sync, path);
             }
             holes += missed && of_folder && !named;
             count++;

@@ -1271,10 +1271,9 @@ static void check_deliveries(void)
                      : b->messages[n].qos == 1 ? gone || count >= 1
                                                : count <= 1 && (gone || count == 1);
         if (!right) {
-            (void)fprintf(stderr, "message %u of QoS %u%s: %u rows\n", n, b->messages[n].qos,
-                          gone ? ", given up" : "", count);
+            FAIL("message %u of QoS %u%s: %u rows", n, b->messages[n].qos, gone ? ", given up" : "",
+                 count);
         }
-        CHECK(right);
     }
 }
 
@@ -1282,6 +1281,7 @@ static void run_world(uint64_t seed)
 {
     struct broker *b = &world.broker;
     memset(&world, 0, sizeof world);
+    check_seed = seed;
     world.random = seed;
     spec = plain_spec(chance(2) ? TN_MQTT_V5 : TN_MQTT_V3);
     spec.in_flight = (uint16_t)(1 + random_below(&world.random, 12));
@@ -1326,9 +1326,6 @@ static void messages_arrive_as_often_as_their_qos_says(void)
     uint32_t held = 0;
     uint32_t overruns = 0;
     for (; worlds < 60 || seconds_now() < end; worlds++) {
-        if (getenv("VERBOSE")) {
-            (void)fprintf(stderr, "SEED=%llu\n", (unsigned long long)seed + worlds);
-        }
         run_world(seed + worlds);
         restarts += world.restarts;
         cuts += world.cuts;

@@ -542,6 +542,7 @@ static void open_world(uint64_t seed, bool tls)
     world.tls = tls;
     world.spec = session_spec(seed);
     want_filters(0);
+    check_seed = seed;
     sim_clock_init(&world.clock, seed);
     sim_net_init(&world.net, &world.clock, seed);
     for (int i = 0; i < 2; i++) {

@@ -253,6 +253,7 @@ static void open_world(uint64_t seed)
     memset(&world, 0, sizeof world);
     world.random = seed;
     world.calm = true;
+    check_seed = seed;
     sim_clock_init(&world.clock, seed);
     sim_net_init(&world.net, &world.clock, seed);
     for (int i = 0; i < 2; i++) {

@@ -49,9 +49,8 @@ static void check_key(const struct bed_scenario *s, struct bed_state *state, int
         CHECK_OK(rc, err);
         const char *problem = bed_same_row(s, &lookup.projection.layout, lookup.kv.row, state);
         if (problem) {
-            (void)fprintf(stderr, "seed %" PRIu64 ": key %" PRId64 ": %s\n", s->seed, key, problem);
+            FAIL("key %" PRId64 ": %s", key, problem);
         }
-        CHECK(!problem);
     }
     tn_arena_reset(&engine.own, mark);
 }

@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "check.h"
+#include "given.h"
 #include "sim/medium.h"
 
-enum { NAME_SIZE = 256 };
+enum { NAME_SIZE = 256, TRACE_LINES = 12 };
 
 uint64_t sim_disk_used(const struct sim_disk *disk)
 {
@@ -850,12 +851,13 @@ bool sim_disk_call_changes(const struct sim_disk *disk, uint64_t call)
     return disk->trace[disk->trace_count - disk->calls + call - 1].changes;
 }
 
-void sim_disk_print_trace(const struct sim_disk *disk, FILE *out, uint64_t lines)
+void sim_disk_print_trace(const struct sim_disk *disk)
 {
+    uint64_t lines = given_number("TRACE", TRACE_LINES);
     uint64_t first = disk->trace_count > lines ? disk->trace_count - lines : 0;
     for (uint64_t i = first; i < disk->trace_count; i++) {
         const struct sim_call *call = &disk->trace[i];
-        (void)fprintf(out, "%5" PRIu64 " %s %s: %s\n", call->number, call->verb, call->path,
+        (void)fprintf(stderr, "%5" PRIu64 " %s %s: %s\n", call->number, call->verb, call->path,
                       tn_rc_text(call->rc));
     }
 }

@@ -126,5 +126,6 @@ void sim_disk_clone(struct sim_disk *to, const struct sim_disk *from);
  * what a cut before the next of these leaves. */
 bool sim_disk_call_changes(const struct sim_disk *disk, uint64_t call);
 
-/* One line a call, the last `lines` of them: "17 rename_new a/b: ok". */
-void sim_disk_print_trace(const struct sim_disk *disk, FILE *out, uint64_t lines);
+/* One line a call, "17 rename_new a/b: ok", for people: on stderr, behind what is wrong. So few of
+ * the last ones that the reason stays in sight; TRACE=n in the environment is for more. */
+void sim_disk_print_trace(const struct sim_disk *disk);

@@ -733,9 +733,9 @@ static void without_a_cut_it_answers_as_the_real_one(void)
         struct answer real = call_one(&posix.io, &same);
         struct answer sim = call_one(io, &random);
         if (real.rc != sim.rc || real.value != sim.value) {
-            sim_disk_print_trace(&disk, stderr, 5);
-            (void)fprintf(stderr, "step %d: real %d %" PRIu64 ", simulated %d %" PRIu64 "\n", i,
-                          real.rc, real.value, sim.rc, sim.value);
+            COMPLAIN("step %d: real %d %" PRIu64 ", simulated %d %" PRIu64, i, real.rc, real.value,
+                     sim.rc, sim.value);
+            sim_disk_print_trace(&disk);
             abort();
         }
     }

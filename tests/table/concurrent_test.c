@@ -147,9 +147,7 @@ static void read_rows(struct bed_engine *engine, struct bed_reader *reader, int6
     const char *problem =
         bed_read_snapshot(engine, reader, &snapshot, &scenario, scenario.row_count);
     if (problem) {
-        (void)fprintf(stderr, "SEED=%" PRIu64 ", snapshot %" PRId64 ": %s\n%s\n", scenario.seed, id,
-                      problem, scenario.schema);
-        abort();
+        FAIL("snapshot %" PRId64 ": %s\n%s", id, problem, scenario.schema);
     }
 }
 
@@ -198,9 +196,7 @@ static void check_changes(void)
     }
     problem = problem ? problem : bed_follow_end(&look.follower, scenario.row_count);
     if (problem) {
-        (void)fprintf(stderr, "SEED=%" PRIu64 ": %s\n%s\n", scenario.seed, problem,
-                      scenario.schema);
-        abort();
+        FAIL("%s\n%s", problem, scenario.schema);
     }
 }
 

@@ -35,14 +35,13 @@ static struct tn_err err;
 static uint64_t seed;
 static void *fsck_memory;
 
-#define MUST(condition, ...)                                   \
-    do {                                                       \
-        if (!(condition)) {                                    \
-            (void)fprintf(stderr, "SEED=%" PRIu64 ": ", seed); \
-            (void)fprintf(stderr, __VA_ARGS__);                \
-            (void)fprintf(stderr, "\n%s\n", scenario.schema);  \
-            abort();                                           \
-        }                                                      \
+#define MUST(condition, ...)                                \
+    do {                                                    \
+        if (!(condition)) {                                 \
+            COMPLAIN(__VA_ARGS__);                          \
+            (void)fprintf(stderr, "%s\n", scenario.schema); \
+            abort();                                        \
+        }                                                   \
     } while (0)
 
 static struct tn_bytes text_of(uint32_t value, char text[VALUE_MAX])
@@ -196,6 +195,7 @@ static void one_crowd(void)
     temp_make(root);
     bed_open_files(&posix, root);
     memset(model, 0, sizeof model);
+    check_seed = seed;
     scenario = (struct bed_scenario){.seed = seed, .partitioned = true, .keyed = true};
     scenario.buckets = 1 + (int32_t)random_below(&random, 3);
     do { /* thousands of tiny manifests are another test's */

@@ -117,6 +117,14 @@ static void before_call(void *user, struct sim_disk *disk)
     }
 }
 
+static void report(const struct run *run)
+{
+    COMPLAIN("%s: %s\n%s\nrepeat: SEED=%" PRIu64 " CUT_SECONDS=0 tests/table/cut_test", run->where,
+             run->problem, scenario.schema, scenario.seed);
+    sim_disk_print_trace(&run->disk);
+    abort();
+}
+
 static void run_program(struct run *run, const struct sim_disk *from)
 {
     struct bed_engine *engine = &engines[run->depth];
@@ -137,7 +145,7 @@ static void run_program(struct run *run, const struct sim_disk *from)
         fail(run, "not all rows were reported", "without a cut", 0);
     }
     if (run->problem && run->depth == 0) {
-        sim_disk_print_trace(&run->disk, stderr, 40);
+        report(run);
     }
     sim_disk_deinit(&run->disk);
 }
@@ -172,13 +180,6 @@ static void every_cut_leaves_a_table_with_all_that_was_reported(void)
                            .until = runs == 0 ? until + 3 * (double)time : until};
         run_program(&run, &base);
         sim_disk_deinit(&base);
-        if (run.problem) {
-            (void)fprintf(stderr,
-                          "seed %" PRIu64 ", %s: %s\n%s\nrepeat: SEED=%" PRIu64
-                          " CUT_SECONDS=0 tests/table/cut_test\n",
-                          seed + runs, run.where, run.problem, scenario.schema, seed + runs);
-            abort();
-        }
         states += run.states;
         runs++;
     } while (time > 0 && seconds_now() < until);
@@ -277,9 +278,8 @@ static bool notices(const struct sim_disk *base, uint64_t sync, uint64_t seed, u
     bool noticed = m.problem || covered || of_schema(&m.disk, sync) || of_consumer(&m.disk, sync);
     *excused = sync > 0 && covered && !m.problem;
     if (sync > 0 && !noticed) {
-        (void)fprintf(stderr, "seed %" PRIu64 ": nobody misses sync %" PRIu64 "\n", scenario.seed,
-                      sync);
-        sim_disk_print_trace(&m.disk, stderr, m.disk.trace_count);
+        COMPLAIN("nobody misses sync %" PRIu64, sync);
+        sim_disk_print_trace(&m.disk);
     }
     sim_disk_deinit(&m.disk);
     return noticed;
@@ -350,9 +350,9 @@ static void a_schema_of_a_killed_creator_stays(void)
     bed_engine_start(&engines[1], &disk.io, seed);
     const char *problem = bed_read_all(&engines[1], &scenario, &found, false);
     if (problem) {
-        (void)fprintf(stderr, "seed %" PRIu64 ": %s\n", seed, problem);
+        FAIL("%s", problem);
     }
-    CHECK(!problem && found.rows == scenario.row_count);
+    CHECK(found.rows == scenario.row_count);
     sim_disk_deinit(&disk);
 }
 
@@ -430,10 +430,8 @@ static void changelog_files_that_are_not_synced_are_missed(void)
         if (!seen[scenario.producer]) {
             bool noticed = misses_changelogs(&base, seed, &made);
             if (noticed != made) {
-                (void)fprintf(stderr, "seed %" PRIu64 ": nobody misses changelogs\n%s\n", seed,
-                              scenario.schema);
+                FAIL("nobody misses changelogs\n%s", scenario.schema);
             }
-            CHECK(noticed == made);
             seen[scenario.producer] = made;
             left -= made;
         }

@@ -21,9 +21,8 @@ static void make_base(uint64_t seed, uint32_t rounds)
 static void stop(const struct sim_disk *disk, const char *what, uint64_t number,
                  const char *problem)
 {
-    sim_disk_print_trace(disk, stderr, 60);
-    (void)fprintf(stderr, "seed %" PRIu64 ", %s %" PRIu64 ": %s\n%s\n", scenario.seed, what, number,
-                  problem, scenario.schema);
+    COMPLAIN("%s %" PRIu64 ": %s\n%s", what, number, problem, scenario.schema);
+    sim_disk_print_trace(disk);
     abort();
 }
 

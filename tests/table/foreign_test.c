@@ -25,9 +25,9 @@ struct run {
 
 static void stop(const struct run *run, const char *problem)
 {
-    sim_disk_print_trace(&run->disk, stderr, 60);
-    (void)fprintf(stderr, "seed %" PRIu64 ", before change %" PRIu64 "%s: %s\n%s\n", scenario.seed,
-                  run->call, run->all ? ", all" : "", problem, scenario.schema);
+    COMPLAIN("before change %" PRIu64 "%s: %s\n%s", run->call, run->all ? ", all" : "", problem,
+             scenario.schema);
+    sim_disk_print_trace(&run->disk);
     abort();
 }
 

@@ -696,6 +696,7 @@ static void run_at(struct run *run, const struct sim_disk *from)
 static __attribute__((noinline)) void make_world(struct sim_disk *disk, uint64_t seed)
 {
     uint64_t random = seed ^ 0x6c6574;
+    check_seed = seed;
     scenario = (struct bed_scenario){.seed = seed, .buckets = 1 + (int)random_below(&random, 3)};
     record_count = 4 + random_below(&random, RECORDS_MAX - 4);
     uint32_t trigger = 1 + random_below(&random, 4);
@@ -712,12 +713,11 @@ static __attribute__((noinline)) void make_world(struct sim_disk *disk, uint64_t
     bed_create(&engines[0], &disk->io, &scenario);
 }
 
-static void report(const struct run *run, uint64_t seed, const char *test)
+static void report(const struct run *run, const char *test)
 {
     if (run->problem) {
-        (void)fprintf(stderr, "seed %" PRIu64 ": %s\n%s\nrepeat: SEED=%" PRIu64 " %s %s\n", seed,
-                      run->problem, scenario.schema, seed, "tests/table/letters_test", test);
-        abort();
+        FAIL("%s\n%s\nrepeat: SEED=%" PRIu64 " tests/table/letters_test %s", run->problem,
+             scenario.schema, scenario.seed, test);
     }
 }
 
@@ -734,7 +734,7 @@ static void every_row_is_in_the_table_or_has_a_letter_after_any_cut(void)
         runs[0] = (struct run){.random = seed + worlds, .every = 30, .until = until};
         run_at(&runs[0], &base);
         sim_disk_deinit(&base);
-        report(&runs[0], seed + worlds, __func__);
+        report(&runs[0], __func__);
         states += runs[0].states;
         worlds++;
     } while (seconds_now() < until);
@@ -761,7 +761,7 @@ static void letters_that_are_sent_again_are_folded_once_after_any_cut(void)
             (struct run){.random = seed + worlds, .every = 30, .until = until, .sends_again = true};
         run_at(&runs[0], &base);
         sim_disk_deinit(&base);
-        report(&runs[0], seed + worlds, __func__);
+        report(&runs[0], __func__);
         states += runs[0].states;
         worlds++;
     } while (seconds_now() < until);
@@ -816,9 +816,8 @@ static void a_call_that_fails_neither_loses_nor_repeats_a_letter(void)
         } while (fail_one(&base, seed, call, &problem) && !problem && seconds_now() < until);
         if (problem) {
             static struct run run;
-            run.problem = problem;
-            (void)fprintf(stderr, "call %" PRIu64 "\n", call);
-            report(&run, seed - 1, __func__);
+            fail(&run, problem, "which fails", call);
+            report(&run, __func__);
         }
         sim_disk_deinit(&base);
     } while (seconds_now() < until);
@@ -940,9 +939,7 @@ static void what_a_void_round_s_letters_say_is_taken_back(void)
         make_world(&disk, seed + worlds);
         voided += write_until_not_void(&disk, &rival, &problem);
         if (problem) {
-            (void)fprintf(stderr, "seed %" PRIu64 ": %s\n%s\n", seed + worlds, problem,
-                          scenario.schema);
-            abort();
+            FAIL("%s\n%s", problem, scenario.schema);
         }
         sim_disk_deinit(&disk);
         worlds++;

@@ -56,9 +56,7 @@ static void check(void)
     const char *problem = bed_look(&look);
     problem = problem ? problem : bed_fsck(&engine);
     if (problem || look.position != scenario.row_count) {
-        (void)fprintf(stderr, "SEED=%" PRIu64 ": %s\n%s\n", scenario.seed, problem,
-                      scenario.schema);
-        abort();
+        FAIL("%s\n%s", problem, scenario.schema);
     }
 }
 

@@ -347,6 +347,7 @@ static __attribute__((noinline)) void make_world(uint64_t seed, uint32_t row_cou
 {
     uint64_t random = seed ^ 0x7265736f6c7665;
     memset(&world, 0, sizeof world);
+    check_seed = seed;
     world.base.seed = seed;
     world.base.buckets = 1 + (int32_t)random_below(&random, 3);
     world.row_count = row_count;
@@ -783,11 +784,10 @@ static struct writer our_writer(struct bed_engine *engine, uint64_t random)
 
 static void stop(const struct sim_disk *disk, const char *problem)
 {
+    COMPLAIN("%s\n%s", problem, world.base.schema);
     if (disk) {
-        sim_disk_print_trace(disk, stderr, 30);
+        sim_disk_print_trace(disk);
     }
-    (void)fprintf(stderr, "seed %" PRIu64 ": %s\n%s\n", world.base.seed, problem,
-                  world.base.schema);
     abort();
 }
 

@@ -100,6 +100,7 @@ static __attribute__((unused, noinline)) void bed_scenario_init(struct bed_scena
 {
     uint64_t random = seed;
     memset(s, 0, sizeof *s);
+    check_seed = seed;
     s->seed = seed;
     s->cut_count = rounds;
     s->buckets = 1 + (int32_t)random_below(&random, 3);

@@ -91,8 +91,7 @@ static void check_rows(uint32_t rows)
     bed_engine_start(&engine, &disk.io, 1);
     const char *problem = bed_read_all(&engine, &scenario, &found, false);
     if (problem) {
-        (void)fprintf(stderr, "%s\n", problem);
-        abort();
+        FAIL("%s", problem);
     }
     CHECK(found.rows == rows);
 }
@@ -259,9 +258,8 @@ static void whatever_memory_a_commit_has_the_writer_ends(void)
     for (size_t bytes = 1024; bytes < COMMIT_BYTES_MAX; bytes += 256) {
         tn_rc rc = write_with_commits_of(bytes);
         if (rc == TN_CANCELED) {
-            (void)fprintf(stderr, "with %zu bytes for commits a writer goes on for ever\n", bytes);
+            FAIL("with %zu bytes for commits a writer goes on for ever", bytes);
         }
-        CHECK(rc != TN_CANCELED);
         set_back += rc == TN_OK && said.count > 0;
         failed += rc != TN_OK;
     }

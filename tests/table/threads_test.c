@@ -29,8 +29,7 @@ static void write_and_read(struct tn_io *io, uint64_t seed)
     bed_engine_start(&engine, io, seed);
     const char *problem = bed_read_all(&engine, &scenario, &found, false);
     if (problem) {
-        (void)fprintf(stderr, "SEED=%" PRIu64 ": %s\n%s\n", seed, problem, scenario.schema);
-        abort();
+        FAIL("%s\n%s", problem, scenario.schema);
     }
     CHECK(found.rows == scenario.row_count && found.id == w.told.id);
 }

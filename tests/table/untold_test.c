@@ -60,11 +60,9 @@ static void make_base(struct sim_disk *base, uint64_t *seed, enum tn_changelog_p
     bed_create(&engines[WRITES], &base->io, &scenario);
 }
 
-static void stop(const struct run *run, uint64_t seed)
+static void stop(const struct run *run)
 {
-    (void)fprintf(stderr, "seed %" PRIu64 ", lives %d, %s: %s\n%s\n", seed - 1, scenario.lives,
-                  run->where, run->problem, scenario.schema);
-    abort();
+    FAIL("lives %d, %s: %s\n%s", scenario.lives, run->where, run->problem, scenario.schema);
 }
 
 static uint64_t run_program(const struct sim_disk *base, uint64_t seed)
@@ -85,7 +83,7 @@ static uint64_t run_program(const struct sim_disk *base, uint64_t seed)
         look(&run, &run.disk, true, 0);
     }
     if (run.problem) {
-        stop(&run, seed);
+        stop(&run);
     }
     sim_disk_deinit(&run.disk);
     return run.states;

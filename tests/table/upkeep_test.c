@@ -71,7 +71,7 @@ static void look(struct upkeep *u, const struct sim_disk *disk, uint64_t seed)
         bed_check(&reader, &found, &scenario, told, random_next(&u->random), goes_on);
     u->states++;
     if (problem) {
-        (void)snprintf(u->text, sizeof u->text, "call %" PRIu64 ", seed %" PRIu64 ": %s",
+        (void)snprintf(u->text, sizeof u->text, "call %" PRIu64 ", reboot %" PRIu64 ": %s",
                        disk->calls + 1, seed, problem);
         u->problem = u->text;
     }
@@ -118,8 +118,8 @@ static void cut(struct upkeep *u, const struct sim_disk *base)
         look(u, &disk, seed);
     }
     if (u->problem) {
-        (void)fprintf(stderr, "%s\n%s\n", u->problem, scenario.schema);
-        sim_disk_print_trace(&disk, stderr, 40);
+        COMPLAIN("%s\n%s", u->problem, scenario.schema);
+        sim_disk_print_trace(&disk);
         abort();
     }
     sim_disk_deinit(&disk);

@@ -492,9 +492,7 @@ static void no_order_of_arrival_makes_the_sort_slow(void)
         for (size_t i = 0; i < COUNT(orders); i++) {
             double taken = time_sort(orders[i], beginnings[kind]);
             if (taken > 10 * usual + 0.05) {
-                (void)fprintf(stderr, "order %zu of kind %zu: %.3f s, %.3f s scattered\n", i, kind,
-                              taken, usual);
-                abort();
+                FAIL("order %zu of kind %zu: %.3f s, %.3f s scattered", i, kind, taken, usual);
             }
         }
     }

@@ -255,10 +255,8 @@ static void tell(const struct story *stories, size_t count, bool images)
         CHECK_OK(rc, bed.err);
         if (strcmp(bed.rows_text, s->rows) != 0 || strcmp(bed.changes_text, s->changes) != 0 ||
             strcmp(bed.letters_text, s->letters) != 0 || bed.images != s->images) {
-            (void)fprintf(stderr, "%d, then %s: rows '%s' changes '%s' letters '%s', %u images\n",
-                          (int)s->was, s->words, bed.rows_text, bed.changes_text, bed.letters_text,
-                          bed.images);
-            abort();
+            FAIL("%d, then %s: rows '%s' changes '%s' letters '%s', %u images", (int)s->was,
+                 s->words, bed.rows_text, bed.changes_text, bed.letters_text, bed.images);
         }
     }
     tn_unpoison(bed.pool.base, POOL_SIZE);
