@@ -148,8 +148,7 @@ static void place_record(struct tn_decoder *decoder, struct tn_bytes record, str
 static void set_cursor(struct tn_decoder *decoder, struct tn_bytes record, struct tn_bytes input)
 {
     place_record(decoder, record, input);
-    decoder->read_again =
-        decoder->spec.input == TN_INPUT_CANAL || decoder->spec.input == TN_INPUT_DEBEZIUM;
+    decoder->read_again = tn_decode_is_database(decoder->spec.input);
     decoder->row_data_used = 0;
     decoder->late_count = 0;
     decoder->kept_count = 0;

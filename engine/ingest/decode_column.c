@@ -37,8 +37,7 @@ static enum tn_decode_text text_of(const struct tn_type *type, enum tn_input inp
         [TN_INPUT_CANAL] = TN_TEXT_LATIN1,
         [TN_INPUT_MAXWELL] = TN_TEXT_BASE64,
     };
-    bool database =
-        input == TN_INPUT_DEBEZIUM || input == TN_INPUT_CANAL || input == TN_INPUT_MAXWELL;
+    bool database = tn_decode_is_database(input);
     if (database && type->kind == TN_TYPE_BOOLEAN) {
         return TN_TEXT_BIT;
     }

@@ -90,6 +90,13 @@ enum { TN_CONNECT_SCALE_MAX = 200 }; /* digits behind a point; no database has a
 
 enum { TN_DECODE_LATE_MAX = 32 }; /* they are long, so a record has few: a guess */
 
+/* Forms that databases' changes come in: a value is as the database writes it, and whether a record
+ * has rows at all may be said behind them, so that it is read once more. */
+static inline bool tn_decode_is_database(enum tn_input input)
+{
+    return input == TN_INPUT_DEBEZIUM || input == TN_INPUT_CANAL || input == TN_INPUT_MAXWELL;
+}
+
 enum {
     TN_DECODE_PARTS = 6,     /* members of an envelope that count */
     TN_DECODE_ROWS = 2,      /* that are read at once */
@@ -135,7 +142,7 @@ struct tn_decoder {
 
     const unsigned char *start; /* of the record that is read, which may be the copy */
     const unsigned char *end;   /* its '\n' */
-    bool read_again;            /* so it must stay as it is, also where it is a copy */
+    bool read_again;            /* it may be: so it stays as it is, also where it is a copy */
     struct tn_decoded *decoded;
 
     uint64_t line;       /* of the next record */

@@ -31,6 +31,10 @@ static const char *const cases[][2] = {
     {"{\"old\":{\"database\":\"test\"},\"def\":{},\"data\":{\"x\":1},\"type\":\"table-alter\"}",
      "skipped\n"},
     {"{\"type\":\"database-drop\",\"database\":\"d\"}", "skipped\n"},
+    /* read once more, as no row: also where it was a copy, whose escapes were taken out */
+    {"{\"data\":{\"k\":1,\"note\":\"a\\\"b\",\"x\":1},\"type\":\"table-alter\"}", "skipped\n"},
+    {"{\"data\":{\"k\":1,\"note\":\"a\\\"b\",\"x\":1},\"type\":\"insert\"}",
+     "~field 'x' is no column"},
     /* JSON columns and sets, bits, bytes */
     {"{\"type\":\"insert\",\"data\":{\"k\":1,\"note\":{\"a\": "
      "[1,\"\\n\"]},\"flag\":1,\"raw\":\"AP8+/w==\"}}",
