@@ -11,6 +11,7 @@
  */
 #include "base/hash.h"
 #include "ingest/decode_json.h"
+#include "schema/decimal.h"
 
 struct field {
     struct tn_bytes type;
@@ -62,7 +63,7 @@ static tn_cursor read_parameters(struct tn_decoder *d, tn_cursor at, int64_t *sc
         walk.at = tn_json_read_key(d, walk.at, &name);
         walk.at = walk.at ? read_text(d, walk.at, &text) : NULL;
         if (walk.at && is(name, "scale") && text.size > 0 &&
-            tn_scan_integer(text.data, scale) != text.data + text.size) {
+            tn_integer_parse(text, scale) != TN_INTEGER_OK) {
             return tn_decode_fail(d, at, "schema: no scale of a number");
         }
     }
