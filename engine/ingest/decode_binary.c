@@ -153,8 +153,8 @@ static tn_cursor read_base64_value(struct tn_decoder *d, tn_cursor at, uint32_t 
     if (!tn_base64_measure(&text, &size)) {
         return tn_decode_fail(d, at, "column '%.60s': the text is no base64", d->names[column]);
     }
-    if (!fits(d, at, column, size)) {
-        return NULL;
+    if (tn_type_binary(d->columns[column].type.kind) && !fits(d, at, column, size)) {
+        return NULL; /* of a text characters count, see set_bytes */
     }
     if (size > d->scratch.capacity - d->scratch.size) {
         return tn_decode_text_late(d, column, text, size, TN_LATE_BASE64, value) ? end : NULL;

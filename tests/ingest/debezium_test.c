@@ -460,11 +460,23 @@ static void damage_does_no_harm(void)
     }
 }
 
+/* A column's length counts characters, also of a text that comes as bytes. */
+static void bytes_may_be_a_text_of_fewer_characters(void)
+{
+    model_open(&m, TN_INPUT_DEBEZIUM, 0);
+    m.fields[MODEL_NOTE].type.length = 3; /* as the columns are read by a schema */
+    model_check_case(&m, SCHEMA(PLAIN("bytes", "note")) INSERT("\"note\":\"w6TDtsO8\"") "}",
+                     "+I {k:1,note:\"\xc3\xa4\xc3\xb6\xc3\xbc\"}\n");
+    model_check_case(&m, SCHEMA(PLAIN("bytes", "note")) INSERT("\"note\":\"Ynl0ZQ==\"") "}",
+                     "~column 'note'");
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
         TEST(records_give_rows_nothing_or_a_reason),
         TEST(what_is_written_comes_back),
+        TEST(bytes_may_be_a_text_of_fewer_characters),
         TEST(damage_does_no_harm),
     };
     return run_tests(argc, argv, tests, COUNT(tests));
