@@ -12,34 +12,34 @@ static bool all_hex(struct tn_bytes text)
     return true;
 }
 
-static bool late_fits(struct tn_decoder *decoder, const struct tn_decode_column *c,
-                      struct tn_bytes raw, enum tn_decode_late_kind kind, struct tn_err *err)
+/* Whether it may be the column's, as far as that can be told of a text that isn't rewritten yet. */
+static tn_rc check_late(struct tn_decoder *decoder, const struct tn_decode_column *c,
+                        struct tn_bytes raw, enum tn_decode_late_kind kind, struct tn_err *err)
 {
     struct tn_value ignored;
+    if (decoder->late_count == TN_DECODE_LATE_MAX) {
+        return tn_err_set(err, TN_INVALID, 0, "too many long texts");
+    }
     if (kind == TN_LATE_LATIN1 || kind == TN_LATE_BASE64) { /* looked at before */
         bool bytes = tn_type_binary(c->type.kind) && c->text != TN_TEXT_BITS;
-        return bytes ||
-               tn_err_set(err, TN_INVALID, 0, "the text is too long to be decoded") == TN_OK;
+        return bytes ? TN_OK : tn_err_set(err, TN_INVALID, 0, "the text is too long to be decoded");
     }
     if (kind == TN_LATE_HEX) {
-        return all_hex(raw) || tn_err_set(err, TN_INVALID, 0, "a long text is no hex") == TN_OK;
+        return all_hex(raw) ? TN_OK : tn_err_set(err, TN_INVALID, 0, "a long text is no hex");
     }
     if (!tn_type_textual(c->type.kind)) {
-        return tn_err_set(err, TN_INVALID, 0, "the text is too long to be unescaped") == TN_OK;
+        return tn_err_set(err, TN_INVALID, 0, "the text is too long to be unescaped");
     }
     /* An escape counts as the characters that it is written with: one refused more, at the limit.
      */
-    return tn_value_parse(&c->type, c->epoch, raw, &decoder->scratch, &ignored, err) == TN_OK;
+    return tn_value_parse(&c->type, c->epoch, raw, &decoder->scratch, &ignored, err);
 }
 
 bool tn_decode_text_late(struct tn_decoder *decoder, uint32_t column, struct tn_bytes raw,
                          size_t size, enum tn_decode_late_kind kind, struct tn_value *value)
 {
     struct tn_err err;
-    bool fits = decoder->late_count < TN_DECODE_LATE_MAX
-                    ? late_fits(decoder, &decoder->columns[column], raw, kind, &err)
-                    : tn_err_set(&err, TN_INVALID, 0, "too many long texts") == TN_OK;
-    if (!fits) {
+    if (check_late(decoder, &decoder->columns[column], raw, kind, &err) != TN_OK) {
         (void)tn_decode_fail(decoder, raw.data, "column '%.60s': %s", decoder->names[column],
                              err.text);
         return false;
