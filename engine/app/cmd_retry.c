@@ -226,7 +226,7 @@ static tn_rc move_line(struct retry *r, struct tn_decoder *decoder, struct tn_de
         tn_row_get(layout, row, i, &values[i]);
     }
     values[TN_LETTER_RETRY].null = true;
-    return tn_letter_table_put(&r->writing.dead.table, values, TN_ROW_INSERT, err);
+    return tn_letter_table_put(r->writing.dead.table, values, TN_ROW_INSERT, err);
 }
 
 static tn_rc move_lines(struct retry *r, struct tn_decoder *decoder,
@@ -284,7 +284,7 @@ static tn_rc move_file(struct retry *r, const char *path, struct tn_err *err)
 {
     struct tn_decoder *decoder = NULL;
     struct tn_row_layout layout;
-    struct tn_letter_box *box = &r->writing.dead.table.box;
+    struct tn_letter_box *box = &r->writing.dead.table->box;
     tn_rc rc = tn_source_open(&r->file, path, NULL, err);
     if (rc != TN_OK) {
         return rc;
@@ -311,7 +311,7 @@ static tn_rc retry_all(struct retry *r, const struct tn_text_list *words, struct
 {
     struct tn_writing *w = &r->writing;
     (void)snprintf(r->key, sizeof r->key, "retry.%s", o.dead_letters);
-    if (w->dead.table.absent && words->count == 1) {
+    if (w->dead.table->absent && words->count == 1) {
         (void)tn_err_set(err, TN_ABSENT, 0, "%s: there is no such table", o.dead_letters);
         return tn_suggest_table(w->spec.app, o.dead_letters, err);
     }
@@ -323,7 +323,7 @@ static tn_rc retry_all(struct retry *r, const struct tn_text_list *words, struct
     }
     rc = rc != TN_OK
              ? rc
-             : tn_resend_begin(&r->resend, &w->dead.table, w->spec.table_name, r->place, err);
+             : tn_resend_begin(&r->resend, w->dead.table, w->spec.table_name, r->place, err);
     if (rc == TN_OK) {
         rc = send_all(r, err);
     }

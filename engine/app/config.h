@@ -66,6 +66,8 @@ struct tn_config_table {
     enum tn_unknown unknown;
     struct tn_config_pair *times; /* column -> unit of bare numbers: s, ms, us, ns */
     struct tn_commit_rule commit; /* default: 30 s or 100,000 rows */
+    bool plain; /* made here with one bucket, few columns, no partitions, script, or table for dead
+                   letters: many such share little memory (share.h) */
     struct tn_config_table *next; /* by name */
 };
 
@@ -140,6 +142,7 @@ struct tn_config {
     struct tn_config_table *tables;
     struct tn_config_source *sources;
     uint32_t table_count;
+    uint32_t plain_count; /* tables that are plain */
     uint32_t source_count;
 };
 

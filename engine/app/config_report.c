@@ -72,24 +72,32 @@ static bool is_used(const struct sum *s, const char *part)
 }
 
 /* Beside what is carved out of it, four pages a bucket; of partitions one is open at a time, for
- * the bucket that is longest idle is closed. Each table has as much as the largest. */
+ * the bucket that is longest idle is closed. Each table has as much as the largest, but for plain
+ * ones in little shares. */
 static uint64_t memtable_needs(const struct sum *s)
 {
     uint64_t most = 0;
-    uint32_t count = s->config->table_count;
-    const struct tn_part *table = tn_budget_part((struct tn_budget *)s->budget, "table");
+    uint64_t within = 0;
+    bool small;
     for (const struct tn_config_table *t = s->config->tables; t; t = t->next) {
         uint64_t own = (uint64_t)buckets_of(s, t) * PAGES_OF_BUCKET * PAGE_MIN;
         most = own > most ? own : most;
     }
-    uint64_t share = tn_share_needed(table->size, count);
-    uint64_t need = most * count > share ? most * count : share;
     for (uint32_t i = 0; i < s->budget->part_count; i++) {
         const struct tn_part *part = &s->budget->parts[i];
-        bool within = part->spec->of && strcmp(part->spec->of, "memtable") == 0;
-        need += within && is_used(s, part->spec->name) ? part->size : 0;
+        bool in = part->spec->of && strcmp(part->spec->of, "memtable") == 0;
+        within += in && is_used(s, part->spec->name) ? part->size : 0;
     }
-    return need;
+    size_t size = tn_budget_part((struct tn_budget *)s->budget, "memtable")->size;
+    struct tn_share_sizes sizes = {
+        .table = tn_budget_part((struct tn_budget *)s->budget, "table")->size,
+        .memtable = size > within ? size - within : 0,
+        .work = tn_budget_part((struct tn_budget *)s->budget, "long")->size,
+        .count = s->config->table_count,
+        .plain = s->config->plain_count};
+    uint64_t share = tn_share_needed(&sizes, &small);
+    most *= sizes.count - (small ? sizes.plain : 0);
+    return within + (most > share ? most : share);
 }
 
 static uint64_t intake_needs(const struct sum *s)

@@ -48,7 +48,8 @@ static void take_letters(struct tn_config_reader *r, struct tn_config_node *node
 }
 
 #define AT(member) offsetof(struct tn_config_table, member)
-enum { WHOLE = 1 }; /* of lists of texts: commas have a meaning */
+enum { PLAIN_FIELDS = 16 }; /* more of them need more of an arena */
+enum { WHOLE = 1 };         /* of lists of texts: commas have a meaning */
 
 static const struct tn_config_member members[] = {
     {"schema", tn_config_take_path, AT(schema_path), 0, 0, false},
@@ -490,6 +491,17 @@ static const char *place_of(const struct check *c)
                                                        : "fields";
 }
 
+/* Before check_options, which passes over what is wrong. */
+static void note_plain(struct check *c)
+{
+    const char *bucket = tn_schema_option(&c->schema, "bucket");
+    bool one = !bucket || strcmp(bucket, "1") == 0 || strcmp(bucket, "-1") == 0;
+    c->table->plain = one && c->schema.partition_keys.count == 0 &&
+                      c->schema.field_count <= PLAIN_FIELDS && !c->table->dead_letters &&
+                      !tn_schema_option(&c->schema, TN_SCRIPT_OPTION);
+    c->r->config->plain_count += c->table->plain;
+}
+
 static void check_made(struct check *c)
 {
     if ((!c->table->schema_path && !check_fields(c)) || at(c, "primary_key")->told ||
@@ -502,6 +514,7 @@ static void check_made(struct check *c)
     }
     rc = tn_schema_check_create(&c->schema, &c->r->scratch, &c->err);
     check_times(c);
+    note_plain(c);
     if (!held(c, rc, place_of(c)) || !check_options(c) || !c->table->script) {
         return;
     }

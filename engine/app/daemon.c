@@ -243,6 +243,9 @@ static tn_rc open_keeper(struct tn_daemon *d, const struct tn_config_table *tabl
                                   .room = room,
                                   .room_size = d->sizes.room,
                                   .anew = d->spec.anew};
+    if (!d->shares[i].plain) {
+        spec.scripted = d->scripted++;
+    }
     (void)snprintf(who, sizeof who, "tarn run, process %ld", (long)getpid());
     tn_rc rc = letters_path(d, table, &spec.dead_letters, err);
     if (rc == TN_OK) {
@@ -259,6 +262,7 @@ static tn_rc open_tables(struct tn_daemon *d, struct tn_err *err)
     void *shares;
     void *keepers;
     void *room;
+    void *scripted;
     tn_rc rc = tn_sizes_choose(config, tn_arena_free(input), &d->sizes, err);
     rc = rc == TN_OK ? make_tables(d, err) : rc;
     if (rc == TN_OK) {
@@ -271,11 +275,19 @@ static tn_rc open_tables(struct tn_daemon *d, struct tn_err *err)
     if (rc == TN_OK) {
         rc = tn_arena_need(input, d->sizes.room, "the rows of a record", &room, err);
     }
+    if (rc == TN_OK) {
+        rc = tn_arena_need(input, d->sizes.scripts + 1, "scripts", &scripted, err);
+    }
     if (rc != TN_OK) {
         return rc;
     }
     d->shares = shares;
     d->keepers = keepers;
+    d->scripted = scripted;
+    uint32_t i = 0;
+    for (const struct tn_config_table *t = config->tables; t; t = t->next) {
+        d->shares[i++].plain = t->plain;
+    }
     rc = tn_share_out(&d->spec.app->env, d->shares, config->table_count, err);
     for (const struct tn_config_table *t = config->tables; rc == TN_OK && t; t = t->next) {
         rc = open_keeper(d, t, room, err);

@@ -41,7 +41,8 @@ struct tn_daemon {
     _Alignas(max_align_t) unsigned char threads[TN_EXEC_THREADS_SIZE];
     struct tn_share *shares;
     struct tn_keeper *keepers;
-    uint32_t keeper_count; /* open */
+    struct tn_scripted *scripted; /* room for the next one */
+    uint32_t keeper_count;        /* open */
     struct tn_intake intake;
     struct tn_pages pages;
     struct tn_control control;

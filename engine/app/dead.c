@@ -22,26 +22,42 @@ tn_rc tn_dead_is_table(struct tn_env *env, const char *name, bool *is_table, str
     return rc == TN_ABSENT ? TN_OK : rc;
 }
 
+static tn_rc open_box(struct tn_dead *dead, struct tn_env *env, const char *table, const char *who,
+                      struct tn_letter_box **box, struct tn_err *err)
+{
+    struct tn_letter_table_spec spec = {.name = dead->where, .who = who, .table = table};
+    void *memory;
+    if (!dead->is_table) {
+        *box = &dead->file.box;
+        return tn_letter_file_open(&dead->file, dead->where, err);
+    }
+    tn_rc rc = tn_arena_need(env->arena, sizeof *dead->table, "dead letters", &memory, err);
+    if (rc == TN_OK) {
+        dead->table = memory;
+        *box = &dead->table->box;
+        rc = tn_letter_table_open(dead->table, env, &spec, err);
+    }
+    return rc;
+}
+
 tn_rc tn_dead_open(struct tn_dead *dead, struct tn_env *env, const char *where, const char *table,
                    const char *who, struct tn_err *err)
 {
+    struct tn_letter_box *box = NULL;
+    void *room = NULL;
     dead->where = where;
     dead->open = false;
     dead->is_table = false;
     tn_rc rc = where ? tn_dead_is_table(env, where, &dead->is_table, err) : TN_OK;
-    if (rc != TN_OK) {
-        return rc;
-    }
-    if (dead->is_table) {
-        struct tn_letter_table_spec spec = {.name = where, .who = who, .table = table};
-        rc = tn_letter_table_open(&dead->table, env, &spec, err);
-    } else {
-        rc = tn_letter_file_open(&dead->file, where, err);
+    if (rc == TN_OK) {
+        rc = tn_arena_need(env->arena, TN_LETTER_HEADER_SIZE, "dead letters", &room, err);
     }
     if (rc == TN_OK) {
-        struct tn_letter_box *box = dead->is_table ? &dead->table.box : &dead->file.box;
+        rc = open_box(dead, env, table, who, &box, err);
+    }
+    if (rc == TN_OK) {
         dead->open = true;
-        rc = tn_letters_open(&dead->letters, env->io, table, box, err);
+        rc = tn_letters_open(&dead->letters, env->io, table, box, room, err);
     }
     return rc;
 }
@@ -62,7 +78,7 @@ static void say_count(const struct tn_dead *dead, uint64_t records, uint64_t row
 void tn_dead_rest(struct tn_dead *dead)
 {
     if (dead->open && dead->is_table) {
-        tn_letter_table_rest(&dead->table);
+        tn_letter_table_rest(dead->table);
     }
 }
 
@@ -74,7 +90,7 @@ tn_rc tn_dead_end(struct tn_dead *dead, struct tn_err *err)
     }
     tn_letters_close(&dead->letters);
     if (dead->is_table) {
-        tn_letter_table_close(&dead->table);
+        tn_letter_table_close(dead->table);
     } else {
         rc = tn_letter_file_close(&dead->file, err);
     }

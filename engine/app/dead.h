@@ -12,8 +12,8 @@
 struct tn_dead {
     struct tn_letters letters;
     struct tn_letter_file file;
-    struct tn_letter_table table;
-    const char *where; /* NULL: standard error */
+    struct tn_letter_table *table; /* with `is_table`, of the env's arena */
+    const char *where;             /* NULL: standard error */
     bool is_table;
     bool open;
 };

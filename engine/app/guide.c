@@ -478,7 +478,13 @@ static const char config_text[] =
     "                 table, input, line_size\n"
     "      file       path, table, input: what is appended to it, over rotations\n"
     "      stdin      table, input\n"
-    "  input is one of `tarn help inputs`; \"json\" when it isn't said.\n";
+    "  input is one of `tarn help inputs`; \"json\" when it isn't said.\n"
+    "\n"
+    "Tables of one bucket that are made here, with 16 columns at most, without partitions, script "
+    "and\n"
+    "table of dead letters, need little memory where there are many: 200 of them fit 32M. They "
+    "compact\n"
+    "a few at a time then.\n";
 
 static const char daemon_text[] =
     "The daemon: `tarn run CONFIG.lua` (`tarn help config`)\n"

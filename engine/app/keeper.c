@@ -95,8 +95,21 @@ static tn_rc open_script(struct tn_keeper *k, struct tn_err *err)
                                     .warehouse = k->spec.warehouse,
                                     .log = say_script,
                                     .user = k};
-    tn_rc rc = tn_scripted_find(&k->scripted, &spec, err);
-    tn_share_cap(k->spec.share);
+    struct tn_arena *arena = k->spec.share->env.arena;
+    k->mark = tn_arena_mark(arena);
+    k->begun = true;
+    k->scripted = k->spec.scripted;
+    bool wanted = false;
+    tn_rc rc = k->scripted ? TN_OK : tn_scripted_wanted(&spec, &wanted, err);
+    if (rc == TN_OK && wanted) {
+        void *memory;
+        rc = tn_arena_need(arena, sizeof *k->scripted, "a script", &memory, err);
+        k->scripted = memory;
+    }
+    if (rc == TN_OK && k->scripted) {
+        rc = tn_scripted_find(k->scripted, &spec, err);
+        tn_share_cap(k->spec.share);
+    }
     return rc;
 }
 
@@ -113,7 +126,9 @@ static tn_rc open_table(struct tn_keeper *k, struct tn_err *err)
                                  .committed = committed,
                                  .compaction_failed = compaction_failed,
                                  .user_data = k};
-    tn_scripted_fill(&k->scripted, &spec);
+    if (k->scripted) {
+        tn_scripted_fill(k->scripted, &spec);
+    }
     tn_rc rc = tn_dead_open(&k->dead, env, k->spec.dead_letters, k->name, k->who, err);
     if (rc == TN_OK) {
         tn_share_lend(k->spec.share);
@@ -122,10 +137,10 @@ static tn_rc open_table(struct tn_keeper *k, struct tn_err *err)
     if (rc == TN_OK) {
         tn_share_keep(k->spec.share);
     }
-    if (rc == TN_OK) {
-        rc = tn_scripted_check(&k->scripted, k->table, err);
+    if (rc == TN_OK && k->scripted) {
+        rc = tn_scripted_check(k->scripted, k->table, err);
     }
-    if (rc == TN_OK && k->scripted.open) {
+    if (rc == TN_OK && k->scripted && k->scripted->open) {
         tn_letters_layout(&k->dead.letters, tn_table_layout(k->table));
     }
     return rc == TN_OK ? tn_table_tell(k->table, err) : rc;
@@ -154,7 +169,14 @@ static void shut(struct tn_keeper *k)
     if (tn_dead_end(&k->dead, &err) != TN_OK) {
         tn_log_err(k->spec.log, TN_LOG_ERROR, "letters", &err);
     }
-    tn_scripted_close(&k->scripted);
+    if (k->scripted) {
+        tn_scripted_close(k->scripted);
+        k->scripted = NULL;
+    }
+    if (k->begun) {
+        tn_arena_reset(k->spec.share->env.arena, k->mark);
+    }
+    k->begun = false;
     k->state = TN_KEEPER_SHUT;
     k->cutting = false;
     k->items_cut = k->items;
@@ -176,7 +198,7 @@ static tn_rc start(struct tn_keeper *k, struct tn_err *err)
         shut(k);
         return rc;
     }
-    struct tn_script *map = tn_scripted_map(&k->scripted);
+    struct tn_script *map = k->scripted ? tn_scripted_map(k->scripted) : NULL;
     k->mapper = (struct tn_mapper){0};
     if (map) {
         tn_mapper_init_on(&k->mapper, map, k->spec.share->env.clock,

@@ -35,6 +35,7 @@ struct tn_keeper_spec {
     struct tn_log *log;
     void *room; /* for the rows that `map` makes of a record; keepers take turns in it */
     size_t room_size;
+    struct tn_scripted *scripted; /* room for it; NULL: it is the share's when there is a script */
     bool anew; /* where positions are gone all that the journal has is taken, instead of refused */
 };
 
@@ -49,7 +50,9 @@ struct tn_keeper {
     const char *name;
     enum tn_keeper_state state;
     struct tn_table *table;
-    struct tn_scripted scripted;
+    struct tn_scripted *scripted; /* NULL: no script */
+    size_t mark;                  /* of the share's arena, when it is shut */
+    bool begun;                   /* it is not shut all the way */
     struct tn_mapper mapper;
     struct tn_dead dead;
     char who[96];

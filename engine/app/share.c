@@ -5,18 +5,28 @@ enum {
     PAGE_KIB = 4,
     ARENA_KIB = 288, /* of a table: as that of letters, measured with it */
     ROWS_KIB = 256,  /* at the least: 64 pages, the smallest */
+    SMALL_ARENA_KIB = 52,
+    SMALL_ROWS_KIB = 24, /* two memtables of the smallest */
+    BENCHES = 4,
+    BENCH_KIB = 144,
     LUA_KIB_MIN = 128,
     LUA_KIB_MAX = 640, /* as on the boards */
     LUA_SHARE = 5,     /* a state's part of the rows */
     LUA_SHARE_MAX = 4,
-    ARENA_ROWS = 16, /* one row is this part of the arena at most */
-    LEFT_KIB = 32,   /* of the part "table", for the process */
+    ARENA_ROWS = 16,      /* one row is this part of the arena at most */
+    LEFT_KIB = 32,        /* of the part "table", for the process */
+    LEFT_WORK_KIB = 5632, /* of the part "long": more than all of it where it is measured */
 };
 
+enum place { IN_TABLE, IN_WORK, PLACES, IN_FRONT = PLACES };
+
+/* In KiB; [1]: of a plain table where those are small. */
 struct split {
-    uint32_t arena_kib; /* of each */
-    uint32_t rows_kib;
-    uint32_t beside; /* so many have their arena in the part "table" */
+    uint32_t arena[2];
+    uint32_t rows[2];
+    uint32_t left[PLACES]; /* for arenas, of the parts "table" and "long" */
+    uint32_t benches;
+    bool small;
 };
 
 void tn_share_lend(struct tn_share *share)
@@ -44,51 +54,92 @@ static uint32_t pages(size_t kib)
     return (uint32_t)(kib / PAGE_KIB * PAGE_KIB);
 }
 
-/* Where each has its arena, and how large it is. */
-static struct split place_arenas(size_t table_size, uint32_t count)
+/* Where the next arena goes: of the part "long" only small ones, lest work lack it for few. */
+static enum place take_place(struct split *split, bool small)
 {
-    size_t table = table_size / KIB;
-    table = table > LEFT_KIB ? table - LEFT_KIB : 0;
-    struct split split = {.arena_kib = pages(table / count), .beside = count};
-    if (split.arena_kib < ARENA_KIB) {
-        split.arena_kib = ARENA_KIB;
-        split.beside = (uint32_t)(table / ARENA_KIB);
+    for (int place = IN_TABLE; place <= (small ? IN_WORK : IN_TABLE); place++) {
+        if (split->left[place] >= split->arena[small]) {
+            split->left[place] -= split->arena[small];
+            return (enum place)place;
+        }
     }
-    return split;
+    return IN_FRONT;
 }
 
-size_t tn_share_needed(size_t table_size, uint32_t count)
+/* Arenas of plain tables are placed before others. */
+static size_t needs(const struct tn_share_sizes *sizes, struct split split)
 {
-    struct split split = place_arenas(table_size, count > 0 ? count : 1);
-    return ((size_t)(count - split.beside) * ARENA_KIB + (size_t)count * ROWS_KIB) * KIB;
+    size_t kib = split.benches;
+    uint32_t small = split.small ? sizes->plain : 0;
+    for (uint32_t i = 0; i < sizes->count; i++) {
+        bool in_front = take_place(&split, i < small) == IN_FRONT;
+        kib += split.rows[i < small] + (in_front ? split.arena[i < small] : 0);
+    }
+    return kib;
 }
 
-static tn_rc split(const struct tn_env *env, uint32_t count, struct split *split,
-                   struct tn_err *err)
+/* Shares that any table does with, where there is memory for them. */
+static size_t choose(const struct tn_share_sizes *sizes, struct split *split)
 {
-    size_t table = tn_arena_free(env->arena);
-    size_t needed = tn_share_needed(table, count);
-    if (env->memtable_size < needed) {
+    size_t table = sizes->table / KIB;
+    size_t work = sizes->work / KIB;
+    *split = (struct split){.arena = {ARENA_KIB, SMALL_ARENA_KIB},
+                            .rows = {ROWS_KIB, SMALL_ROWS_KIB},
+                            .left = {(uint32_t)(table > LEFT_KIB ? table - LEFT_KIB : 0),
+                                     (uint32_t)(work > LEFT_WORK_KIB ? work - LEFT_WORK_KIB : 0)}};
+    uint32_t even = sizes->count > 0 ? pages(split->left[IN_TABLE] / sizes->count) : 0;
+    split->arena[0] = even > ARENA_KIB ? even : ARENA_KIB;
+    size_t kib = needs(sizes, *split);
+    if (kib > sizes->memtable / KIB && sizes->plain > 0) {
+        split->small = true;
+        split->benches = BENCHES * BENCH_KIB;
+        kib = needs(sizes, *split);
+    }
+    return kib;
+}
+
+size_t tn_share_needed(const struct tn_share_sizes *sizes, bool *small)
+{
+    struct split split;
+    size_t kib = choose(sizes, &split);
+    *small = split.small;
+    return kib * KIB;
+}
+
+static tn_rc split(const struct tn_env *env, const struct tn_share *shares, uint32_t count,
+                   struct split *split, struct tn_err *err)
+{
+    struct tn_share_sizes sizes = {.table = tn_arena_free(env->arena),
+                                   .memtable = env->memtable_size,
+                                   .work = env->workers[TN_LANE_LONG]->arena.size,
+                                   .count = count};
+    for (uint32_t i = 0; i < count; i++) {
+        sizes.plain += shares[i].plain;
+    }
+    size_t needed = choose(&sizes, split);
+    size_t there = env->memtable_size / KIB;
+    if (there < needed) {
         return tn_err_set(err, TN_INVALID, 0,
                           "%u tables need %zu KiB of the part 'memtable', which has %zu for them; "
                           "give it more memory",
-                          count, needed / KIB, env->memtable_size / KIB);
+                          count, needed, there);
     }
-    *split = place_arenas(table, count);
-    size_t front = (size_t)(count - split->beside) * ARENA_KIB;
-    split->rows_kib = pages((env->memtable_size / KIB - front) / count);
+    /* Rows get what is left: those of tables that take more, if there are any. */
+    uint32_t large = split->small ? count - sizes.plain : count;
+    split->rows[0] += large > 0 ? pages((there - needed) / large) : 0;
+    split->rows[1] += large > 0 ? 0 : pages((there - needed) / count);
     return TN_OK;
 }
 
-static void name_parts(struct tn_share *share, const struct split *split)
+static void name_parts(struct tn_share *share, uint32_t arena, uint32_t rows)
 {
-    uint32_t most = pages(split->rows_kib / LUA_SHARE_MAX); /* of a small share both leave a half */
-    uint32_t lua = pages(split->rows_kib / LUA_SHARE);
+    uint32_t most = pages(rows / LUA_SHARE_MAX); /* of a small share both leave a half */
+    uint32_t lua = pages(rows / LUA_SHARE);
     lua = lua < LUA_KIB_MIN ? LUA_KIB_MIN : lua < LUA_KIB_MAX ? lua : LUA_KIB_MAX;
     lua = lua < most ? lua : most;
     const struct tn_part_spec parts[TN_SHARE_PARTS] = {
-        {"table", TN_PART_ARENA, split->arena_kib, split->arena_kib, NULL},
-        {"memtable", TN_PART_POOL, split->rows_kib, split->rows_kib, NULL},
+        {"table", TN_PART_ARENA, arena, arena, NULL},
+        {"memtable", TN_PART_POOL, rows, rows, NULL},
         {"lua_map", TN_PART_HEAP, lua, lua, "memtable"},
         {"lua_merge", TN_PART_HEAP, lua, lua, "memtable"},
     };
@@ -103,50 +154,107 @@ void tn_share_cap(struct tn_share *share)
     share->env.row_size_max = most < share->env.row_size_max ? most : share->env.row_size_max;
 }
 
-/* The arena's part is made on memory of its own when it lies elsewhere. */
-static tn_rc open_share(struct tn_share *share, struct tn_env *env, uint32_t count,
-                        unsigned char **rows, void *arena, const struct split *split,
+/* Memory that is being handed out. */
+struct supply {
+    struct tn_env *env;
+    uint32_t count; /* shares */
+    struct split split;
+    unsigned char *rows;        /* where the next ones begin */
+    struct tn_benches *benches; /* or NULL */
+};
+
+/* With an arena that lies elsewhere already, or in front of its rows. */
+static tn_rc open_share(struct tn_share *share, struct supply *supply, bool small,
                         struct tn_err *err)
 {
-    size_t arena_size = (size_t)split->arena_kib * KIB;
-    size_t rows_size = (size_t)split->rows_kib * KIB;
-    uint32_t first = arena ? 1 : 0;
-    name_parts(share, split);
+    bool elsewhere = share->arena.size > 0;
+    size_t arena = elsewhere ? 0 : supply->split.arena[small];
+    uint32_t first = elsewhere ? 1 : 0;
+    name_parts(share, supply->split.arena[small], supply->split.rows[small]);
     share->board = (struct tn_board){
         .name = "share", .part_count = TN_SHARE_PARTS - first, .parts = share->parts + first};
-    size_t size = rows_size + (arena ? 0 : arena_size);
-    tn_rc rc = tn_budget_open_on(&share->budget, &share->board, *rows, size, err);
+    size_t size = (supply->split.rows[small] + arena) * KIB;
+    tn_rc rc = tn_budget_open_on(&share->budget, &share->board, supply->rows, size, err);
     if (rc != TN_OK) {
         return rc;
     }
-    *rows += size;
-    if (arena) {
-        tn_arena_init(&share->arena, arena, arena_size);
-    } else {
+    supply->rows += size;
+    if (!elsewhere) {
         tn_budget_arena(&share->budget, "table", &share->arena);
     }
     share->lasts = false;
-    share->env = *env;
-    share->env.sharers = count;
+    share->env = *supply->env;
+    share->env.sharers = supply->count;
     share->env.arena = &share->arena;
+    share->env.benches = small ? supply->benches : NULL;
     tn_env_measure(&share->env, &share->budget);
     tn_share_cap(share);
     return TN_OK;
 }
 
+static tn_rc open_benches(struct supply *supply, struct tn_err *err)
+{
+    void *memory;
+    tn_rc rc = tn_arena_need(supply->env->arena, sizeof *supply->benches, "benches", &memory, err);
+    if (rc == TN_OK) {
+        supply->benches = memory;
+        tn_benches_init(supply->benches, supply->rows, (size_t)BENCH_KIB * KIB, BENCHES);
+        supply->rows += (size_t)BENCHES * BENCH_KIB * KIB;
+    }
+    return rc;
+}
+
+static bool is_small(const struct supply *supply, const struct tn_share *share)
+{
+    return supply->split.small && share->plain;
+}
+
+/* Size 0: it lies in front of the rows. */
+static tn_rc place_arena(struct supply *supply, struct tn_share *share, struct tn_err *err)
+{
+    bool small = is_small(supply, share);
+    size_t size = (size_t)supply->split.arena[small] * KIB;
+    struct tn_arena *parts[PLACES] = {supply->env->arena,
+                                      &supply->env->workers[TN_LANE_LONG]->arena};
+    enum place place = take_place(&supply->split, small);
+    void *memory = NULL;
+    share->arena = (struct tn_arena){0};
+    if (place == IN_FRONT) {
+        return TN_OK;
+    }
+    tn_rc rc = tn_arena_need(parts[place], size, "a table", &memory, err);
+    if (rc == TN_OK) {
+        tn_arena_init(&share->arena, memory, size);
+        supply->env->worker_room -= place == IN_WORK ? size : 0;
+    }
+    return rc;
+}
+
+static tn_rc place_arenas(struct supply *supply, struct tn_share *shares, struct tn_err *err)
+{
+    tn_rc rc = TN_OK;
+    for (int small = 1; small >= 0; small--) {
+        for (uint32_t i = 0; rc == TN_OK && i < supply->count; i++) {
+            if (is_small(supply, &shares[i]) == small) {
+                rc = place_arena(supply, &shares[i], err);
+            }
+        }
+    }
+    return rc;
+}
+
 tn_rc tn_share_out(struct tn_env *env, struct tn_share *shares, uint32_t count, struct tn_err *err)
 {
-    struct split parts = {0};
-    tn_rc rc = split(env, count, &parts, err);
-    unsigned char *rows = env->memtable;
+    struct supply supply = {.env = env, .count = count, .rows = env->memtable};
+    tn_rc rc = split(env, shares, count, &supply.split, err);
+    if (rc == TN_OK && supply.split.small) {
+        rc = open_benches(&supply, err);
+    }
+    if (rc == TN_OK) {
+        rc = place_arenas(&supply, shares, err);
+    }
     for (uint32_t i = 0; rc == TN_OK && i < count; i++) {
-        void *arena = NULL;
-        if (i < parts.beside) {
-            rc = tn_arena_need(env->arena, (size_t)parts.arena_kib * KIB, "a table", &arena, err);
-        }
-        if (rc == TN_OK) {
-            rc = open_share(&shares[i], env, count, &rows, arena, &parts, err);
-        }
+        rc = open_share(&shares[i], &supply, is_small(&supply, &shares[i]), err);
     }
     return rc;
 }

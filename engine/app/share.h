@@ -4,6 +4,10 @@
  *     [a][b][c]  [a][b]           a share each: rows, and an arena for the table's own things;
  *        `- [arena | rows]        that lies in front of the rows where the part "table" is used up
  *
+ * Where there are too many for shares that any table does with, those that are `plain` get little
+ * ones, and compact on benches that they take turns at (table/bench.h), in front of all shares.
+ * Their arenas may lie in the part "long", too, where it has more than work needs.
+ *
  * Workers, executor and the heap of the levels are everybody's. A share is a budget of its own, so
  * that a script's states are carved out of its rows as they are where there is one table.
  */
@@ -20,16 +24,26 @@ struct tn_share {
     struct tn_arena arena;
     struct tn_arena lasting; /* of the part "long": what its table took of it, for good */
     bool lasts;
+    bool plain; /* set before tn_share_out: one bucket, no partitions, script, letters' table */
     struct tn_env env; /* of the share */
 };
 
-/* Bytes of the part "memtable" that `count` tables need at the least beside a part "table" of
- * `table_size`. */
-size_t tn_share_needed(size_t table_size, uint32_t count);
+/* What shares are made of. */
+struct tn_share_sizes {
+    size_t table;    /* the part "table" */
+    size_t memtable; /* the part "memtable" */
+    size_t work;     /* the part "long" */
+    uint32_t count;  /* tables */
+    uint32_t plain;  /* of them */
+};
 
-/* Splits the env's parts into `count` shares, which begin where they are in memory. INVALID: they
- * are too small; the text says what is missing. The env's memtable is nobody else's from then on,
- * nor what is taken of its arena. */
+/* Bytes of the part "memtable" that they need at the least; `*small`: the plain ones get little
+ * shares. */
+size_t tn_share_needed(const struct tn_share_sizes *sizes, bool *small);
+
+/* Splits the env's parts into `count` shares, which begin where they are in memory; of what they
+ * have, `plain` alone is read. INVALID: they are too small; the text says what is missing. The
+ * env's memtable is nobody else's from then on, nor what is taken of its arena. */
 TN_MUST_USE tn_rc tn_share_out(struct tn_env *env, struct tn_share *shares, uint32_t count,
                                struct tn_err *err);
 

@@ -24,9 +24,10 @@ static void compute(const struct tn_config *config, size_t parcel, struct tn_siz
     sizes->intake = tn_intake_memory(&spec);
     sizes->sources = tn_sources_memory(config, sizes->message);
     sizes->control = tn_control_memory();
+    sizes->scripts = (config->table_count - config->plain_count) * sizeof(struct tn_scripted);
     sizes->tables =
         config->table_count * (sizeof(struct tn_keeper) + sizeof(struct tn_share) + PATH_SIZE) +
-        sizes->room + BESIDE;
+        sizes->scripts + sizes->room + BESIDE;
 }
 
 void tn_sizes_least(const struct tn_config *config, struct tn_sizes *sizes)

@@ -13,6 +13,7 @@ struct tn_sizes {
     size_t intake;
     size_t sources;
     size_t control; /* the socket beside the data */
+    size_t scripts; /* of tables that may have one */
     size_t tables;  /* what stands for them, paths, the rows that `map` makes of a record */
     size_t room;    /* of these, the last */
 };

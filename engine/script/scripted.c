@@ -218,6 +218,17 @@ tn_rc tn_scripted_find(struct tn_scripted *s, const struct tn_scripted_spec *spe
     return rc == TN_ABSENT && !schema ? TN_OK : rc;
 }
 
+tn_rc tn_scripted_wanted(const struct tn_scripted_spec *spec, bool *wanted, struct tn_err *err)
+{
+    struct tn_arena *arena = spec->env->arena;
+    const struct tn_schema *schema = NULL;
+    size_t mark = tn_arena_mark(arena);
+    tn_rc rc = read_schema(spec, &schema, err);
+    *wanted = rc == TN_OK && tn_schema_option(schema, TN_SCRIPT_OPTION);
+    tn_arena_reset(arena, mark);
+    return rc == TN_ABSENT && !schema ? TN_OK : rc;
+}
+
 void tn_scripted_fill(struct tn_scripted *s, struct tn_table_spec *spec)
 {
     if (s->open) {

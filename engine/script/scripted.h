@@ -50,6 +50,9 @@ struct tn_scripted {
  * such table, which others say better. INVALID: the script can't be used, with its whole path. */
 TN_MUST_USE tn_rc tn_scripted_find(struct tn_scripted *scripted,
                                    const struct tn_scripted_spec *spec, struct tn_err *err);
+/* Whether there is something to find, for who wants no room for it otherwise. */
+TN_MUST_USE tn_rc tn_scripted_wanted(const struct tn_scripted_spec *spec, bool *wanted,
+                                     struct tn_err *err);
 /* For a schema that is given, which is kept by pointer. */
 TN_MUST_USE tn_rc tn_scripted_open(struct tn_scripted *scripted,
                                    const struct tn_scripted_spec *spec,

@@ -9,7 +9,7 @@ enum { HEAP_SHARE = 4 }; /* of the levels heap, that is left free for files to c
 static uint32_t slot_of(const struct tn_table *t, struct tn_bytes partition, int32_t number)
 {
     uint64_t hash = tn_bucket_name(partition, number);
-    for (uint32_t i = (uint32_t)hash % TN_TABLE_SLOTS;; i = (i + 1) % TN_TABLE_SLOTS) {
+    for (uint32_t i = (uint32_t)hash % t->places.slots;; i = (i + 1) % t->places.slots) {
         const struct tn_bucket *bucket = t->slots[i];
         if (!bucket || (bucket->number == number && tn_bytes_equal(bucket->partition, partition))) {
             return i;
@@ -19,8 +19,8 @@ static uint32_t slot_of(const struct tn_table *t, struct tn_bytes partition, int
 
 static void rebuild_slots(struct tn_table *t)
 {
-    memset(t->slots, 0, TN_TABLE_SLOTS * sizeof *t->slots);
-    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
+    memset(t->slots, 0, t->places.slots * sizeof *t->slots);
+    for (uint32_t i = 0; i < t->places.buckets; i++) {
         struct tn_bucket *bucket = &t->buckets[i];
         if (bucket->state != TN_BUCKET_FREE) {
             t->slots[slot_of(t, bucket->partition, bucket->number)] = bucket;
@@ -52,7 +52,7 @@ void tn_buckets_close(struct tn_table *t, struct tn_bucket *bucket)
 bool tn_buckets_close_one(struct tn_table *t)
 {
     struct tn_bucket *oldest = NULL;
-    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
+    for (uint32_t i = 0; i < t->places.buckets; i++) {
         struct tn_bucket *bucket = &t->buckets[i];
         if (bucket_idle(t, bucket) && (!oldest || bucket->last_use < oldest->last_use)) {
             oldest = bucket;
@@ -77,7 +77,7 @@ void tn_buckets_spare_heap(struct tn_table *t)
 
 static struct tn_bucket *free_bucket(struct tn_table *t)
 {
-    if (t->open_count == TN_TABLE_BUCKETS_MAX && !tn_buckets_close_one(t)) {
+    if (t->open_count == t->places.buckets && !tn_buckets_close_one(t)) {
         return NULL;
     }
     uint32_t i = 0;
@@ -119,8 +119,8 @@ static tn_rc open_bucket(struct tn_table *t, struct tn_bytes partition, int32_t 
 {
     struct tn_bucket *bucket = free_bucket(t);
     if (!bucket) {
-        return tn_err_set(err, TN_AGAIN, 0, "%d buckets are open and none is idle",
-                          TN_TABLE_BUCKETS_MAX);
+        return tn_err_set(err, TN_AGAIN, 0, "%u buckets are open and none is idle",
+                          t->places.buckets);
     }
     tn_rc rc = name_bucket(t, partition, number, bucket, err);
     if (rc != TN_OK) {
@@ -165,7 +165,7 @@ tn_rc tn_buckets_find(struct tn_table *t, struct tn_bytes partition, int32_t num
 
 void tn_buckets_release(struct tn_table *table)
 {
-    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
+    for (uint32_t i = 0; i < table->places.buckets; i++) {
         if (bucket_idle(table, &table->buckets[i])) {
             tn_buckets_close(table, &table->buckets[i]);
         }
@@ -194,7 +194,7 @@ void tn_buckets_freeze(struct tn_table *t, struct tn_bucket *bucket)
 struct tn_bucket *tn_buckets_oldest_active(struct tn_table *t)
 {
     struct tn_bucket *oldest = NULL;
-    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
+    for (uint32_t i = 0; i < t->places.buckets; i++) {
         struct tn_bucket *bucket = &t->buckets[i];
         if (bucket->active && (!oldest || bucket->last_use < oldest->last_use)) {
             oldest = bucket;
@@ -205,7 +205,7 @@ struct tn_bucket *tn_buckets_oldest_active(struct tn_table *t)
 
 bool tn_buckets_wait(const struct tn_table *t)
 {
-    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
+    for (uint32_t i = 0; i < t->places.buckets; i++) {
         if (t->buckets[i].frozen) {
             return true;
         }

@@ -7,6 +7,7 @@
 #include "base/heap.h"
 #include "base/pool.h"
 #include "file/worker.h"
+#include "table/bench.h"
 
 struct tn_env {
     struct tn_io *io;
@@ -20,6 +21,9 @@ struct tn_env {
     /* What a table keeps of the part "long" as long as it is open; NULL: it is that worker's arena,
      * of which the table is the only one. Where others are open, too, it is the table's own. */
     struct tn_arena *lasting;
+    /* Where compactions lie, which other tables take turns at; NULL: each table has room for one.
+     */
+    struct tn_benches *benches;
     uint32_t sharers;      /* tables that are open at once; 0: one */
     size_t worker_room;    /* bytes that the part "long" has for a task, beside its contexts */
     uint32_t block_size;   /* raw bytes of a data block */

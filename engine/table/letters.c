@@ -411,10 +411,10 @@ tn_rc tn_letters_publish(struct tn_letters *letters, struct tn_err *err)
 /* ---- open, close ---- */
 
 tn_rc tn_letters_open(struct tn_letters *letters, struct tn_io *io, const char *table,
-                      struct tn_letter_box *box, struct tn_err *err)
+                      struct tn_letter_box *box, void *room, struct tn_err *err)
 {
-    *letters =
-        (struct tn_letters){.sink = {sink_begin, sink_put, sink_end}, .box = box, .table = table};
+    *letters = (struct tn_letters){
+        .sink = {sink_begin, sink_put, sink_end}, .box = box, .table = table, .header_read = room};
     int failed = pthread_mutex_init(&letters->lock, NULL);
     TN_CHECK(failed == 0);
     tn_rc rcs[] = {/* all of them: close looks at each */

@@ -81,21 +81,22 @@ struct tn_letters {
     char input[TN_LETTER_INPUT_SIZE];
     unsigned char header[TN_LETTER_HEADER_SIZE];
     uint32_t header_size;
-    unsigned char header_read[TN_LETTER_HEADER_SIZE]; /* of the letter that goes into the box */
-    uint64_t records_done;                            /* bytes of the spool that are in the box */
-    bool uncommitted;      /* the box has letters that are not there for good */
-    uint64_t record_count; /* in the box */
-    uint64_t row_count;    /* likewise */
-    pthread_mutex_t lock;  /* guards the rest, but for `put`, which only a flush does */
+    unsigned char *header_read; /* of the letter that goes into the box */
+    uint64_t records_done;      /* bytes of the spool that are in the box */
+    bool uncommitted;           /* the box has letters that are not there for good */
+    uint64_t record_count;      /* in the box */
+    uint64_t row_count;         /* likewise */
+    pthread_mutex_t lock;       /* guards the rest, but for `put`, which only a flush does */
     bool flushing;
     uint64_t rows_begin; /* where the flush under way began */
     uint64_t rows_end;   /* of flushes that succeeded */
     uint64_t rows_done;
 };
 
-/* `table` (its name) and the box live as long as the letters. */
+/* `table` (its name), the box and `room`, TN_LETTER_HEADER_SIZE bytes, live as long as the letters.
+ */
 TN_MUST_USE tn_rc tn_letters_open(struct tn_letters *letters, struct tn_io *io, const char *table,
-                                  struct tn_letter_box *box, struct tn_err *err);
+                                  struct tn_letter_box *box, void *room, struct tn_err *err);
 /* Of the rows that the sink will get; before the first. */
 void tn_letters_layout(struct tn_letters *letters, const struct tn_row_layout *layout);
 /* The commit that all of this belongs to was made before: its letters stand as they are. */

@@ -8,24 +8,24 @@ _Static_assert(sizeof(struct tn_parked_row) % 8 == 0, "rows follow their head wi
 
 static void forget(struct tn_parking *p)
 {
-    memset(p->slots, 0, TN_PARKING_SLOTS * sizeof(struct tn_parked_bucket *));
+    memset(p->slots, 0, p->slot_count * sizeof(struct tn_parked_bucket *));
     p->first = NULL;
     p->end = &p->first;
     p->named_count = 0;
 }
 
 void tn_parking_init(struct tn_parking *parking, struct tn_pool *pool,
-                     struct tn_parked_bucket **slots)
+                     struct tn_parked_bucket **slots, uint32_t slot_count)
 {
-    *parking =
-        (struct tn_parking){.pool = pool, .pages_max = pool->block_count / 2, .slots = slots};
+    *parking = (struct tn_parking){
+        .pool = pool, .pages_max = pool->block_count / 2, .slots = slots, .slot_count = slot_count};
     forget(parking);
 }
 
 static uint32_t slot_of(const struct tn_parking *p, struct tn_bytes partition, int32_t number)
 {
     uint64_t hash = tn_hash_64(partition, (uint64_t)(uint32_t)number);
-    for (uint32_t i = (uint32_t)hash % TN_PARKING_SLOTS;; i = (i + 1) % TN_PARKING_SLOTS) {
+    for (uint32_t i = (uint32_t)hash % p->slot_count;; i = (i + 1) % p->slot_count) {
         const struct tn_parked_bucket *bucket = p->slots[i];
         if (!bucket || (bucket->number == number && tn_bytes_equal(bucket->partition, partition))) {
             return i;
@@ -81,8 +81,9 @@ static struct tn_parked_bucket *name_bucket(struct tn_parking *p, struct tn_byte
     if (bucket) {
         return bucket;
     }
-    bucket =
-        p->named_count < TN_PARKING_BUCKETS_MAX ? take(p, sizeof *bucket + partition.size) : NULL;
+    bucket = p->named_count < p->slot_count - p->slot_count / 4
+                 ? take(p, sizeof *bucket + partition.size)
+                 : NULL;
     if (bucket) {
         unsigned char *bytes = (unsigned char *)(bucket + 1);
         memcpy(bytes, partition.data, partition.size);

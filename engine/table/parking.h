@@ -15,8 +15,8 @@
 #include "merge/merge.h"
 
 enum {
-    TN_PARKING_SLOTS = 1024, /* of the hash table */
-    TN_PARKING_BUCKETS_MAX = TN_PARKING_SLOTS - TN_PARKING_SLOTS / 4,
+    TN_PARKING_SLOTS = 1024, /* of the hash table, a fourth of which stays free */
+    TN_PARKING_SLOTS_MIN = 4,
 };
 
 struct tn_parked_row {
@@ -36,11 +36,12 @@ struct tn_parked_bucket {
 struct tn_parking {
     struct tn_pool *pool;
     uint32_t pages_max;
-    uint32_t pages;                  /* taken */
-    unsigned char *page;             /* the newest; each begins with a pointer to the one before */
-    uint32_t page_used;              /* bytes */
-    uint32_t page_size;              /* bytes; a run of pages for a large row */
-    struct tn_parked_bucket **slots; /* TN_PARKING_SLOTS */
+    uint32_t pages;      /* taken */
+    unsigned char *page; /* the newest; each begins with a pointer to the one before */
+    uint32_t page_used;  /* bytes */
+    uint32_t page_size;  /* bytes; a run of pages for a large row */
+    struct tn_parked_bucket **slots;
+    uint32_t slot_count; /* at least TN_PARKING_SLOTS_MIN */
     struct tn_parked_bucket *first;
     struct tn_parked_bucket **end;
     uint32_t bucket_count; /* with rows */
@@ -48,7 +49,7 @@ struct tn_parking {
 };
 
 void tn_parking_init(struct tn_parking *parking, struct tn_pool *pool,
-                     struct tn_parked_bucket **slots);
+                     struct tn_parked_bucket **slots, uint32_t slot_count);
 
 bool tn_parking_has(const struct tn_parking *parking, struct tn_bytes partition, int32_t number);
 

@@ -28,7 +28,7 @@ static void note_bucket(struct tn_rivals *rivals, uint64_t name)
     if (tn_rivals_have_one(rivals, name)) {
         return;
     }
-    if (rivals->count == TN_RIVALS_MAX) {
+    if (rivals->count == rivals->most) {
         rivals->all = true;
         return;
     }

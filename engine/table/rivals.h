@@ -12,15 +12,16 @@
 #include "commit/commit.h"
 #include "table/round.h"
 
-enum { TN_RIVALS_MAX = 256 }; /* buckets that are told apart */
+enum { TN_RIVALS_MAX = 256 }; /* buckets that are told apart, of a table of many */
 
 struct tn_rivals {
     const char *root;
     const struct tn_round_bucket *resolved; /* of the round that is committed */
     int64_t id;                             /* of the last snapshot that changed rows; 0: none */
-    uint64_t names[TN_RIVALS_MAX];          /* buckets in which rows changed */
+    uint64_t *names;                        /* buckets in which rows changed */
     uint32_t count;
-    bool all; /* too many to tell, or a snapshot that can't be read */
+    uint32_t most; /* names that there is room for */
+    bool all;      /* too many to tell, or a snapshot that can't be read */
 };
 
 /* Whether rows changed in one of these buckets. */

@@ -9,8 +9,10 @@ enum {
     PAGE_SIZE_MAX = 64 * 1024,
     PAGE_SIZE_MIN = 4 * 1024,
     PAGES_A_BUCKET = 4,
+    PAGES_LEAST = 2,       /* of a memtable: index, rows */
     OPEN_PARTITIONED = 64, /* buckets a partitioned table is expected to have open: a guess */
     ROUND_SHARE = 6,       /* of the table part: 1/6 a round */
+    ROUND_LEAST = 10 * 1024,
     COMPACTION_SHARE = 4,
     LEFT_OVER = 8 * 1024, /* for paths, while the table is open */
     GATHER_SHARE = 32,    /* where changes are told: some 150 bytes a bucket and pass */
@@ -253,6 +255,9 @@ static tn_rc init_row_scratch(struct tn_table *t, struct tn_arena *arena, struct
  * part, the worker that compacts has room. */
 static tn_rc init_slice_memory(struct tn_table *t, struct tn_arena *arena, struct tn_err *err)
 {
+    if (t->env->benches) {
+        return TN_OK;
+    }
     bool small = t->spec.small; /* what a compaction needs does not shrink with it */
     size_t share = arena->size / (small ? 2 : COMPACTION_SHARE);
     size_t writers = t->options.changelog_producer >= TN_CHANGELOG_FULL_COMPACTION ? 2 : 1;
@@ -274,9 +279,28 @@ static tn_rc init_slice_memory(struct tn_table *t, struct tn_arena *arena, struc
     return rc;
 }
 
-static tn_rc init_memory(struct tn_table *t, struct tn_arena *arena, struct tn_err *err)
+/* Where no more buckets can be written to than are open, no row waits for its bucket; and one
+ * bucket needs no key to be found by. */
+static void init_places(struct tn_table *t)
+{
+    int32_t buckets = t->options.bucket > 0 || t->keyed ? t->options.bucket : 1;
+    bool few = t->spec.small && t->schema->partition_keys.count == 0 && buckets > 0 &&
+               buckets <= TN_TABLE_FEW;
+    uint32_t most = few ? (uint32_t)buckets : TN_TABLE_BUCKETS_MAX;
+    t->places = (struct tn_table_places){
+        .buckets = most,
+        .slots = 2 * most,
+        .parked = few ? TN_PARKING_SLOTS_MIN : TN_PARKING_SLOTS,
+        .loads = most < TN_LOAD_MAX ? most : TN_LOAD_MAX,
+        .rivals = few ? TN_TABLE_FEW : TN_RIVALS_MAX,
+        .route_size = few && buckets == 1 ? 0 : TN_TABLE_ROUTE_SIZE,
+    };
+}
+
+static tn_rc init_rounds(struct tn_table *t, struct tn_arena *arena, struct tn_err *err)
 {
     size_t share = arena->size / (t->spec.small ? 4 * ROUND_SHARE : ROUND_SHARE);
+    share = share > ROUND_LEAST ? share : ROUND_LEAST;
     void *memory;
     for (size_t i = 0; i < sizeof t->rounds / sizeof t->rounds[0]; i++) {
         tn_rc rc = tn_arena_need(arena, share, "a round", &memory, err);
@@ -285,30 +309,77 @@ static tn_rc init_memory(struct tn_table *t, struct tn_arena *arena, struct tn_e
         }
         tn_round_init(&t->rounds[i], memory, share, &t->pages);
     }
+    return TN_OK;
+}
+
+static tn_rc init_load(struct tn_table *t, struct tn_arena *arena, struct tn_err *err)
+{
+    struct tn_load_task *load = &t->load;
+    uint32_t count = t->places.loads;
+    uint32_t slots = count * TN_LOAD_SLOTS;
+    void *memory;
+    tn_rc rc =
+        tn_arena_need(arena, count * (sizeof *load->loads + sizeof *load->partitions) + slots,
+                      "a load", &memory, err);
+    if (rc == TN_OK) {
+        load->loads = memory;
+        load->partitions = (struct tn_bytes *)(void *)(load->loads + count);
+        load->slots = (uint8_t *)(load->partitions + count);
+        load->slot_count = slots;
+        t->load_max = count;
+        rc = tn_arena_need(arena, t->places.rivals * sizeof *t->commit.rivals.names,
+                           "other writers' buckets", &memory, err);
+        t->commit.rivals.names = memory;
+    }
+    return rc;
+}
+
+/* Memtables that there are pages for, of a small table. */
+static uint32_t frozen_max(const struct tn_table *t)
+{
+    uint32_t pages = t->pages.block_count / PAGES_LEAST;
+    uint32_t most = t->spec.small ? TN_TABLE_FROZEN_SMALL : TN_TABLE_FROZEN_MAX;
+    return !t->spec.small || pages > most ? most : pages > 2 ? pages : 2;
+}
+
+static tn_rc init_buckets(struct tn_table *t, struct tn_arena *arena, struct tn_err *err)
+{
+    const struct tn_table_places *p = &t->places;
     uint32_t slot = ((uint32_t)sizeof(struct tn_frozen) + 15) & ~15u;
-    size_t frozen_max = t->spec.small ? TN_TABLE_FROZEN_SMALL : TN_TABLE_FROZEN_MAX;
-    size_t frozen_size = frozen_max * ((size_t)slot + 16);
-    size_t bucket_size = TN_TABLE_BUCKETS_MAX * sizeof *t->buckets;
-    size_t slots_size = (TN_TABLE_SLOTS + TN_PARKING_SLOTS) * sizeof(void *);
-    tn_rc rc = tn_arena_need(arena, bucket_size + slots_size + TN_TABLE_ROUTE_SIZE + frozen_size,
+    size_t frozen_size = frozen_max(t) * ((size_t)slot + 16);
+    size_t bucket_size = p->buckets * sizeof *t->buckets;
+    size_t slots_size = ((size_t)p->slots + p->parked) * sizeof(void *);
+    void *memory;
+    tn_rc rc = tn_arena_need(arena, bucket_size + slots_size + p->route_size + frozen_size,
                              "buckets", &memory, err);
     if (rc != TN_OK) {
         return rc;
     }
     t->buckets = memory;
-    t->slots = (struct tn_bucket **)(void *)(t->buckets + TN_TABLE_BUCKETS_MAX);
-    unsigned char *at = (unsigned char *)(t->slots + TN_TABLE_SLOTS + TN_PARKING_SLOTS);
-    tn_buf_init(&t->route_scratch, at, TN_TABLE_ROUTE_SIZE);
-    tn_pool_init(&t->frozen_slots, at + TN_TABLE_ROUTE_SIZE, frozen_size, slot);
-    struct tn_parked_bucket **parked =
-        (struct tn_parked_bucket **)(void *)(t->slots + TN_TABLE_SLOTS);
+    t->slots = (struct tn_bucket **)(void *)(t->buckets + p->buckets);
+    struct tn_parked_bucket **parked = (struct tn_parked_bucket **)(void *)(t->slots + p->slots);
+    unsigned char *at = (unsigned char *)(parked + p->parked);
+    tn_parking_init(&t->parking, &t->pages, parked, p->parked);
+    tn_buf_init(&t->route_scratch, at, p->route_size);
+    tn_pool_init(&t->frozen_slots, at + p->route_size, frozen_size, slot);
+    return TN_OK;
+}
+
+static tn_rc init_memory(struct tn_table *t, struct tn_arena *arena, struct tn_err *err)
+{
+    init_places(t);
     tn_pool_init(&t->pages, t->env->memtable, t->env->memtable_size, page_size(t));
-    tn_parking_init(&t->parking, &t->pages, parked);
-    t->load_max = TN_LOAD_MAX;
+    tn_rc rc = init_rounds(t, arena, err);
+    if (rc == TN_OK) {
+        rc = init_buckets(t, arena, err);
+    }
+    if (rc == TN_OK) {
+        rc = init_load(t, arena, err);
+    }
     t->removals_max = UINT32_MAX;
     t->files_max =
         (uint32_t)(tn_arena_free(&t->env->workers[TN_LANE_SHORT]->arena) / COMMIT_FILE_SIZE);
-    return TN_OK;
+    return rc;
 }
 
 /* A job that only compacts looks at every bucket itself. */

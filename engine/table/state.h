@@ -19,11 +19,11 @@
 
 enum {
     TN_TABLE_BUCKETS_MAX = 128,
-    TN_TABLE_SLOTS = 2 * TN_TABLE_BUCKETS_MAX, /* of the hash table that finds them */
-    TN_TABLE_FROZEN_MAX = 96,                  /* memtables, active ones included */
-    TN_TABLE_FROZEN_SMALL = 12,                /* of a small table */
-    TN_LOAD_MAX = 64,                          /* buckets whose files are read in one pass */
-    TN_LOAD_SLOTS = 4 * TN_LOAD_MAX,
+    TN_TABLE_FEW = 8,           /* buckets: rows of more of them wait for each other */
+    TN_TABLE_FROZEN_MAX = 96,   /* memtables, active ones included */
+    TN_TABLE_FROZEN_SMALL = 12, /* of a small table */
+    TN_LOAD_MAX = 64,           /* buckets whose files are read in one pass */
+    TN_LOAD_SLOTS = 4,          /* of its hash table, for a bucket */
     TN_TABLE_ROUTE_SIZE = 4096, /* bytes of a partition or bucket key */
 };
 
@@ -36,9 +36,10 @@ struct tn_load { /* of one bucket */
 struct tn_load_task {
     struct tn_task task; /* first */
     struct tn_table *table;
-    struct tn_load loads[TN_LOAD_MAX];
-    struct tn_bytes partitions[TN_LOAD_MAX];
-    uint8_t slots[TN_LOAD_SLOTS]; /* of a hash table by partition: number + 1 */
+    struct tn_load *loads;
+    struct tn_bytes *partitions;
+    uint8_t *slots; /* of a hash table by partition: number + 1 */
+    uint32_t slot_count;
     uint32_t count;
     int64_t trail_id; /* of the snapshot whose trail is wanted; 0: of none */
     struct tn_trail trail;
@@ -105,6 +106,16 @@ struct tn_commit_task {
     bool under_way;
 };
 
+/* What it has room for: a small table of few buckets needs little. */
+struct tn_table_places {
+    uint32_t buckets; /* that are open at once */
+    uint32_t slots;   /* of the hash table that finds them */
+    uint32_t parked;  /* of that for rows that wait */
+    uint32_t loads;   /* buckets whose files are read in one pass */
+    uint32_t rivals;
+    uint32_t route_size; /* bytes */
+};
+
 struct tn_table {
     struct tn_env *env;
     struct tn_table_spec spec;
@@ -134,7 +145,8 @@ struct tn_table {
 
     struct tn_pool pages;
     struct tn_pool frozen_slots;
-    struct tn_bucket *buckets; /* TN_TABLE_BUCKETS_MAX */
+    struct tn_table_places places;
+    struct tn_bucket *buckets;
     struct tn_bucket **slots;
     struct tn_bucket *last_bucket;
     uint64_t uses;         /* of buckets, counted */

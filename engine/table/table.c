@@ -7,7 +7,6 @@
 
 enum {
     POSITIONS_MAX = 32, /* sources that snapshots carry: 160 bytes each */
-    OPEN_DIRECTLY = 8,  /* buckets: rows of more of them wait for each other */
     AGAIN_MAX = 8,      /* rounds of a finish for what others before them did not tell */
     MEMTABLE_PAGES = 3, /* of the smallest: index, hash, rows */
 };
@@ -178,7 +177,7 @@ static tn_rc put_into(struct tn_table *t, struct tn_bucket *bucket, struct tn_ro
 static bool may_have_memtable(const struct tn_table *t)
 {
     uint32_t others = t->parking.pages + t->rounds[0].run_pages + t->rounds[1].run_pages;
-    return t->active_count < OPEN_DIRECTLY ||
+    return t->active_count < TN_TABLE_FEW ||
            (t->frozen_slots.used < t->frozen_slots.block_count &&
             t->pages.used - others + MEMTABLE_PAGES <= t->pages.block_count / 2);
 }
@@ -238,10 +237,10 @@ static tn_rc put_routed(struct tn_table *t, const struct tn_route *route, struct
         return park(t, route, row, kind, err);
     }
     tn_rc rc = TN_OK;
-    if (!bucket && t->open_count < OPEN_DIRECTLY) {
+    if (!bucket && t->open_count < TN_TABLE_FEW) {
         rc = tn_buckets_find(t, route->partition, route->bucket, &bucket, err);
     }
-    bool waits = bucket && bucket->state != TN_BUCKET_READY && t->open_count > OPEN_DIRECTLY;
+    bool waits = bucket && bucket->state != TN_BUCKET_READY && t->open_count > TN_TABLE_FEW;
     if (rc == TN_OK && bucket && !waits && (bucket->active || may_have_memtable(t))) {
         t->last_bucket = bucket;
         return put_into(t, bucket, row, kind, err);
@@ -371,7 +370,7 @@ tn_rc tn_table_cut(struct tn_table *table, uint64_t row_count, struct tn_err *er
     if (tn_work_gathers(table)) {
         return tn_err_set(err, TN_AGAIN, 0, "buckets are opened whose changes are to be told");
     }
-    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
+    for (uint32_t i = 0; i < table->places.buckets; i++) {
         if (table->buckets[i].active) {
             tn_buckets_freeze(table, &table->buckets[i]);
         }
@@ -457,7 +456,7 @@ bool tn_table_idle(const struct tn_table *table)
         (tn_table_may_compact(table) && table->compact_due)) {
         return false;
     }
-    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
+    for (uint32_t i = 0; i < table->places.buckets; i++) {
         if (table->buckets[i].state == TN_BUCKET_LOADING) {
             return false;
         }
@@ -597,7 +596,7 @@ void tn_table_close(struct tn_table *table)
         (void)tn_exec_turn(env->exec, true);
     }
     tn_work_abort_compaction(table);
-    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
+    for (uint32_t i = 0; i < table->places.buckets; i++) {
         if (table->buckets[i].state != TN_BUCKET_FREE) {
             drop_rows(table, &table->buckets[i]);
             tn_buckets_close(table, &table->buckets[i]);
@@ -691,7 +690,7 @@ void tn_table_backlog(const struct tn_table *table, struct tn_backlog *backlog)
         (struct tn_backlog){.stop = waits ? (uint32_t)stop : 0,
                             .pages_used = (size_t)table->pages.used * table->pages.block_size,
                             .pages_peak = (size_t)table->pages.peak * table->pages.block_size};
-    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
+    for (uint32_t i = 0; i < table->places.buckets; i++) {
         if (table->buckets[i].state != TN_BUCKET_FREE) {
             add_backlog(table, &table->buckets[i], backlog);
         }

@@ -8,7 +8,7 @@ enum { FLUSHES_A_SLICE = 2 }; /* one slice may run after at most two flushes */
 static void freeze_largest(struct tn_table *t)
 {
     struct tn_bucket *largest = NULL;
-    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
+    for (uint32_t i = 0; i < t->places.buckets; i++) {
         struct tn_bucket *bucket = &t->buckets[i];
         if (bucket->active && (!largest || tn_bucket_pages(bucket) > tn_bucket_pages(largest))) {
             largest = bucket;
@@ -92,7 +92,7 @@ static bool closing_has_rows(const struct tn_table *t)
     if (t->flush.under_way && t->flush.bucket->frozen->round == t->closing->number) {
         return true;
     }
-    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
+    for (uint32_t i = 0; i < t->places.buckets; i++) {
         const struct tn_frozen *frozen = t->buckets[i].frozen;
         if (frozen && frozen->round == t->closing->number) {
             return true;
@@ -117,7 +117,7 @@ bool tn_work_letters_due(const struct tn_table *t)
 static struct tn_bucket *pick_flush(struct tn_table *t)
 {
     struct tn_bucket *best = NULL;
-    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
+    for (uint32_t i = 0; i < t->places.buckets; i++) {
         struct tn_bucket *bucket = &t->buckets[i];
         if (!bucket->frozen || bucket->flushing || bucket->state != TN_BUCKET_READY) {
             continue;
@@ -136,18 +136,15 @@ static struct tn_bucket *pick_flush(struct tn_table *t)
 }
 
 /* The bucket with most runs for which there is something to pick. */
-static bool begin_compaction(struct tn_table *t)
+static bool pick_compaction(struct tn_table *t)
 {
-    if (!tn_table_may_compact(t) || !t->compact_due || t->slice.active || t->reload) {
-        return false;
-    }
     uint32_t limit = UINT32_MAX; /* runs of the last one tried: each bucket is tried once */
     uint32_t limit_index = 0;
     for (;;) {
         struct tn_bucket *best = NULL;
         uint32_t best_runs = 0;
         uint32_t best_index = 0;
-        for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
+        for (uint32_t i = 0; i < t->places.buckets; i++) {
             struct tn_bucket *bucket = &t->buckets[i];
             uint32_t runs = bucket->state == TN_BUCKET_READY ? run_count(bucket) : 0;
             bool tried = runs > limit || (runs == limit && i <= limit_index);
@@ -167,6 +164,18 @@ static bool begin_compaction(struct tn_table *t)
         best->owes = false;
         limit = best_runs;
         limit_index = best_index;
+    }
+}
+
+static void begin_compaction(struct tn_table *t)
+{
+    struct tn_benches *benches = t->env->benches;
+    if (!tn_table_may_compact(t) || !t->compact_due || t->slice.active || t->reload ||
+        (benches && !tn_bench_take(benches, t, &t->slice.arena))) {
+        return;
+    }
+    if (!pick_compaction(t) && benches) {
+        tn_bench_leave(benches, t);
     }
 }
 
@@ -196,7 +205,7 @@ static void start_long(struct tn_table *t)
     if (t->slice.active && t->slice.compaction.finished) {
         t->result_waits = !tn_work_apply(t) && t->slice.active;
     }
-    (void)begin_compaction(t);
+    begin_compaction(t);
     struct tn_bucket *bucket = letters_wait(t) ? NULL : pick_flush(t);
     bool slice = t->slice.active && !t->slice.compaction.finished;
     if (slice && (!bucket || t->flushes_since_slice >= FLUSHES_A_SLICE)) {
@@ -241,7 +250,7 @@ static void start_reload(struct tn_table *t)
         tn_table_break(t, rc, &err);
         return;
     }
-    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
+    for (uint32_t i = 0; i < t->places.buckets; i++) {
         if (t->buckets[i].state == TN_BUCKET_READY) {
             t->buckets[i].state = TN_BUCKET_LOADING;
         }

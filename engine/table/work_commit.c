@@ -373,7 +373,7 @@ static void settle_entries(struct tn_table *t, struct tn_round_entry *list, int6
 /* Files that were moved up have no entry of their own. */
 static void settle_moved(struct tn_table *t, int64_t number)
 {
-    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
+    for (uint32_t i = 0; i < t->places.buckets; i++) {
         const struct tn_levels *levels = t->buckets[i].levels;
         for (uint32_t f = 0; f < (levels ? levels->count : 0); f++) {
             if (levels->files[f]->round == number) {
@@ -505,7 +505,10 @@ void tn_work_commit(struct tn_table *table)
         .task = {.execute = commit_execute, .complete = commit_complete, .lane = TN_LANE_SHORT},
         .table = table,
         .round = table->closing,
-        .rivals = {.root = table->root, .resolved = table->closing->resolved},
+        .rivals = {.root = table->root,
+                   .resolved = table->closing->resolved,
+                   .names = commit->rivals.names,
+                   .most = table->places.rivals},
         /* Compactions alone are our own. */
         .named = table->spec.user && !table->named_done &&
                  (table->closing->added_count > 0 || table->closing->positions_moved),

@@ -310,6 +310,9 @@ static void end_compaction(struct tn_table *t)
     tn_levels_drop(t->env->levels, slice->held);
     slice->held = NULL;
     slice->active = false;
+    if (t->env->benches) {
+        tn_bench_give(t->env->benches, t);
+    }
 }
 
 void tn_work_abort_compaction(struct tn_table *table)

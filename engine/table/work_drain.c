@@ -72,7 +72,7 @@ void tn_work_begin_drain(struct tn_table *table)
     if (!table->draining && table->parking.bucket_count > 0) {
         table->draining = true;
         /* More than can stay open: what was waiting will wait again. */
-        table->drain_flushes = table->parking.bucket_count > TN_TABLE_BUCKETS_MAX / 2;
+        table->drain_flushes = table->parking.bucket_count > table->places.buckets / 2;
         table->compact_due = table->compact_due || table->drain_flushes;
     }
 }

@@ -103,7 +103,7 @@ static tn_rc open_found(struct tn_gather_task *g, struct tn_err *err)
 static bool loading(const struct tn_table *t)
 {
     bool some = t->load.under_way;
-    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX; i++) {
+    for (uint32_t i = 0; i < t->places.buckets; i++) {
         some = some || t->buckets[i].state == TN_BUCKET_LOADING;
     }
     return some;

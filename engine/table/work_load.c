@@ -18,21 +18,21 @@ static bool worth_compacting(struct tn_load *load, const struct tn_table *t,
 
 /* ---- the buckets that wait, by partition ---- */
 
-static uint32_t slot_after(uint32_t slot)
+static uint32_t slot_after(const struct tn_load_task *task, uint32_t slot)
 {
-    return (slot + 1) % TN_LOAD_SLOTS;
+    return (slot + 1) % task->slot_count;
 }
 
-static uint32_t first_slot(struct tn_bytes partition)
+static uint32_t first_slot(const struct tn_load_task *task, struct tn_bytes partition)
 {
-    return (uint32_t)tn_hash_64(partition, 0) % TN_LOAD_SLOTS;
+    return (uint32_t)tn_hash_64(partition, 0) % task->slot_count;
 }
 
 static void add_bucket(struct tn_load_task *task, struct tn_bucket *bucket)
 {
-    uint32_t slot = first_slot(bucket->partition);
+    uint32_t slot = first_slot(task, bucket->partition);
     while (task->slots[slot]) {
-        slot = slot_after(slot);
+        slot = slot_after(task, slot);
     }
     task->slots[slot] = (uint8_t)(task->count + 1);
     task->partitions[task->count] = bucket->partition;
@@ -44,7 +44,7 @@ static struct tn_load *next_of(struct tn_load_task *task, struct tn_bytes partit
 {
     while (task->slots[*slot]) {
         struct tn_load *load = &task->loads[task->slots[*slot] - 1];
-        *slot = slot_after(*slot);
+        *slot = slot_after(task, *slot);
         if (tn_bytes_equal(load->bucket->partition, partition)) {
             return load;
         }
@@ -54,8 +54,9 @@ static struct tn_load *next_of(struct tn_load_task *task, struct tn_bytes partit
 
 static bool wanted_partition(void *user, const struct tn_entry *entry)
 {
-    uint32_t slot = first_slot(entry->partition);
-    return next_of(user, entry->partition, &slot) != NULL;
+    struct tn_load_task *task = user;
+    uint32_t slot = first_slot(task, entry->partition);
+    return next_of(task, entry->partition, &slot) != NULL;
 }
 
 /* ---- files ---- */
@@ -87,7 +88,7 @@ static tn_rc gather_file(void *user, const struct tn_entry *entry, struct tn_err
 {
     struct tn_load_task *task = user;
     int32_t total = task->table->options.bucket;
-    uint32_t slot = first_slot(entry->partition);
+    uint32_t slot = first_slot(task, entry->partition);
     struct tn_load *load;
     while ((load = next_of(task, entry->partition, &slot))) {
         if (entry->total_buckets != total) {
@@ -317,7 +318,7 @@ static void load_complete(struct tn_task *task, tn_rc rc)
         t->load_max = load->count > 1 ? load->count / 2 : 1; /* less at once, or more room */
         return;
     }
-    t->load_max = TN_LOAD_MAX;
+    t->load_max = t->places.loads;
     if (rc != TN_OK) {
         tn_table_fail(t, rc, &task->err);
     }
@@ -328,11 +329,16 @@ void tn_work_load(struct tn_table *table)
     struct tn_load_task *load = &table->load;
     *load = (struct tn_load_task){
         .task = {.execute = load_execute, .complete = load_complete, .lane = TN_LANE_SHORT},
-        .table = table};
+        .table = table,
+        .loads = load->loads,
+        .partitions = load->partitions,
+        .slots = load->slots,
+        .slot_count = load->slot_count};
+    memset(load->slots, 0, load->slot_count);
     if (table->spec.resolver && table->trail.id != table->last_seen) {
         load->trail_id = table->last_seen;
     }
-    for (uint32_t i = 0; i < TN_TABLE_BUCKETS_MAX && load->count < table->load_max; i++) {
+    for (uint32_t i = 0; i < table->places.buckets && load->count < table->load_max; i++) {
         if (table->buckets[i].state == TN_BUCKET_LOADING) {
             add_bucket(load, &table->buckets[i]);
         }

@@ -113,6 +113,7 @@ struct program {
     struct tn_letter_table box;
     struct counted counted;
     struct tn_letters letters;
+    unsigned char header[TN_LETTER_HEADER_SIZE];
     struct tn_table *table;
     uint64_t random;
     uint32_t version;
@@ -337,7 +338,8 @@ static tn_rc open_all(struct program *p, uint32_t *from)
                                                 .commit = counted_commit,
                                                 .forget = counted_forget,
                                                 .size_max = p->box.box.size_max};
-        rc = tn_letters_open(&p->letters, p->engine->env.io, BED_TABLE, &p->counted.box, &p->err);
+        rc = tn_letters_open(&p->letters, p->engine->env.io, BED_TABLE, &p->counted.box, p->header,
+                             &p->err);
     }
     p->engine->env.memtable_size = (size_t)(1 + random_below(&p->random, 4)) * 64 * 1024;
     if (rc == TN_OK) {
@@ -998,6 +1000,7 @@ static void any_number_of_letters_goes_into_a_table(void)
 static void letters_that_failed_to_open_can_be_closed(void)
 {
     static struct tn_letters letters;
+    static unsigned char header[TN_LETTER_HEADER_SIZE];
     static char name[400];
     struct tn_letter_box box = {0};
     struct sim_disk disk;
@@ -1005,7 +1008,7 @@ static void letters_that_failed_to_open_can_be_closed(void)
     memset(name, 'n', sizeof name - 1);
     memset(&letters, 0, sizeof letters);
     sim_disk_init(&disk, BED_DISK_SIZE);
-    tn_rc rc = tn_letters_open(&letters, &disk.io, name, &box, &err);
+    tn_rc rc = tn_letters_open(&letters, &disk.io, name, &box, header, &err);
     CHECK(rc == TN_INVALID);
     tn_letters_close(&letters);
     sim_disk_deinit(&disk);
@@ -1023,6 +1026,7 @@ static tn_rc take_none(struct tn_letter_box *box, const struct tn_dead_letter *l
 static void a_scratch_file_that_changed_is_an_error(void)
 {
     static struct tn_letters letters;
+    static unsigned char header[TN_LETTER_HEADER_SIZE];
     static unsigned char other[512];
     struct tn_letter_box box = {.put = take_none, .size_max = 4000};
     struct tn_letter_record letter = {.record = tn_bytes_of("a record"), .reason = "a reason"};
@@ -1032,7 +1036,7 @@ static void a_scratch_file_that_changed_is_an_error(void)
         uint16_t source;
         int file;
         sim_disk_init(&disk, BED_DISK_SIZE);
-        tn_rc rc = tn_letters_open(&letters, &disk.io, BED_TABLE, &box, &err);
+        tn_rc rc = tn_letters_open(&letters, &disk.io, BED_TABLE, &box, header, &err);
         CHECK_OK(rc, err);
         rc = tn_letters_source(&letters, SOURCE, "json", 0, 0, false, &source, &err);
         CHECK_OK(rc, err);
