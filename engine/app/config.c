@@ -5,7 +5,14 @@
 #include "app/config_private.h"
 
 /* Of the journal: a sender's name and memo are some hundred bytes; the most that are told apart. */
-enum { SECOND_MS = 1000, KIB = 1024, MIB = 1024 * 1024, SENDERS = 256, MEMOS_SIZE = 64 * KIB };
+enum {
+    SECOND_MS = 1000,
+    HOUR_MS = 3600 * SECOND_MS,
+    KIB = 1024,
+    MIB = 1024 * 1024,
+    SENDERS = 256,
+    MEMOS_SIZE = 64 * KIB
+};
 enum { SYNC_SIZE_MAX = 4 * MIB, JOURNAL_SIZE_MIN = 4 * MIB, SYNCS_OF_JOURNAL = 8 };
 
 static void take_listen(struct tn_config_reader *r, struct tn_config_node *node,
@@ -94,6 +101,7 @@ static const struct tn_config_member members[] = {
     {"tls", tn_config_take_tls, AT(http.tls), 0, 0, false},
     {"limits", take_limits, AT(http), 0, 0, false},
     {"journal", take_journal, AT(journal), 0, 0, false},
+    {"pace", tn_config_take_ms, AT(pace_ms), 1, HOUR_MS, false},
     {"tables", tn_config_take_tables, 0, 0, 0, true},
     {"sources", tn_config_take_sources, 0, 0, 0, false},
 };

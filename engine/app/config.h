@@ -137,6 +137,7 @@ struct tn_config {
     const char *warehouse; /* from "/"; relative paths begin in the config's folder */
     uint64_t memory;       /* bytes; 0: the board's */
     uint64_t disk_reserve;
+    uint32_t pace_ms; /* at most one commit that is due by age alone begins in so long; 0: any */
     struct tn_config_http http; /* `listen`, `token`, `tls` and `limits` of the file */
     struct tn_config_journal journal;
     struct tn_config_table *tables;

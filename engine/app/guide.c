@@ -460,6 +460,7 @@ static const char config_text[] =
     "file(\"b.pem\") }\n"
     "  limits         of HTTP: connections = 16, body_size = \"256K\", timeout = \"10s\"\n"
     "  journal        sync = \"100ms or 256K\", size = \"64M\": what was taken and not committed\n"
+    "  pace           \"5s\": of tables that are due by their age alone one commits in so long\n"
     "\n"
     "  tables['d.t']  fields, primary_key, partition_by, options: as `tarn create` has them, or\n"
     "                 schema = \"file.json\"; without either the table must be there\n"
@@ -484,7 +485,11 @@ static const char config_text[] =
     "and\n"
     "table of dead letters, need little memory where there are many: 200 of them fit 32M. They "
     "compact\n"
-    "a few at a time then.\n";
+    "a few at a time then. `pace` spares the disk their commits' barriers: quiet tables commit in "
+    "turn,\n"
+    "later than their age says, and what waits is safe in the journal. Rows or bytes that are due, "
+    "a\n"
+    "full journal and the end don't wait.\n";
 
 static const char daemon_text[] =
     "The daemon: `tarn run CONFIG.lua` (`tarn help config`)\n"

@@ -861,19 +861,40 @@ static bool must_commit(const struct tn_intake *in, const struct tn_keeper *k, i
     return waits && ((in->stopping && in->ring.count == 0) || (old && pressed(in)));
 }
 
+/* Those that are due by age alone commit one after the other, at the pace of all. Who can't do so
+ * now is passed by. */
+static void commit(struct tn_intake *in, uint32_t i, struct tn_keeper_place at, int64_t now_ms,
+                   uint32_t *wait_ms)
+{
+    uint32_t pace_ms = in->spec.config->pace_ms;
+    bool may = pace_ms == 0 || now_ms >= in->paced_ms;
+    bool aged = tn_keeper_commit(&in->spec.keepers[i], tn_journal_identity(in->journal), at, may,
+                                 now_ms, wait_ms);
+    if (aged && pace_ms > 0) {
+        in->paced_ms = now_ms + pace_ms;
+        in->paced = i + 1;
+    }
+}
+
 static void turn_keepers(struct tn_intake *in, int64_t now_ms, uint32_t *wait_ms)
 {
-    for (uint32_t i = 0; i < in->spec.keeper_count; i++) {
+    uint32_t first = in->paced;
+    for (uint32_t n = 0; n < in->spec.keeper_count; n++) {
+        uint32_t i = (first + n) % in->spec.keeper_count;
         struct tn_keeper *k = &in->spec.keepers[i];
         k->wants_cut = k->wants_cut || must_commit(in, k, now_ms);
         struct tn_keeper_place at = place_of(in, k);
         if (at.place + (at.items > 0) <= tn_journal_durable(in->journal)) {
-            tn_keeper_commit(k, tn_journal_identity(in->journal), at, now_ms, wait_ms);
+            commit(in, i, at, now_ms, wait_ms);
         }
         if (tn_keeper_turn(k, now_ms, wait_ms)) {
             begin_again(in, k, now_ms);
             *wait_ms = 0;
         }
+    }
+    int64_t left = in->paced_ms - now_ms;
+    if (left > 0 && left < *wait_ms) {
+        *wait_ms = (uint32_t)left;
     }
 }
 

@@ -71,6 +71,8 @@ struct tn_intake {
     uint64_t begun;                /* the journal's next place, at the start */
     int64_t stuck_ms;              /* since when the ring's oldest has no room; 0: it has */
     uint64_t trimmed;
+    int64_t paced_ms;    /* when a table is next to commit by age alone, with a pace */
+    uint32_t paced;      /* the keeper that is asked first */
     uint64_t walk_bytes; /* of the walk at hand */
     bool room_owed;      /* an offer was AGAIN */
     bool durable_owed;   /* something was taken that is durable as it is */

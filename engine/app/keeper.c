@@ -472,8 +472,8 @@ static void lower(uint32_t *wait_ms, int64_t ms)
     *wait_ms = in < *wait_ms ? in : *wait_ms;
 }
 
-/* Something is there to be committed, and it is time to. */
-static bool due(const struct tn_keeper *k, int64_t now_ms, uint32_t *wait_ms)
+/* Something is there to be committed, and it is time to; `*aged`: by age alone. */
+static bool due(const struct tn_keeper *k, int64_t now_ms, bool *aged, uint32_t *wait_ms)
 {
     const struct tn_commit_rule *rule = &k->spec.config->commit;
     if (k->wants_cut || tn_table_wants_cut(k->table)) {
@@ -488,8 +488,11 @@ static bool due(const struct tn_keeper *k, int64_t now_ms, uint32_t *wait_ms)
     }
     if (rule->ms > 0) {
         int64_t left = k->since_ms + rule->ms - now_ms;
-        lower(wait_ms, left);
-        return left <= 0;
+        *aged = left <= 0;
+        if (!*aged) {
+            lower(wait_ms, left);
+        }
+        return *aged;
     }
     return false;
 }
@@ -509,21 +512,22 @@ static tn_rc cut(struct tn_keeper *k, const char *identity, struct tn_keeper_pla
     return rc == TN_OK ? tn_table_cut(k->table, k->items, err) : rc;
 }
 
-void tn_keeper_commit(struct tn_keeper *keeper, const char *identity, struct tn_keeper_place at,
-                      int64_t now_ms, uint32_t *wait_ms)
+bool tn_keeper_commit(struct tn_keeper *keeper, const char *identity, struct tn_keeper_place at,
+                      bool may, int64_t now_ms, uint32_t *wait_ms)
 {
     struct tn_keeper *k = keeper;
     struct tn_err err = {0};
-    if (!k->table || k->cutting || !due(k, now_ms, wait_ms)) {
-        return;
+    bool aged = false;
+    if (!k->table || k->cutting || !due(k, now_ms, &aged, wait_ms) || (aged && !may)) {
+        return false;
     }
     tn_rc rc = cut(k, identity, at, &err);
     if (rc == TN_AGAIN) { /* the next turn tries again */
-        return;
+        return false;
     }
     if (rc != TN_OK) {
         tn_keeper_fail(k, rc, &err, now_ms);
-        return;
+        return false;
     }
     k->cut = at;
     k->cutting = true;
@@ -531,6 +535,7 @@ void tn_keeper_commit(struct tn_keeper *keeper, const char *identity, struct tn_
     k->items_cut = k->items;
     k->bytes = 0;
     lower(wait_ms, 0); /* a turn begins what is to be done now */
+    return aged;
 }
 
 uint64_t tn_keeper_done(const struct tn_keeper *keeper, struct tn_keeper_place at, int64_t now_ms,

@@ -126,9 +126,10 @@ TN_MUST_USE tn_rc tn_keeper_bury(struct tn_keeper *keeper, const struct tn_parce
  * tn_keeper_begin. `*wait_ms` is lowered to when it wants the next turn. */
 bool tn_keeper_turn(struct tn_keeper *keeper, int64_t now_ms, uint32_t *wait_ms);
 
-/* Cuts when the rule says so: everything before `at` is in. */
-void tn_keeper_commit(struct tn_keeper *keeper, const char *identity, struct tn_keeper_place at,
-                      int64_t now_ms, uint32_t *wait_ms);
+/* Cuts when the rule says so: everything before `at` is in. By age alone only where it `may`: true
+ * when it did so. */
+bool tn_keeper_commit(struct tn_keeper *keeper, const char *identity, struct tn_keeper_place at,
+                      bool may, int64_t now_ms, uint32_t *wait_ms);
 
 /* It takes nothing for now: closed, and opened again later. */
 void tn_keeper_fail(struct tn_keeper *keeper, tn_rc rc, const struct tn_err *err, int64_t now_ms);

@@ -20,6 +20,7 @@ enum {
     TABLES = 200,
     MEMORY = 32 << 20,
     COMMIT_S = 10,
+    PACE_MS = 10000,
     SECONDS = 100, /* of a process */
     LIVES = 2,
     KEYS = 20,
@@ -103,12 +104,14 @@ static void make_tables(void)
     }
 }
 
-static void configure(void)
+static void configure(uint32_t pace_ms)
 {
-    life.config = (struct tn_config){.tables = life.configs,
-                                     .table_count = TABLES,
-                                     .plain_count = TABLES,
-                                     .journal = {.sync_ms = 100, .size_max = 64 << 20}};
+    life.config =
+        (struct tn_config){.tables = life.configs,
+                           .table_count = TABLES,
+                           .plain_count = TABLES,
+                           .pace_ms = pace_ms,
+                           .journal = {.sync_ms = pace_ms > 0 ? 2000 : 100, .size_max = 64 << 20}};
     for (uint32_t i = 0; i < TABLES; i++) {
         (void)snprintf(life.names[i], sizeof life.names[i], "db.t%03u", i);
         life.configs[i] = (struct tn_config_table){.name = life.names[i],
@@ -162,11 +165,11 @@ static void open_tables(void)
     }
 }
 
-static void begin(struct sim_disk *disk, uint64_t seed)
+static void begin(struct sim_disk *disk, uint32_t pace_ms, uint64_t seed)
 {
     struct tn_err err;
     sim_clock_init(&life.clock, seed);
-    configure();
+    configure(pace_ms);
     take_memory(&disk->io);
     make_tables();
     open_tables();
@@ -340,7 +343,7 @@ static void each_table_commits_and_compacts(void)
     sim_disk_init(&disk, DISK_SIZE);
     memset(sums, 0, sizeof sums);
     for (int lives = 0; lives < LIVES; lives++) {
-        begin(&disk, random_next(&random));
+        begin(&disk, 0, random_next(&random));
         uint64_t syncs = disk.syncs;
         run(&random);
         say_memory(&disk, syncs);
@@ -358,8 +361,35 @@ static void each_table_commits_and_compacts(void)
     sim_disk_deinit(&disk);
 }
 
+/* Each takes its turn: nobody commits twice before all have. */
+static void quiet_tables_commit_at_a_pace(void)
+{
+    static struct sim_disk disk;
+    uint64_t random = given_number("SEED", 1);
+    uint64_t commits = 0;
+    sim_disk_init(&disk, DISK_SIZE);
+    memset(sums, 0, sizeof sums);
+    begin(&disk, PACE_MS, random_next(&random));
+    uint64_t syncs = disk.syncs;
+    run(&random);
+    say_memory(&disk, syncs);
+    CHECK(disk.syncs - syncs <= SECONDS);
+    for (uint32_t i = 0; i < TABLES; i++) {
+        CHECK(life.keepers[i].commits <= 1);
+        commits += life.keepers[i].commits;
+    }
+    CHECK(commits >= (SECONDS - COMMIT_S) * 1000 / PACE_MS - 1);
+    settle();
+    for (uint32_t i = 0; i < TABLES; i++) {
+        CHECK(sum_of(&disk, life.names[i]) == sums[i]);
+    }
+    end();
+    sim_disk_deinit(&disk);
+}
+
 static const struct test tests[] = {
     TEST(each_table_commits_and_compacts),
+    TEST(quiet_tables_commit_at_a_pace),
 };
 
 int main(int argc, char **argv)
