@@ -382,19 +382,39 @@ static tn_rc count_mark(void *user, const struct tn_entry *entry, struct tn_err 
     return TN_OK;
 }
 
-/* A base list has all files of the snapshot before, however it was merged. What neither gave nor
- * took a file can't be missed: it counts as there. */
+struct search {
+    const char *uuid;
+    bool found;
+};
+
+static tn_rc look_for_uuid(void *user, const struct tn_manifest_meta *meta, struct tn_err *err)
+{
+    (void)err;
+    struct search *search = user;
+    search->found = search->found || strstr(meta->file_name, search->uuid);
+    return TN_OK;
+}
+
+/* A base list has all files of the snapshot before, and its manifests unless they were merged. A
+ * draft that neither gave nor took files can't be told then: to commit it twice does nothing. */
 static bool goes_on_without(const struct draft *draft, const struct tn_snapshot *next)
 {
+    const char *root = draft->commit->spec->root;
+    struct tn_worker *worker = draft->commit->worker;
+    struct search search = {.uuid = draft->files.manifest_uuid};
     struct mark mark = mark_of(draft);
     struct tn_live_filter all = {0};
     struct tn_list lists[TN_LIST_COUNT];
     struct tn_err ignored;
     tn_lists_of(next, lists);
-    return mark.name &&
-           tn_list_each(draft->commit->spec->root, lists[0].name, lists[0].size, &all,
-                        draft->commit->worker, count_mark, &mark, &ignored) == TN_OK &&
-           (mark.live > 0) != mark.given;
+    tn_rc rc = tn_list_each_meta(root, lists[0].name, lists[0].size, worker, look_for_uuid, &search,
+                                 &ignored);
+    if (rc != TN_OK || search.found || !mark.name) {
+        return rc == TN_OK && !search.found;
+    }
+    rc =
+        tn_list_each(root, lists[0].name, lists[0].size, &all, worker, count_mark, &mark, &ignored);
+    return rc == TN_OK && (mark.live > 0) != mark.given;
 }
 
 static bool is_gone(const struct draft *draft, int64_t id)
@@ -434,13 +454,19 @@ static enum standing standing(const struct draft *draft)
     return passed ? STRAY_IF_THERE : STANDS;
 }
 
-/* Ours has expired. Whose name it was is known while a list still names what we gave. */
+/* Ours has expired, and who did that removed what only it named. Whose name it was is known while a
+ * list still names what we gave. CONFLICT: that is nothing. */
 static tn_rc look_behind(struct draft *draft, struct tn_err *err)
 {
     const struct tn_snapshot *newest = NULL;
+    draft->files.manifest_count = 0;
+    draft->files.list_count = 0;
     tn_rc rc = read_latest(draft->commit, &newest, err);
     if (rc == TN_OK && (!newest || !goes_on_without(draft, newest))) {
         return TN_OK;
+    }
+    if (rc == TN_OK && !mark_of(draft).name) {
+        return TN_CONFLICT;
     }
     draft->unknown = true;
     return tn_err_set(err, TN_IO, 0,

@@ -1256,9 +1256,8 @@ static void another_compactor_does_no_harm(void)
         visits += b.visits;
         untold += b.untold;
         seed++;
-    } while (seconds_now() < until);
+    } while (seconds_now() < until || visits == 0);
     (void)printf("%" PRIu64 " visits, %" PRIu64 " of them of nobody knew what\n", visits, untold);
-    CHECK(visits > 0);
 }
 
 /* He changes rows: what was resolved beside them before comes again, behind them. */
