@@ -151,6 +151,7 @@ set output 'stress.png'
 set datafile separator ','
 set multiplot layout 4, 1
 set yrange [0:]
+set offsets 0, 0, graph 0.05, 0
 set key outside top horizontal
 set ylabel 'sorted runs'; plot %s
 set ylabel 'backlog, MB'; plot %s
@@ -192,12 +193,17 @@ def judge(samples, senders, took, problems):
             problems.append(what)
 
 
-def run(args, daemon):
-    daemon.start()
+def start_on_one_core(daemon):
+    """All of its threads on the first core, and this process on the others."""
     cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(daemon.process.pid, cores[:1])
+    os.sched_setaffinity(0, cores[:1])
+    daemon.start()
     os.sched_setaffinity(0, cores[1:] or cores)
     daemon.wait_until_ready()
+
+
+def run(args, daemon):
+    start_on_one_core(daemon)
     senders = [Sender(daemon.port, i, args.seed) for i in range(SENDERS)]
     for sender in senders:
         sender.start()
