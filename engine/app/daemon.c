@@ -1,5 +1,6 @@
 #include "app/daemon.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -28,6 +29,14 @@ static struct tn_net *signal_net;
 static volatile sig_atomic_t stops;
 static volatile sig_atomic_t hung_up;
 
+/* Whoever was interrupted may be about to look at errno. */
+static void wake_loop(void)
+{
+    int os = errno;
+    tn_net_wake(signal_net);
+    errno = os;
+}
+
 static void on_stop(int number)
 {
     (void)number;
@@ -35,20 +44,20 @@ static void on_stop(int number)
     if (stops > 1) {
         _exit(EXIT_AT_ONCE);
     }
-    tn_net_wake(signal_net);
+    wake_loop();
 }
 
 static void on_hangup(int number)
 {
     (void)number;
     hung_up = 1;
-    tn_net_wake(signal_net);
+    wake_loop();
 }
 
 static void on_child(int number)
 {
     (void)number;
-    tn_net_wake(signal_net);
+    wake_loop();
 }
 
 static void take_signals(struct tn_daemon *d)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/signals.h"
 
 /* False: it is to end. */
 static bool wait_for_bytes(const struct tn_pipe *p)
@@ -61,7 +62,10 @@ tn_rc tn_pipe_open(struct tn_pipe *p, const struct tn_pipe_spec *spec, struct tn
     }
     (void)pthread_mutex_init(&p->lock, NULL);
     (void)pthread_cond_init(&p->given, NULL);
+    sigset_t before;
+    tn_signals_hold(&before);
     int os = pthread_create(&p->thread, NULL, work, p);
+    tn_signals_restore(&before);
     if (os != 0) {
         (void)close(p->stop[0]);
         (void)close(p->stop[1]);

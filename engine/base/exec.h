@@ -7,11 +7,11 @@
  *     submit -> (queued) -> execute -> (finished) -> complete
  *                           on a worker              on the loop, in tn_exec_turn
  *
- * Two lanes, so that a short task never waits for a long one: SHORT for commits, LONG for flushes,
- * slices and scans. One worker a lane, so a lane's context belongs to one task at a time, until its
- * `complete` has returned. What a task has in the context's arena is therefore still there in
- * `complete`. A third lane, SYNC, has no context: of what others wait for to be on disk, which no
- * commit may hold up.
+ * Two lanes, so that a short task never waits for a long one: SHORT for commits and handshakes,
+ * LONG for flushes, slices and scans. One worker a lane, so a lane's context belongs to one task at
+ * a time, until its `complete` has returned. What a task has in the context's arena is therefore
+ * still there in `complete`. A third lane, SYNC, has no context: of what others wait for to be on
+ * disk, which no commit may hold up. Workers take no signals (signals.h).
  *
  * Inline, submit only queues, and each turn executes one task: the order is that of submission,
  * LONG after SHORT, and SYNC before them. The simulator and command-line verbs use this; with

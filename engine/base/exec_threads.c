@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "base/exec.h"
+#include "base/signals.h"
 
 /* One thread a lane. A lane is `busy` from the moment its worker takes a task until the loop has
  * completed that task, so the worker doesn't touch its context before. */
@@ -144,6 +145,15 @@ static void close_threads(struct tn_exec *base)
     stop((struct tn_exec_threads *)(void *)base, TN_LANES);
 }
 
+static int start(struct lane *lane)
+{
+    sigset_t before;
+    tn_signals_hold(&before);
+    int rc = pthread_create(&lane->thread, NULL, work, lane);
+    tn_signals_restore(&before);
+    return rc;
+}
+
 static const struct tn_exec_vtable vtable = {submit, turn, close_threads};
 
 tn_rc tn_exec_threads_open(void *memory, void *const contexts[TN_LANE_COUNT], struct tn_exec **out,
@@ -158,7 +168,7 @@ tn_rc tn_exec_threads_open(void *memory, void *const contexts[TN_LANE_COUNT], st
         struct lane *lane = &exec->lanes[i];
         exec->exec.contexts[i] = i < TN_LANE_COUNT ? contexts[i] : NULL;
         *lane = (struct lane){.exec = exec, .context = exec->exec.contexts[i]};
-        int rc = pthread_create(&lane->thread, NULL, work, lane);
+        int rc = start(lane);
         if (rc != 0) {
             stop(exec, i);
             return tn_err_set(err, TN_IO, rc, "start a worker thread: error %d", rc);

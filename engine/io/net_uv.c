@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include "base/check.h"
+#include "base/signals.h"
 #include "io/net_uv_private.h"
 
 enum { RESOLVER_STACK = 256 * 1024 };
@@ -126,8 +127,23 @@ static void after_no_work(uv_work_t *work, int status)
     *(bool *)work->data = true;
 }
 
-/* libuv starts its threads with the first work, and takes their stacks from the limit of the
- * process. Two: a name that can't be looked up holds its thread for half a minute. */
+/* libuv starts its threads with the first work. */
+static int do_no_work(struct tn_uv_door *door)
+{
+    sigset_t before;
+    bool done = false;
+    uv_work_t work = {.data = &done};
+    tn_signals_hold(&before);
+    int os = uv_queue_work(&door->loop, &work, no_work, after_no_work);
+    tn_signals_restore(&before);
+    while (os == 0 && !done) {
+        (void)uv_run(&door->loop, UV_RUN_ONCE);
+    }
+    return os;
+}
+
+/* Their stacks are as large as the limit of the process. Two threads: a name that can't be looked
+ * up holds its own for half a minute. */
 static tn_rc start_threads(struct tn_uv_door *door, struct tn_err *err)
 {
     struct rlimit limit;
@@ -138,12 +154,7 @@ static tn_rc start_threads(struct tn_uv_door *door, struct tn_err *err)
         (void)setrlimit(RLIMIT_STACK, &small);
     }
     (void)uv_os_setenv("UV_THREADPOOL_SIZE", "2");
-    bool done = false;
-    uv_work_t work = {.data = &done};
-    int os = uv_queue_work(&door->loop, &work, no_work, after_no_work);
-    while (os == 0 && !done) {
-        (void)uv_run(&door->loop, UV_RUN_ONCE);
-    }
+    int os = do_no_work(door);
     if (limited) {
         (void)setrlimit(RLIMIT_STACK, &limit);
     }

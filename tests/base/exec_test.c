@@ -2,7 +2,9 @@
  * time, and is completed on the loop; a task may be submitted again from its own complete. */
 #include "base/exec.h"
 
+#include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdalign.h>
 #include <time.h>
 
@@ -232,8 +234,45 @@ static void syncs_wait_for_nobody(void)
     (void)sem_destroy(&sync_ran);
 }
 
+static tn_rc look_at_mask(struct tn_task *task, void *context, struct tn_err *err)
+{
+    sigset_t held;
+    (void)task;
+    (void)context;
+    (void)err;
+    CHECK(pthread_sigmask(SIG_BLOCK, NULL, &held) == 0);
+    CHECK(sigismember(&held, SIGTERM) == 1 && sigismember(&held, SIGHUP) == 1);
+    CHECK(sigismember(&held, SIGSEGV) == 0);
+    return TN_OK;
+}
+
+/* Else one that the first thread holds would be a worker's, and lost with it. */
+static void workers_take_no_signals(void)
+{
+    static alignas(max_align_t) unsigned char memory[TN_EXEC_THREADS_SIZE];
+    void *contexts[TN_LANE_COUNT];
+    struct tn_err err;
+    struct gate gates[TN_LANES];
+    sigset_t held;
+    bed_contexts(contexts);
+    CHECK_OK(tn_exec_threads_open(memory, contexts, &bed.exec, &err), err);
+    for (int lane = 0; lane < TN_LANES; lane++) {
+        gates[lane] = (struct gate){.task = {.execute = look_at_mask,
+                                             .complete = gate_complete,
+                                             .lane = (enum tn_lane)lane}};
+        tn_exec_submit(bed.exec, &gates[lane].task);
+    }
+    while (bed.exec->under_way > 0) {
+        CHECK(tn_exec_turn(bed.exec, true) > 0);
+    }
+    bed.exec->vtable->close(bed.exec);
+    CHECK(pthread_sigmask(SIG_BLOCK, NULL, &held) == 0);
+    CHECK(sigismember(&held, SIGTERM) == 0); /* who made them has its own again */
+}
+
 static const struct test tests[] = {
     TEST(syncs_wait_for_nobody),
+    TEST(workers_take_no_signals),
     TEST(tasks_run_inline_in_order),
     TEST(tasks_run_on_threads_in_order),
     TEST(short_tasks_do_not_wait_for_long_ones),

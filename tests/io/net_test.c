@@ -5,6 +5,7 @@
 
 #include <netinet/in.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdalign.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -414,6 +415,33 @@ static void a_wake_from_another_thread_ends_the_wait(void)
     CHECK(passed < INT64_C(30000) * 1000000);
 }
 
+static volatile sig_atomic_t signalled;
+
+static void on_signal(int number)
+{
+    (void)number;
+    signalled = 1;
+}
+
+/* One that the loop's thread holds is not one of the resolver's threads'. */
+static void a_signal_that_is_held_waits(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    sigset_t set;
+    (void)sigemptyset(&action.sa_mask);
+    CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGUSR1);
+    CHECK(pthread_sigmask(SIG_BLOCK, &set, NULL) == 0);
+    CHECK(kill(getpid(), SIGUSR1) == 0);
+    for (int i = 0; i < 10; i++) {
+        (void)tn_net_turn(net, 10);
+        CHECK(signalled == 0);
+    }
+    CHECK(pthread_sigmask(SIG_UNBLOCK, &set, NULL) == 0);
+    CHECK(signalled == 1);
+}
+
 static void a_lookup_that_is_cancelled_is_done_once(void)
 {
     struct call call;
@@ -491,6 +519,7 @@ static const struct test tests[] = {
     TEST(no_more_streams_than_there_are),
     TEST(a_unix_socket_is_replaced_when_nobody_answers),
     TEST(a_wake_from_another_thread_ends_the_wait),
+    TEST(a_signal_that_is_held_waits),
     TEST(a_lookup_that_is_cancelled_is_done_once),
 };
 
