@@ -33,26 +33,33 @@ static int64_t now_ms(const struct tn_lines *l)
     return l->spec.clock->vtable->monotonic_ns(l->spec.clock) / 1000000;
 }
 
-/* How much of it may be offered: whole lines, or at the end all, and beyond `most` only one. 0: not
- * a line. */
-static size_t whole_lines(struct tn_bytes bytes, bool end, size_t most)
-{
-    const unsigned char *newline = NULL;
-    if (bytes.size > most) {
-        newline = memrchr(bytes.data, '\n', most);
-        newline = newline ? newline : memchr(bytes.data + most, '\n', bytes.size - most);
-    } else if (bytes.size > 0 && !end) {
-        newline = memrchr(bytes.data, '\n', bytes.size);
-    }
-    if (newline) {
-        return (size_t)(newline - bytes.data) + 1;
-    }
-    return end ? bytes.size : 0;
-}
+/* What is offered as one message. */
+struct piece {
+    struct tn_bytes bytes;
+    size_t size;       /* of the pipe's, that are done with then */
+    bool several;      /* records */
+    uint64_t cut_size; /* of the record of which these bytes are the beginning; 0: all are whole */
+};
 
-static bool has_several(struct tn_bytes bytes)
+/* Whole records, or at the end all, and beyond `most` only one. Empty: there is none. */
+static struct piece whole_records(const struct tn_lines *l, struct tn_bytes bytes, bool end)
 {
-    return bytes.size > 1 && memchr(bytes.data, '\n', bytes.size - 1) != NULL;
+    uint32_t count = 0;
+    struct piece piece = {.bytes = {bytes.data, 0}};
+    while (piece.size < bytes.size) {
+        bool quoted = false;
+        struct tn_bytes rest = {bytes.data + piece.size, bytes.size - piece.size};
+        const unsigned char *next = tn_record_end(l->spec.input, rest, &quoted);
+        size_t size = next ? (size_t)(next - bytes.data) : end ? bytes.size : 0;
+        if (size == 0 || (count > 0 && size > l->most)) {
+            break;
+        }
+        piece.size = size;
+        count++;
+    }
+    piece.bytes.size = piece.size;
+    piece.several = count > 1;
+    return piece;
 }
 
 /* csv: each message begins with the line that names the columns, which lies before it. */
@@ -75,58 +82,61 @@ static void say(struct tn_lines *l, tn_rc rc, const char *text)
     l->said = rc;
 }
 
+static void passed(struct tn_lines *l, const struct piece *piece)
+{
+    l->at += piece->size;
+    l->long_size = 0;
+}
+
+static void taken(struct tn_lines *l, const struct piece *piece, const struct tn_message *message)
+{
+    if (piece->cut_size > 0) {
+        tn_log_event(l->spec.log, TN_LOG_WARN, "source",
+                     "source=%s text=\"a line of %" PRIu64
+                     " bytes is longer than a message may be\"",
+                     l->spec.name, piece->cut_size);
+    }
+    l->rows += message->rows;
+    l->dead += message->dead;
+    l->said = TN_OK;
+    l->most = l->most < l->spec.hub->size_max / 2 ? 2 * l->most : l->spec.hub->size_max;
+    passed(l, piece);
+}
+
 /* What was taken is passed. False: it is to be tried again, later. */
-static bool offer(struct tn_lines *l, struct tn_bytes bytes)
+static bool offer(struct tn_lines *l, const struct piece *piece)
 {
     struct tn_err err = {0};
+    struct tn_bytes bytes = piece->cut_size > 0 ? piece->bytes : with_header(l, piece->bytes);
     struct tn_message message = {.table = l->spec.table,
                                  .input = l->spec.input,
-                                 .bytes = with_header(l, bytes),
+                                 .bytes = bytes,
+                                 .cut_size = piece->cut_size,
                                  .source = l->spec.name,
-                                 .split = has_several(bytes),
+                                 .split = piece->several,
                                  .received_ms = l->spec.clock->vtable->now_ms(l->spec.clock)};
     tn_rc rc = tn_hub_offer(l->spec.hub, &message, &err);
     if (rc == TN_OK) {
-        l->rows += message.rows;
-        l->dead += message.dead;
-        l->said = TN_OK;
-        l->at += bytes.size;
+        taken(l, piece, &message);
         return true;
     }
-    l->blocked = true;
+    if (rc == TN_INVALID && piece->several) { /* its rows are too many for a message */
+        l->most = piece->size / 2;
+        return true;
+    }
     if (rc == TN_AGAIN) {
+        l->blocked = true;
         return false;
-    }
-    if (rc == TN_INVALID && has_several(bytes)) { /* its rows are too many for a message */
-        l->most = bytes.size / 2;
-        l->blocked = false;
-        return true;
     }
     say(l, rc, err.text);
     if (rc == TN_INVALID || rc == TN_ABSENT) { /* for good */
         l->dead++;
-        l->blocked = false;
-        l->at += bytes.size;
+        passed(l, piece);
         return true;
     }
+    l->blocked = true;
     l->retry_ms = now_ms(l) + RETRY_MS;
     return false;
-}
-
-static void skip_line(struct tn_lines *l, struct tn_bytes bytes, bool end)
-{
-    const unsigned char *newline = memchr(bytes.data, '\n', bytes.size);
-    size_t size = newline ? (size_t)(newline - bytes.data) + 1 : bytes.size;
-    l->at += size;
-    l->skipped += size;
-    if (newline || end) {
-        tn_log_event(l->spec.log, TN_LOG_WARN, "source",
-                     "source=%s text=\"a line that is longer than a message may be: %" PRIu64
-                     " bytes of it are lost\"",
-                     l->spec.name, l->skipped);
-        l->skipping = false;
-        l->skipped = 0;
-    }
 }
 
 /* False: there is more to come of it, or it is none. */
@@ -147,37 +157,73 @@ static bool keep_header(struct tn_lines *l, struct tn_bytes bytes, bool last)
     return newline || last;
 }
 
-/* The beginning of a line that is too long, which other inputs might take for a whole one. */
-static bool offer_beginning(struct tn_lines *l, struct tn_bytes bytes)
+/* ---- lines that are too long ---- */
+
+static size_t beginning_size(const struct tn_lines *l)
 {
-    bool json = l->spec.input != TN_INPUT_CSV && l->spec.input != TN_INPUT_LINE;
-    if (json && !offer(l, bytes)) {
+    return l->pipe.spec.size / 2;
+}
+
+/* What of such a line came behind its beginning, which lies before it. */
+static bool go_on(struct tn_lines *l, struct tn_bytes all, bool end)
+{
+    size_t kept = beginning_size(l);
+    const unsigned char *newline = memchr(all.data + kept, '\n', all.size - kept);
+    size_t size = newline ? (size_t)(newline - all.data) + 1 : all.size;
+    uint64_t line_size = l->long_size + size - kept;
+    if (!newline && !end) {
+        l->long_size = line_size;
         return false;
     }
-    l->skipping = true;
-    return true;
+    struct piece piece = {.bytes = {all.data, kept}, .size = size, .cut_size = line_size};
+    return offer(l, &piece);
 }
+
+/* The pipe is full, and no record ends in it. A quote that doesn't end hides line ends: then the
+ * decoder says so of the lines that there are. */
+static bool begin_long(struct tn_lines *l, struct tn_bytes all)
+{
+    const unsigned char *newline = memrchr(all.data, '\n', all.size);
+    if (!newline) {
+        l->long_size = all.size;
+        return false;
+    }
+    size_t size = (size_t)(newline - all.data) + 1;
+    struct piece piece = {.bytes = {all.data, size}, .size = size};
+    return offer(l, &piece);
+}
+
+/* ---- turns ---- */
 
 /* False: there is nothing to do, or no room, now. */
 static bool step(struct tn_lines *l, struct tn_bytes all, bool end)
 {
     struct tn_bytes rest = {all.data + l->at, all.size - l->at};
+    if (l->long_size > 0) {
+        return go_on(l, all, end);
+    }
     if (rest.size == 0) {
         return false;
-    }
-    if (l->skipping) {
-        skip_line(l, rest, end);
-        return true;
     }
     if (l->spec.input == TN_INPUT_CSV && l->header_size == 0) {
         return keep_header(l, rest, end);
     }
-    size_t size = whole_lines(rest, end, l->most);
-    if (size == 0) {
-        return rest.size == l->pipe.spec.size && offer_beginning(l, rest);
+    struct piece piece = whole_records(l, rest, end);
+    if (piece.size > 0) {
+        return offer(l, &piece);
     }
-    rest.size = size;
-    return offer(l, rest);
+    return rest.size == l->pipe.spec.size && begin_long(l, rest);
+}
+
+/* The thread goes on behind what is left. */
+static void give_back(struct tn_lines *l)
+{
+    if (l->long_size > 0) {
+        tn_pipe_drop(&l->pipe, beginning_size(l));
+    } else {
+        tn_pipe_give(&l->pipe, l->at);
+    }
+    l->at = 0;
 }
 
 void tn_lines_turn(struct tn_lines *lines, uint32_t *wait_ms)
@@ -201,7 +247,6 @@ void tn_lines_turn(struct tn_lines *lines, uint32_t *wait_ms)
     }
     l->ended = l->ended || (turn == TN_PIPE_END && l->at == all.size);
     if (turn == TN_PIPE_FULL && !l->ended && (l->at > 0 || !l->blocked)) {
-        tn_pipe_give(&l->pipe, l->at);
-        l->at = 0;
+        give_back(l);
     }
 }

@@ -1,7 +1,11 @@
-/* lines: standard input as a source of the hub: whole lines, as many as a message may have.
+/* lines: standard input as a source of the hub: whole records, as many as a message may have.
+ *
+ *     pipe's buffer   | csv header | records, offered | one that goes on |
+ *                     | its beginning | what came of a record that is too long, dropped |
  *
  * It can't be read again, and nobody waits for an answer: what the hub took is as good as it gets,
- * and while it has no room nothing is read.
+ * and while it has no room nothing is read. A record is a line, but texts of csv and of the line
+ * protocol may hold line ends. One that is too long is a letter with its beginning and its size.
  */
 #pragma once
 
@@ -30,11 +34,10 @@ struct tn_lines {
     struct tn_pipe pipe;
     unsigned char *header; /* its room lies before the pipe's buffer */
     size_t header_size;
-    size_t at;        /* bytes of the pipe's that the hub has */
-    size_t most;      /* bytes of a message: fewer where rows take more than their text */
-    uint64_t skipped; /* bytes of a line that is too long */
-    bool skipping;
-    bool blocked; /* the hub has no room */
+    size_t at;          /* bytes of the pipe's that the hub has */
+    size_t most;        /* bytes of a message: fewer where rows take more than their text */
+    uint64_t long_size; /* bytes so far of a line that is too long; 0: there is none */
+    bool blocked;       /* the hub has no room */
     bool ended;
     int64_t retry_ms; /* the table takes nothing now */
     tn_rc said;

@@ -103,13 +103,25 @@ enum tn_pipe_turn tn_pipe_take(struct tn_pipe *p, struct tn_bytes *bytes)
     return turn;
 }
 
-void tn_pipe_give(struct tn_pipe *p, size_t used)
+static void give_back(struct tn_pipe *p, size_t filled)
 {
-    TN_CHECK(used <= p->filled && p->filled - used < p->spec.size);
-    memmove(p->spec.buffer, p->spec.buffer + used, p->filled - used);
+    TN_CHECK(filled < p->spec.size);
     (void)pthread_mutex_lock(&p->lock);
-    p->filled -= used;
+    p->filled = filled;
     p->turn = TN_PIPE_READS;
     (void)pthread_cond_signal(&p->given);
     (void)pthread_mutex_unlock(&p->lock);
+}
+
+void tn_pipe_give(struct tn_pipe *p, size_t used)
+{
+    TN_CHECK(used <= p->filled);
+    memmove(p->spec.buffer, p->spec.buffer + used, p->filled - used);
+    give_back(p, p->filled - used);
+}
+
+void tn_pipe_drop(struct tn_pipe *p, size_t kept)
+{
+    TN_CHECK(kept <= p->filled);
+    give_back(p, kept);
 }

@@ -46,3 +46,5 @@ void tn_pipe_close(struct tn_pipe *pipe); /* also one of {0} */
 enum tn_pipe_turn tn_pipe_take(struct tn_pipe *pipe, struct tn_bytes *bytes);
 /* The first `used` bytes are done with; the rest comes again, with more. Not after END. */
 void tn_pipe_give(struct tn_pipe *pipe, size_t used);
+/* The same of all but the first `kept`, which come again. */
+void tn_pipe_drop(struct tn_pipe *pipe, size_t kept);

@@ -73,17 +73,15 @@ const unsigned char *tn_decode_fail(struct tn_decoder *decoder, const unsigned c
     return NULL;
 }
 
-/* Behind the record's line end, or NULL when the input has none. */
-static const unsigned char *record_end(const struct tn_decoder *decoder, struct tn_bytes input,
-                                       bool *quoted)
+const unsigned char *tn_record_end(enum tn_input input, struct tn_bytes from, bool *quoted)
 {
-    if (decoder->spec.input == TN_INPUT_CSV) {
-        return tn_csv_record_end(input.data, input.data + input.size, quoted);
+    if (input == TN_INPUT_CSV) {
+        return tn_csv_record_end(from.data, from.data + from.size, quoted);
     }
-    if (decoder->spec.input == TN_INPUT_LINE) {
-        return tn_line_record_end(input.data, input.data + input.size, quoted);
+    if (input == TN_INPUT_LINE) {
+        return tn_line_record_end(from.data, from.data + from.size, quoted);
     }
-    const unsigned char *newline = memchr(input.data, '\n', input.size);
+    const unsigned char *newline = memchr(from.data, '\n', from.size);
     return newline ? newline + 1 : NULL;
 }
 
@@ -208,7 +206,8 @@ tn_rc tn_decoder_next(struct tn_decoder *decoder, struct tn_bytes input, bool la
                       struct tn_decoded *decoded, size_t *eaten, struct tn_err *err)
 {
     bool quoted = decoder->skipping_quote;
-    const unsigned char *end = input.size ? record_end(decoder, input, &quoted) : NULL;
+    const unsigned char *end =
+        input.size ? tn_record_end(decoder->spec.input, input, &quoted) : NULL;
     size_t size = end ? (size_t)(end - input.data) : input.size;
     bool too_long = size + !end > decoder->spec.record_size_max;
     if (!end && (input.size == 0 || !(last || too_long || decoder->skipping))) {

@@ -118,6 +118,11 @@ TN_MUST_USE tn_rc tn_decoder_next(struct tn_decoder *decoder, struct tn_bytes in
 TN_MUST_USE tn_rc tn_decoder_resume(struct tn_decoder *decoder, uint64_t line,
                                     struct tn_bytes csv_header, struct tn_err *err);
 
+/* Behind the record that `from` begins with, which is not empty, or NULL: it goes on. *quoted says
+ * whether a text goes on at the end, and whether one does at the beginning when it comes in. For
+ * sources, whose messages are of whole records. */
+const unsigned char *tn_record_end(enum tn_input input, struct tn_bytes from, bool *quoted);
+
 /* "json", "changes", "debezium-json", "csv", "canal-json", "maxwell-json", "line-protocol"; INVALID
  * names the nearest. */
 TN_MUST_USE tn_rc tn_input_parse(const char *name, enum tn_input *input, struct tn_err *err);

@@ -13,31 +13,6 @@ enum {
 
 /* ---- records ---- */
 
-/* Behind the next record, or NULL: it goes on. As the decoder has it: a text of csv in quotes may
- * hold line ends. */
-static const unsigned char *record_end(enum tn_input input, const unsigned char *at,
-                                       const unsigned char *end)
-{
-    const unsigned char *newline = memchr(at, '\n', (size_t)(end - at));
-    if (!newline || input != TN_INPUT_CSV || !memchr(at, '"', (size_t)(newline - at))) {
-        return newline ? newline + 1 : NULL;
-    }
-    bool quoted = false;
-    bool opens = true;
-    for (; at < end; at++) {
-        if (quoted) {
-            quoted = *at != '"';
-            opens = true;
-        } else if (*at == '\n') {
-            return at + 1;
-        } else {
-            quoted = *at == '"' && opens;
-            opens = *at == ',';
-        }
-    }
-    return NULL;
-}
-
 /* Whole records, up to the limit; at the last end what is left is one. */
 static void cut(struct tn_file_look *l, size_t got, bool ended)
 {
@@ -45,7 +20,9 @@ static void cut(struct tn_file_look *l, size_t got, bool ended)
     const unsigned char *end = at + got;
     uint32_t records = 0;
     while (at < end) {
-        const unsigned char *next = record_end(l->input, at, end);
+        bool quoted = false;
+        const unsigned char *next =
+            tn_record_end(l->input, (struct tn_bytes){at, (size_t)(end - at)}, &quoted);
         next = !next && ended ? end : next;
         if (!next || (records > 0 && (size_t)(next - l->data) > l->limit)) {
             break;

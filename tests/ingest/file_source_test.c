@@ -635,6 +635,39 @@ static void a_csv_header_stands_before_each_batch(void)
     world_close();
 }
 
+/* Bytes come as the writer's buffer has them, and a text may hold line ends. */
+static void a_text_of_the_line_protocol_is_never_cut(void)
+{
+    world_open(1, false);
+    world.input = TN_INPUT_LINE;
+    source_open();
+    put_text("m t=1\nlog,a=\"b text=\"one\n");
+    settle();
+    CHECK(hub.count == 1 && strcmp(hub.text, "m t=1\n") == 0);
+    put_text("two \\\" m t=2\n");
+    settle();
+    CHECK(hub.count == 1);
+    put_text("three\",n=\"\" 1\n# a \"comment\nm t=3\n");
+    settle();
+    CHECK(strcmp(hub.text, "log,a=\"b text=\"one\ntwo \\\" m t=2\nthree\",n=\"\" 1\n"
+                           "# a \"comment\nm t=3\n") == 0);
+    source_close();
+    source_open();
+    hub.narrow = true; /* less at once: also then */
+    put_text("m t=4\nm s=\"5\n\"\nm t=6\n");
+    world.source.look.limit = 8;
+    settle();
+    CHECK(strcmp(hub.text, "m t=6\n") == 0);
+    put_text("m s=\"no end\nm t=7\n");
+    settle();
+    CHECK(strcmp(hub.text, "m t=6\n") == 0);
+    rotate(); /* nothing comes of it any more */
+    put_text("m t=8\n");
+    settle();
+    CHECK(hub.count > 5 && strcmp(hub.text, "m t=8\n") == 0);
+    world_close();
+}
+
 static void a_header_that_is_too_long_is_said_once(void)
 {
     world_open(1, false);
@@ -739,6 +772,7 @@ static const struct test tests[] = {
     TEST(a_file_that_grows_keeps_its_place),
     TEST(a_line_that_is_too_long_is_a_letter_and_the_next_is_read),
     TEST(a_csv_header_stands_before_each_batch),
+    TEST(a_text_of_the_line_protocol_is_never_cut),
     TEST(a_header_that_is_too_long_is_said_once),
     TEST(a_compressed_file_that_was_not_read_is_told),
     TEST(other_files_beside_it_are_left_alone),
