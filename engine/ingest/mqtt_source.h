@@ -27,7 +27,8 @@
  * that is full nothing is read, and the broker waits. Pings go on. The same where a table takes
  * nothing for another reason, which is logged once, and tried again every few seconds: one table
  * that takes nothing stops all of its source. What is refused for good is acknowledged all the
- * same, since a broker would repeat it for ever: counted, and logged.
+ * same, since a broker would repeat it for ever: counted, and logged. What is too long is a letter
+ * with its beginning and its size, unless its topic is, too.
  *
  * Nothing here waits or takes memory after open. The loop's thread only. Source and texts of the
  * spec must stay as long as the hub, which has no way to be left.
@@ -73,7 +74,7 @@ struct tn_mqtt_source_status {
     uint64_t rows;        /* of these */
     uint64_t dead;        /* letters of these */
     uint64_t refused;     /* for good */
-    uint64_t too_long;    /* for the input buffer */
+    uint64_t too_long;    /* for the hub, or the input buffer */
     uint64_t unrouted;    /* no filter matches their topic: of earlier runs, which weren't left */
     uint64_t waits;       /* times that there was no room */
     uint64_t connections; /* accepted */

@@ -109,6 +109,20 @@ static void count(struct tn_mqtt_source *s, const struct tn_message *message)
     s->status.dead += message->dead;
 }
 
+/* A payload that is longer than the hub takes, or than could be read, is a letter with its
+ * beginning and its size. */
+static void add_payload(const struct tn_mqtt_source *s, const struct tn_mqtt_event *event,
+                        struct tn_message *message)
+{
+    struct tn_bytes payload = event->message.payload;
+    size_t most = s->spec.hub->size_max;
+    if (event->message.cut || payload.size > most) {
+        message->cut_size = (uint64_t)payload.size + event->rest;
+        payload.size = payload.size < most ? payload.size : most;
+    }
+    message->bytes = payload;
+}
+
 /* A memo that is due goes with it whatever its QoS: places are durable in their order. */
 static bool offer(struct tn_mqtt_source *s, const struct tn_mqtt_event *event,
                   const struct tn_mqtt_route *route)
@@ -117,10 +131,10 @@ static bool offer(struct tn_mqtt_source *s, const struct tn_mqtt_event *event,
     struct tn_err err;
     struct tn_message message = {.table = route->table,
                                  .input = route->input,
-                                 .bytes = event->message.payload,
                                  .source = s->spec.name,
                                  .topic = event->message.topic,
                                  .received_ms = clock->vtable->now_ms(clock)};
+    add_payload(s, event, &message);
     if (event->message.qos == 2 || s->memo_due) {
         message.sender = tn_bytes_of(s->sender);
         message.memo = memo_of(s, event);
@@ -134,6 +148,9 @@ static bool offer(struct tn_mqtt_source *s, const struct tn_mqtt_event *event,
         tn_mqtt_source_block(s, rc, &err);
         return false;
     }
+    if (message.cut_size > 0) {
+        log_some(s, ++s->status.too_long, "too_long", message.topic, "a letter has its beginning");
+    }
     (void)tn_mqtt_session_admit(&s->session, event);
     kept(s, &message);
     count(s, &message);
@@ -144,8 +161,8 @@ static bool offer(struct tn_mqtt_source *s, const struct tn_mqtt_event *event,
 static bool take_message(struct tn_mqtt_source *s, const struct tn_mqtt_event *event)
 {
     const struct tn_mqtt_message *message = &event->message;
-    if (message->cut) {
-        log_some(s, ++s->status.too_long, "too_long", message->topic, "longer than the buffer");
+    if (message->cut && message->topic.size == 0) { /* nobody knows where it belongs */
+        log_some(s, ++s->status.too_long, "too_long", message->topic, "its topic is");
         return pass_by(s, event);
     }
     const struct tn_mqtt_route *route = route_of(s, message->topic);

@@ -50,6 +50,7 @@ static struct {
     bool full;
     bool troubled;
     bool refuses_none;
+    uint32_t cut; /* that were offered as their beginnings */
 } hub;
 
 static struct {
@@ -94,6 +95,31 @@ static uint32_t number_of(struct tn_bytes payload)
     return (uint32_t)strtoul(text + 5, NULL, 10);
 }
 
+/* Some are longer than the hub takes, and some longer than can be read. */
+static void write_text(uint32_t n, char topic[BROKER_TEXT_SIZE], char payload[BROKER_TEXT_SIZE])
+{
+    static const size_t sizes[] = {0, 80, 0, BROKER_TEXT_SIZE - 1};
+    (void)topic;
+    size_t size = (size_t)snprintf(payload, BROKER_TEXT_SIZE, "{\"n\":%u,\"text\":\"", n);
+    for (; size < sizes[n % COUNT(sizes)]; size++) {
+        payload[size] = 'x';
+    }
+    payload[size] = 0;
+}
+
+static uint32_t number_of_cut(const struct tn_message *message)
+{
+    char topic[BROKER_TEXT_SIZE];
+    char payload[BROKER_TEXT_SIZE];
+    CHECK(message->bytes.size > 5 && message->bytes.size <= hub.hub.size_max);
+    uint32_t number = (uint32_t)strtoul((const char *)message->bytes.data + 5, NULL, 10);
+    write_text(number, topic, payload);
+    CHECK(message->cut_size == strlen(payload) && message->cut_size > message->bytes.size);
+    CHECK(memcmp(message->bytes.data, payload, message->bytes.size) == 0);
+    hub.cut++;
+    return number;
+}
+
 static enum memo_kind kind_of(struct tn_bytes sender)
 {
     bool filters = tn_bytes_equal(sender, tn_bytes_of("mqtt-filters:gateway@broker:1883"));
@@ -135,7 +161,7 @@ static tn_rc f_offer(struct tn_hub *self, struct tn_message *message, struct tn_
         keep(message, NOBODY);
         return TN_OK;
     }
-    uint32_t number = number_of(message->bytes);
+    uint32_t number = message->cut_size > 0 ? number_of_cut(message) : number_of(message->bytes);
     CHECK(strcmp(message->table, "plant.readings") == 0 && message->input == TN_INPUT_JSON);
     CHECK(tn_bytes_equal(message->topic, tn_bytes_of("plant/1/data")));
     if (is_refusable(number) && !hub.refuses_none) {
@@ -173,6 +199,7 @@ static void open_hub(void)
     hub.full = false;
     hub.troubled = false;
     hub.refuses_none = false;
+    hub.cut = 0;
     memset(hub.refused, 0, sizeof hub.refused);
 }
 
@@ -870,6 +897,37 @@ static void many_places_at_once_are_acknowledged(void)
     close_world();
 }
 
+/* None is acknowledged and nowhere, whatever its QoS. */
+static void a_payload_that_is_too_long_is_a_letter_with_its_size(void)
+{
+    for (uint64_t seed = 0; seed < 10; seed++) {
+        open_world(seed + 5 * given_number("SEED", 1), false);
+        broker.text = write_text;
+        hub.refuses_none = true;
+        world.net.fragment_max = seed % 2 ? 100 : 3;
+        open_source();
+        for (uint32_t i = 0; !all_done(); i++) {
+            CHECK(i < STEPS_MAX);
+            turn();
+            if (i == 4000) {
+                calm_down();
+            } else if (!world.calm && chance(300)) {
+                crash();
+            }
+        }
+        calm_down();
+        stop_source();
+        for (uint32_t i = 0; i < broker.message_count; i++) {
+            uint32_t times = times_kept(i);
+            bool done = broker.messages[i].state == BROKER_DONE;
+            CHECK(!done || broker.messages[i].qos == 0 || times >= 1);
+            CHECK(broker.messages[i].qos != 2 || times <= 1);
+        }
+        CHECK(hub.cut > 10);
+        close_world();
+    }
+}
+
 static void a_memo_that_is_not_durable_is_waited_for(void)
 {
     open_world(9, false);
@@ -950,6 +1008,7 @@ static const struct test tests[] = {
     TEST(a_spec_that_cannot_work_is_refused),
     TEST(nothing_is_acknowledged_before_it_is_durable),
     TEST(many_places_at_once_are_acknowledged),
+    TEST(a_payload_that_is_too_long_is_a_letter_with_its_size),
     TEST(a_memo_that_is_not_durable_is_waited_for),
     TEST(a_full_hub_keeps_the_connection),
     TEST(an_untrusted_certificate_is_said),
