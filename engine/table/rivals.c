@@ -125,7 +125,9 @@ static bool take(struct rival_work *work, struct rival_bucket *bucket,
         return false;
     }
     work->gone[work->gone_count++] = (struct rival_file){bucket->name, name};
-    bucket->rows += file->row_count;
+    bool counts = file->row_count <= INT64_MAX - bucket->rows; /* else nobody has them */
+    bucket->foul = bucket->foul || !counts;
+    bucket->rows += counts ? file->row_count : 0;
     bucket->newest = file->max_sequence > bucket->newest ? file->max_sequence : bucket->newest;
     return true;
 }
