@@ -153,6 +153,7 @@ void tn_mqtt_ask_for_filters(struct tn_mqtt_session *s, bool resumed)
     s->resumed = resumed;
     s->asked = false;
     memset(s->answered, 0, tn_mqtt_ask_count(s->spec));
+    memset(s->answered, 1, s->ask_next); /* of what isn't asked no answer is due */
     s->state = TN_MQTT_AWAIT_SUBACK;
 }
 

@@ -112,7 +112,7 @@ struct tn_mqtt_session {
     /* the rest is its own */
     struct tn_mqtt_entry *entries; /* a hash table of slot_count, by id */
     struct tn_mqtt_reply *replies; /* a ring of reply_max, by place */
-    unsigned char *answered;       /* a byte a filter */
+    unsigned char *answered;       /* a byte a filter: 1 when it was, or need not be */
     unsigned char *ask;            /* room for a filter */
     uint32_t slot_count;
     uint32_t known_count;

@@ -637,6 +637,22 @@ static void filters_are_asked_for_and_left_one_by_one(void)
     CHECK(sent_is("DISCONNECT 0x82"));
 }
 
+/* With a new session the broker has nothing that is to be left, and says nothing of it. */
+static void an_answer_to_what_was_not_asked_is_out_of_turn(void)
+{
+    spec = plain_spec(TN_MQTT_V5);
+    spec.leave = left;
+    spec.leave_count = 1;
+    start();
+    connect_to(false);
+    CHECK(sent_is("SUBSCRIBE 2"));
+    send_to_client(&(struct tn_mqtt_packet){
+        .type = TN_MQTT_UNSUBACK, .id = 1, .payload = {(const unsigned char *)"\0", 1}});
+    tn_rc rc = next();
+    CHECK(rc == TN_INVALID && strstr(err.text, "UNSUBACK out of turn") != NULL);
+    CHECK(sent_is("DISCONNECT 0x82"));
+}
+
 static void pings_go_when_nothing_else_does_and_must_be_answered(void)
 {
     bool open = false;
@@ -1355,6 +1371,7 @@ static const struct test tests[] = {
     TEST(an_answer_is_for_the_message_that_it_was_made_for),
     TEST(a_repetition_after_the_release_is_no_new_message),
     TEST(filters_are_asked_for_and_left_one_by_one),
+    TEST(an_answer_to_what_was_not_asked_is_out_of_turn),
     TEST(pings_go_when_nothing_else_does_and_must_be_answered),
     TEST(pings_go_while_nobody_takes_messages),
     TEST(the_broker_decides_about_the_keep_alive),
