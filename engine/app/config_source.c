@@ -1,11 +1,17 @@
 /* Sources, what they listen on or connect to, and TLS. */
 #include <inttypes.h>
+#include <sys/un.h>
 
 #include "app/config_private.h"
 #include "ingest/mqtt_source.h"
 #include "ingest/mqtt_topic.h"
 
-enum { SECRET_MAX = 4096, TOKEN_MIN = 8, USER_MAX = 256, LEVEL_MAX = 108 };
+enum {
+    SECRET_MAX = 4096,
+    TOKEN_MIN = 8,
+    USER_MAX = 256,
+    SOCKET_PATH_SIZE = sizeof((struct sockaddr_un *)0)->sun_path,
+};
 
 static const uint64_t day_ms = 86400000;
 
@@ -283,8 +289,8 @@ static void take_listen(struct tn_config_reader *r, struct tn_config_node *node,
         return;
     }
     const char *path = text[5] ? tn_config_path(r, text + 5) : NULL;
-    if (!path || strlen(path) >= LEVEL_MAX) { /* of struct sockaddr_un */
-        tn_config_wrong_value(r, node, "a path of less than %d bytes", LEVEL_MAX);
+    if (!path || strlen(path) >= SOCKET_PATH_SIZE) {
+        tn_config_wrong_value(r, node, "a path of less than %d bytes", SOCKET_PATH_SIZE);
         return;
     }
     const char *kept = tn_arena_format(r->kept, "unix:%s", path);

@@ -142,17 +142,17 @@ tn_rc tn_commit_rule_parse(const char *text, struct tn_commit_rule *rule, struct
 
 void tn_commit_rule_format(const struct tn_commit_rule *rule, struct tn_buf *buf)
 {
-    const char * or = "";
+    const char *between = "";
     if (rule->ms > 0) {
         tn_config_time_format(rule->ms, buf);
-        or = " or ";
+        between = " or ";
     }
     if (rule->rows > 0) {
-        tn_buf_format(buf, "%s%" PRIu64 " rows", or, rule->rows);
-        or = " or ";
+        tn_buf_format(buf, "%s%" PRIu64 " rows", between, rule->rows);
+        between = " or ";
     }
     if (rule->bytes > 0) {
-        tn_buf_text(buf, or);
+        tn_buf_text(buf, between);
         tn_config_size_format(rule->bytes, buf);
     }
 }

@@ -71,11 +71,6 @@ static const struct tn_json_field of_part[] = {
     FIELD("peak", I64, tn_seen_part, peak),
 };
 
-/* The lists are of structs that begin with a pointer to the next one. */
-struct item {
-    struct item *next;
-};
-
 enum { SINGLE, LIST };
 
 static const struct {
@@ -102,7 +97,7 @@ enum { RECORD_COUNT = sizeof records / sizeof records[0] };
 _Static_assert(offsetof(struct tn_seen_table, next) == 0 &&
                    offsetof(struct tn_seen_source, next) == 0 &&
                    offsetof(struct tn_seen_part, next) == 0,
-               "lists are linked as items");
+               "lists are linked by their first member");
 
 bool tn_seen_next(struct tn_bytes *page, struct tn_bytes *object)
 {
@@ -133,8 +128,10 @@ static int record_of(struct tn_bytes object)
     return -1;
 }
 
+/* A list's structs begin with a pointer to the next one, which is set as bytes: each list has a
+ * type of its own. `ends` is where the next one's goes. */
 static tn_rc read_record(struct tn_seen *seen, int i, const struct cJSON *json,
-                         struct item **ends[RECORD_COUNT], struct tn_arena *arena,
+                         unsigned char *ends[RECORD_COUNT], struct tn_arena *arena,
                          struct tn_err *err)
 {
     void *record = (unsigned char *)seen + records[i].at;
@@ -143,14 +140,14 @@ static tn_rc read_record(struct tn_seen *seen, int i, const struct cJSON *json,
         if (rc != TN_OK) {
             return rc;
         }
-        *ends[i] = record;
-        ends[i] = &((struct item *)record)->next;
+        memcpy(ends[i], &record, sizeof record);
+        ends[i] = record;
     }
     return tn_json_read(json, records[i].fields, records[i].count, record, arena, err);
 }
 
 static tn_rc read_object(struct tn_seen *seen, struct tn_bytes object,
-                         struct item **ends[RECORD_COUNT], struct tn_arena *arena,
+                         unsigned char *ends[RECORD_COUNT], struct tn_arena *arena,
                          struct tn_err *err)
 {
     struct cJSON *json;
@@ -168,12 +165,12 @@ static tn_rc read_object(struct tn_seen *seen, struct tn_bytes object,
 
 static tn_rc read_page(struct tn_seen *seen, struct tn_arena *arena, struct tn_err *err)
 {
-    struct item **ends[RECORD_COUNT];
+    unsigned char *ends[RECORD_COUNT];
     struct tn_bytes page = seen->page;
     struct tn_bytes object;
     tn_rc rc = TN_OK;
     for (int i = 0; i < RECORD_COUNT; i++) {
-        ends[i] = (struct item **)(void *)((unsigned char *)seen + records[i].at);
+        ends[i] = (unsigned char *)seen + records[i].at;
     }
     while (rc == TN_OK && tn_seen_next(&page, &object)) {
         rc = read_object(seen, object, ends, arena, err);

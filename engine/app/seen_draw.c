@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "app/pulse.h"
 #include "app/seen.h"
 
 enum { CELL_SIZE = 48, COLUMNS_MAX = 12, KIB = 1024, MS_PER_S = 1000, S_PER_MIN = 60 };
@@ -242,9 +243,9 @@ static void put_rest(const struct tn_seen *seen, struct tn_buf *out)
                   "journal: %s of %s, %" PRId64 " messages not synced, %" PRId64
                   " offers found no room\n",
                   bytes, most, j->next.value - j->durable.value, j->waits.value);
-    tn_buf_format(out, "loop: longest stall %.1f ms, %" PRId64 " over 50 ms\n",
-                  (double)seen->daemon.stall_longest_us.value / MS_PER_S,
-                  seen->daemon.stalls.value);
+    tn_buf_format(out, "loop: longest stall %.1f ms, %" PRId64 " over %d ms\n",
+                  (double)seen->daemon.stall_longest_us.value / MS_PER_S, seen->daemon.stalls.value,
+                  TN_PULSE_STALL_MS);
 }
 
 static void put_reason(void *user, const char *whose, const char *text)
