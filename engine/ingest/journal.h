@@ -60,8 +60,8 @@ struct tn_journal_spec {
                              more */
     uint32_t sync_ms;     /* what was appended is synced after as long, */
     uint32_t sync_bytes;  /* or once it is so much */
-    uint32_t sender_max;  /* memos; when there are more the one goes that is longest unheard
- of, of the same kind (journal_senders.h) */
+    uint32_t sender_max;  /* memos; when there are more, one of the same kind goes, that which is
+                             longest unheard of (journal_senders.h) */
     uint32_t memo_bytes;  /* of all memos and names together, likewise */
 };
 

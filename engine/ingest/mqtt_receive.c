@@ -351,8 +351,8 @@ uint64_t tn_mqtt_session_admit(struct tn_mqtt_session *s, const struct tn_mqtt_e
 static tn_rc too_long(struct tn_mqtt_session *s, struct tn_err *err)
 {
     return give_up(s,
-                   tn_err_set(err, TN_INVALID, 0, "the broker sent %s, which is too large here",
-                              "a packet that is no message"),
+                   tn_err_set(err, TN_INVALID, 0,
+                              "the broker sent a packet that is no message, and too large here"),
                    TN_MQTT_TOO_LARGE);
 }
 

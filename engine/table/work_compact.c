@@ -330,14 +330,14 @@ static size_t entry_size(const struct tn_file_meta *m)
            16 * (size_t)m->value_stats.null_count_count;
 }
 
-/* Beside the files of the rows that are in memory, whose places are taken already. */
 static bool may_remove(const struct tn_table *t, const struct tn_round *round)
 {
     uint32_t count = round->removed_count + t->slice.compaction.file_count;
     return round->removed_count == 0 || count <= t->removals_max;
 }
 
-/* An entry lies in one run: the end of the run before it is lost. */
+/* Beside the files of the rows that are in memory, whose places are taken already. An entry lies in
+ * one run: the end of the run before it is lost. */
 static bool has_room(const struct tn_table *t, const struct tn_round *round)
 {
     const struct tn_compaction *c = &t->slice.compaction;
