@@ -44,6 +44,8 @@ struct tn_bucket {
     int32_t spared;       /* how often level 0 was left where it is (lookup-compact = gentle) */
     bool crowded;         /* a flush that looks its runs up lacks memory for so many */
     bool stalled;         /* its oldest flush waits for a compaction */
+    uint64_t input_bytes; /* of its last compaction; 0: none since this open */
+    uint64_t output_bytes;
     int64_t last_full_ms; /* when a compaction of everything ended; -1: never since this open */
     bool awaited;         /* rows that waited will be next */
     uint64_t last_use;    /* number of a use: the one longest idle is closed first */

@@ -190,6 +190,8 @@ static tn_rc remove_file(struct tn_round *round, struct tn_bytes partition, int3
                                                   .level = file->level,
                                                   .file_name = name,
                                                   .upgrade_level = upgrade_level};
+    removed->size = file->size;
+    removed->row_count = file->row_count;
     removed->next = round->removed;
     round->removed = removed;
     round->removed_count++;

@@ -19,6 +19,8 @@ struct tn_round_entry {
 
 struct tn_round_removal {
     struct tn_commit_removal removal;
+    int64_t size; /* of the file, in bytes */
+    int64_t row_count;
     struct tn_round_removal *next;
 };
 

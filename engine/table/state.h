@@ -69,6 +69,7 @@ struct tn_slice_task {
     struct tn_levels *held; /* the version that it was picked from */
     bool active;            /* a compaction is there */
     bool under_way;         /* a slice of it runs */
+    int64_t ns;             /* that slices took */
 };
 
 struct tn_gather_task {
@@ -103,6 +104,7 @@ struct tn_commit_task {
     bool named;            /* it is the one that --user and --commit-id name */
     int64_t consumer_next; /* what its draft says; 0: there is none */
     bool repeated;         /* user and identifier were there: nothing was committed */
+    int64_t ns;            /* that it took */
     bool under_way;
 };
 
@@ -191,6 +193,7 @@ struct tn_table {
     tn_rc rc; /* of the first task that failed since the last turn */
     struct tn_err err;
     struct tn_table_counts counts;
+    struct tn_commit_figures last_commit;
 };
 
 /* Every bucket with rows in memory will have a file in a round, and one that tells its changes. */

@@ -648,6 +648,11 @@ const struct tn_table_counts *tn_table_counts(const struct tn_table *table)
     return &table->counts;
 }
 
+const struct tn_commit_figures *tn_table_last_commit(const struct tn_table *table)
+{
+    return &table->last_commit;
+}
+
 tn_rc tn_table_behind(const struct tn_table *table, uint32_t *count)
 {
     const struct tn_setbacks *setbacks = &table->setbacks;
@@ -662,6 +667,18 @@ tn_rc tn_table_behind(const struct tn_table *table, uint32_t *count)
     return damage ? TN_CORRUPT : TN_UNSUPPORTED;
 }
 
+static uint32_t runs_over(const struct tn_table *t, uint32_t runs)
+{
+    uint32_t trigger = (uint32_t)t->options.compaction_trigger;
+    return tn_table_may_compact(t) && runs > trigger ? runs - trigger : 0;
+}
+
+static void add_size(uint64_t *most, uint64_t *sum, uint64_t size)
+{
+    *most = size > *most ? size : *most;
+    *sum += size;
+}
+
 static void add_backlog(const struct tn_table *t, const struct tn_bucket *bucket,
                         struct tn_backlog *sum)
 {
@@ -669,11 +686,23 @@ static void add_backlog(const struct tn_table *t, const struct tn_bucket *bucket
     uint32_t count = levels ? levels->count : 0;
     uint32_t runs = t->keyed ? tn_levels_runs(levels, NULL, 0) : 0;
     uint32_t fresh = 0;
+    uint32_t over = runs_over(t, runs);
+    uint64_t size = 0;
     while (fresh < count && levels->files[fresh]->level == 0) {
         sum->level0_bytes += (uint64_t)levels->files[fresh]->size;
         fresh++;
     }
+    for (uint32_t i = 0; i < count; i++) {
+        size += (uint64_t)levels->files[i]->size;
+    }
     sum->buckets++;
+    sum->level0_files += fresh;
+    sum->runs_over += over;
+    sum->queued += over > 0 || bucket->compacting;
+    sum->compacted += bucket->input_bytes > 0;
+    add_size(&sum->size_max, &sum->size_sum, size);
+    add_size(&sum->input_max, &sum->input_sum, bucket->input_bytes);
+    add_size(&sum->output_max, &sum->output_sum, bucket->output_bytes);
     sum->runs_max = runs > sum->runs_max ? runs : sum->runs_max;
     sum->files_max = count > sum->files_max ? count : sum->files_max;
     sum->level0_max = fresh > sum->level0_max ? fresh : sum->level0_max;
@@ -686,10 +715,11 @@ void tn_table_backlog(const struct tn_table *table, struct tn_backlog *backlog)
     int32_t stop =
         o->stop_trigger > o->compaction_trigger ? o->stop_trigger : o->compaction_trigger;
     bool waits = table->keyed && tn_table_may_compact(table);
-    *backlog =
-        (struct tn_backlog){.stop = waits ? (uint32_t)stop : 0,
-                            .pages_used = (size_t)table->pages.used * table->pages.block_size,
-                            .pages_peak = (size_t)table->pages.peak * table->pages.block_size};
+    *backlog = (struct tn_backlog){
+        .stop = waits ? (uint32_t)stop : 0,
+        .pages_size = (size_t)table->pages.block_count * table->pages.block_size,
+        .pages_used = (size_t)table->pages.used * table->pages.block_size,
+        .pages_peak = (size_t)table->pages.peak * table->pages.block_size};
     for (uint32_t i = 0; i < table->places.buckets; i++) {
         if (table->buckets[i].state != TN_BUCKET_FREE) {
             add_backlog(table, &table->buckets[i], backlog);

@@ -96,6 +96,8 @@ struct tn_table_counts {
     uint64_t flushes;
     uint64_t flushed_bytes;
     uint64_t compactions;
+    uint64_t compactions_begun;
+    int64_t compaction_ns;       /* that workers spent on them */
     uint64_t compacted_bytes;    /* written */
     uint64_t compactions_failed; /* tries that ended with less than a compaction */
     uint64_t slices;
@@ -105,6 +107,7 @@ struct tn_table_counts {
     uint64_t letters;          /* of them, rows that it could not resolve */
     uint64_t stalls;           /* flushes that had to wait at the stop trigger */
     uint64_t commits;
+    int64_t commit_ns; /* that they took, with what expires behind them */
 };
 
 /* What waits for compaction in the buckets that are open, and the memory of rows: for reports. */
@@ -113,11 +116,42 @@ struct tn_backlog {
     uint32_t runs_max;     /* of a bucket; 0: a table without keys has none */
     uint32_t files_max;    /* likewise */
     uint32_t level0_max;   /* files in level 0 of a bucket */
-    uint64_t level0_bytes; /* of all of them */
-    uint32_t stop;         /* runs at which flushes wait; 0: they never do */
-    uint32_t stopped;      /* buckets with more than that */
-    size_t pages_used;     /* bytes */
+    uint32_t level0_files; /* of all of them */
+    uint64_t level0_bytes; /* likewise */
+    uint32_t runs_over;    /* that are more than the compaction trigger, of all buckets */
+    uint64_t size_max;     /* bytes of a bucket's files */
+    uint64_t size_sum;
+    uint64_t input_max; /* bytes that a bucket's last compaction took, */
+    uint64_t input_sum;
+    uint64_t output_max; /* and gave */
+    uint64_t output_sum;
+    uint32_t compacted; /* buckets that had one */
+    uint32_t queued;    /* compactions begun, and buckets with more runs than the trigger */
+    uint32_t stop;      /* runs at which flushes wait; 0: they never do */
+    uint32_t stopped;   /* buckets with more than that */
+    size_t pages_size;  /* bytes */
+    size_t pages_used;
     size_t pages_peak;
+};
+
+/* What the last commit was, as Paimon's CommitStats counts it: a file that only moves up counts as
+ * deleted and added. */
+struct tn_commit_figures {
+    int64_t ns;
+    uint32_t attempts;
+    uint32_t snapshots; /* 1 or 2 */
+    uint32_t files_added;
+    uint32_t files_deleted;
+    uint32_t files_appended;  /* of those added: not by a compaction */
+    uint32_t files_compacted; /* that compactions added or deleted */
+    uint32_t changelogs_appended;
+    uint32_t changelogs_compacted;
+    int64_t rows_appended; /* in them, likewise */
+    int64_t rows_compacted;
+    int64_t changelog_rows_appended;
+    int64_t changelog_rows_compacted;
+    int64_t input_bytes;  /* of what compactions deleted, */
+    int64_t output_bytes; /* and added */
 };
 
 /* Memory comes from env->arena until close, which gives it back. ABSENT: no such table; EXISTS:
@@ -135,6 +169,8 @@ const struct tn_row_layout *tn_table_layout(const struct tn_table *table);
 const struct tn_recovered *tn_table_recovered(const struct tn_table *table);
 const char *tn_table_root(const struct tn_table *table);
 const struct tn_table_counts *tn_table_counts(const struct tn_table *table);
+const struct tn_commit_figures *
+tn_table_last_commit(const struct tn_table *table); /* 0: none yet */
 
 /* The position of a source in the newest snapshot of ours, or NULL. */
 const char *tn_table_position_of(const struct tn_table *table, const char *source);

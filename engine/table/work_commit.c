@@ -322,10 +322,9 @@ static void after_commit(struct tn_commit_task *commit, struct tn_worker *worker
     }
 }
 
-static tn_rc commit_execute(struct tn_task *task, void *context, struct tn_err *err)
+static tn_rc commit_and_clean(struct tn_commit_task *commit, struct tn_worker *worker,
+                              struct tn_err *err)
 {
-    struct tn_commit_task *commit = (struct tn_commit_task *)(void *)task;
-    struct tn_worker *worker = context;
     if (tn_round_empty(commit->round) && !commit->round->positions_moved) {
         commit->skipped = true;
         tn_work_remove_garbage(commit->table, commit->round);
@@ -355,6 +354,16 @@ static tn_rc commit_execute(struct tn_task *task, void *context, struct tn_err *
         after_commit(commit, worker);
         tn_arena_reset(&worker->arena, mark);
     }
+    return rc;
+}
+
+static tn_rc commit_execute(struct tn_task *task, void *context, struct tn_err *err)
+{
+    struct tn_commit_task *commit = (struct tn_commit_task *)(void *)task;
+    struct tn_clock *clock = commit->table->env->clock;
+    int64_t begin = clock->vtable->monotonic_ns(clock);
+    tn_rc rc = commit_and_clean(commit, context, err);
+    commit->ns = clock->vtable->monotonic_ns(clock) - begin;
     return rc;
 }
 
@@ -399,6 +408,60 @@ static enum tn_told told(const struct tn_table *t, const struct tn_commit_task *
     return round->added_count > 0 ? TN_TOLD_LATER : TN_TOLD_NOTHING;
 }
 
+static int64_t rows_in(const struct tn_round_entry *list)
+{
+    int64_t rows = 0;
+    for (const struct tn_round_entry *e = list; e; e = e->next) {
+        rows += e->gone ? 0 : e->entry.file.row_count;
+    }
+    return rows;
+}
+
+/* The compactions' part, where it was committed. */
+static void count_compactions(const struct tn_round *round, struct tn_commit_figures *f)
+{
+    uint32_t moved = 0;
+    for (const struct tn_round_entry *e = round->compacted; e; e = e->next) {
+        f->output_bytes += e->gone ? 0 : e->entry.file.file_size;
+    }
+    f->rows_compacted = rows_in(round->compacted);
+    for (const struct tn_round_removal *r = round->removed; r; r = r->next) {
+        bool moves = r->removal.upgrade_level >= 0;
+        moved += moves;
+        f->input_bytes += r->size;
+        f->output_bytes += moves ? r->size : 0;
+        f->rows_compacted += moves ? 2 * r->row_count : r->row_count;
+    }
+    f->files_deleted = round->removed_count;
+    f->files_added += round->compacted_count + moved;
+    f->files_compacted = round->removed_count + round->compacted_count + moved;
+    f->changelogs_compacted = round->compact_changelog_count;
+    f->changelog_rows_compacted = rows_in(round->compact_changelog);
+}
+
+static void note_figures(struct tn_table *t, const struct tn_commit_task *commit)
+{
+    const struct tn_round *round = commit->round;
+    const struct tn_commit_result *result = &commit->result;
+    struct tn_commit_figures *f = &t->last_commit;
+    if (commit->skipped || commit->repeated) {
+        return;
+    }
+    *f = (struct tn_commit_figures){.ns = commit->ns,
+                                    .attempts = result->attempts,
+                                    .snapshots =
+                                        result->append_id > 0 && result->compact_id > 0 ? 2 : 1,
+                                    .files_added = round->added_count,
+                                    .files_appended = round->added_count,
+                                    .changelogs_appended = round->changelog_count,
+                                    .rows_appended = rows_in(round->added),
+                                    .changelog_rows_appended = rows_in(round->changelog)};
+    if (result->compact_id > 0) {
+        count_compactions(round, f);
+    }
+    t->counts.commit_ns += commit->ns;
+}
+
 static void report(struct tn_table *t, const struct tn_commit_task *commit)
 {
     struct tn_committed committed = {
@@ -411,6 +474,7 @@ static void report(struct tn_table *t, const struct tn_commit_task *commit)
         .told = told(t, commit),
         .not_expired = commit->not_expired.text[0] ? commit->not_expired.text : NULL};
     t->counts.commits += !commit->skipped && !commit->repeated;
+    note_figures(t, commit);
     if (t->spec.committed) {
         t->spec.committed(t->spec.user_data, &committed);
     }

@@ -70,6 +70,7 @@ static tn_rc plan_compaction(struct tn_table *t, struct tn_bucket *bucket, struc
         slice->held = bucket->levels;
         slice->held->refs++;
         slice->active = true;
+        t->counts.compactions_begun++;
         bucket->compacting = true;
         set_busy(slice, true);
     }
@@ -258,10 +259,14 @@ bool tn_work_pick(struct tn_table *table, struct tn_bucket *bucket)
 static tn_rc slice_execute(struct tn_task *task, void *context, struct tn_err *err)
 {
     struct tn_slice_task *slice = (struct tn_slice_task *)(void *)task;
+    struct tn_clock *clock = slice->table->env->clock;
     if (slice->compaction.finished) {
         return TN_OK;
     }
-    return tn_compaction_slice(&slice->compaction, context, SLICE_SIZE, err);
+    int64_t begin = clock->vtable->monotonic_ns(clock);
+    tn_rc rc = tn_compaction_slice(&slice->compaction, context, SLICE_SIZE, err);
+    slice->ns += clock->vtable->monotonic_ns(clock) - begin;
+    return rc;
 }
 
 static void slice_complete(struct tn_task *task, tn_rc rc)
@@ -269,6 +274,7 @@ static void slice_complete(struct tn_task *task, tn_rc rc)
     struct tn_slice_task *slice = (struct tn_slice_task *)(void *)task;
     slice->under_way = false;
     slice->table->counts.slices++;
+    slice->table->counts.compaction_ns = slice->ns;
     slice->table->counts.keys_looked_up = slice->table->changes.keys_asked;
     slice->table->counts.lookup_rows_read = slice->table->changes.rows_read;
     if (rc == TN_OK) {
@@ -467,6 +473,22 @@ static tn_rc apply(struct tn_table *t, struct tn_round *round, struct tn_err *er
     return rc;
 }
 
+/* Of what it took and gave, for reports: what only moved up is in both, as Paimon has it. */
+static void note_sizes(struct tn_table *t)
+{
+    const struct tn_compaction *c = &t->slice.compaction;
+    struct tn_bucket *bucket = t->slice.bucket;
+    bucket->input_bytes = 0;
+    bucket->output_bytes = 0;
+    for (uint32_t i = 0; i < c->file_count; i++) {
+        bucket->input_bytes += (uint64_t)c->files[i]->size;
+        bucket->output_bytes += c->upgraded[i] ? (uint64_t)c->files[i]->size : 0;
+    }
+    for (const struct tn_compact_output *o = c->rows.first; o; o = o->next) {
+        bucket->output_bytes += (uint64_t)o->meta.file_size;
+    }
+}
+
 bool tn_work_full_is_due(const struct tn_table *t, const struct tn_bucket *bucket)
 {
     bool closing = t->closing && t->closing->number == t->changes.full_round;
@@ -502,6 +524,7 @@ bool tn_work_apply(struct tn_table *table)
         bucket->unfolded =
             tn_levels_has_above(bucket->levels, table->slice.compaction.spec.output_level);
     }
+    note_sizes(table);
     table->counts.compactions++;
     table->slice.bucket->unproven = false;
     table->slice.bucket->crowded = false;
