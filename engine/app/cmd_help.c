@@ -96,6 +96,7 @@ static int run(const struct tn_text_list *words)
     for (uint32_t i = 0; i < tn_guide_count; i++) {
         if (strcmp(tn_guide[i].name, topic) == 0) {
             (void)fputs(tn_guide[i].text, stdout);
+            (void)fputs(tn_guide[i].more ? tn_guide[i].more : "", stdout);
             return 0;
         }
     }

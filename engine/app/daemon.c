@@ -405,11 +405,9 @@ tn_rc tn_daemon_open(struct tn_daemon *daemon, const struct tn_daemon_spec *spec
 /* With what is measured of it. */
 static void wait_for_sockets(struct tn_daemon *d, uint32_t wait_ms)
 {
-    int64_t now = now_ns(d);
-    tn_notify_turn(&d->notify, now / NS_PER_MS, &wait_ms);
-    tn_pulse_rest(&d->pulse, now);
+    tn_notify_turn(&d->notify, now_ns(d) / NS_PER_MS, &wait_ms);
     (void)tn_net_turn(d->net, wait_ms);
-    tn_pulse_wake(&d->pulse, now_ns(d));
+    tn_pulse_note(&d->pulse, now_ns(d), (int64_t)d->net->counts.waited_ns);
 }
 
 /* Waits at most until `soon`. */

@@ -1,5 +1,7 @@
 #include "app/guide.h"
 
+#include <stddef.h>
+
 static const char start_text[] =
     "A first table\n"
     "\n"
@@ -554,7 +556,9 @@ static const char daemon_text[] =
     "  /health    200 ok; 200 degraded, with reasons; 503: no row is taken\n"
     "  /ready     200 once the tables have what the journal had for them\n"
     "  /status    all of it, as JSON: each line that begins with {\" is an object of its own\n"
-    "  /metrics   for Prometheus\n"
+    "  /metrics   for Prometheus. What Paimon has a metric for has its name, in Prometheus' "
+    "spelling:\n"
+    "             maxLevel0FileCount is paimon_compaction_max_level0_file_count{table=\"D.T\"}\n"
     "\n"
     "The same pages, without `listen` and token, at WAREHOUSE/.tarn/daemon.sock, its owner's "
     "alone:\n"
@@ -583,9 +587,16 @@ static const char troubles_text[] =
     "compaction,\n"
     "    and senders wait with them; nothing is lost.\n"
     "    See: RUNS near its limit, and a BACKLOG that no longer comes back down between commits.\n"
-    "      status   runs_max, runs_stop, level0_bytes, stalls, compactions_failed\n"
-    "      metrics  tarn_table_max_sorted_run_count, tarn_table_stop_sorted_run_count,\n"
-    "               tarn_table_level0_bytes, tarn_table_stalls_total\n"
+    "    `converges` is false, and the table degraded, when for three minutes flushes had to wait, "
+    "or\n"
+    "    the least of each minute's runs_over (runs above the compaction trigger) grew.\n"
+    "      status   runs_max, runs_stop, runs_over, level0_bytes, converges, compaction_busy,\n"
+    "      status   stalls, compactions_failed\n"
+    "      metrics  tarn_table_sorted_runs, tarn_table_stop_sorted_runs,\n"
+    "               tarn_table_overdue_sorted_runs, tarn_table_level0_bytes,\n"
+    "               tarn_table_compaction_converges, tarn_table_stalls_total,\n"
+    "               paimon_compaction_max_level0_file_count,\n"
+    "               paimon_compaction_compaction_thread_busy\n"
     "    Do: commit less often, so that runs are longer and fewer; fewer buckets; more memory. "
     "When\n"
     "    compactions fail, the log says why.\n"
@@ -597,7 +608,8 @@ static const char troubles_text[] =
     "also\n"
     "    rows WAITING FOR longer than `commit` says, since a commit waits for its compaction.\n"
     "      status   untold, uncommitted, oldest_ms\n"
-    "      metrics  tarn_table_untold_commits, tarn_table_uncommitted_age_seconds\n"
+    "      metrics  tarn_table_untold_commits, tarn_table_uncommitted_age_seconds,\n"
+    "               paimon_commit_last_changelog_records_commit_compacted\n"
     "    Do: what helps compaction; smaller delta-commits; producer input, where sources tell "
     "changes.\n"
     "snapshots pile up\n"
@@ -606,9 +618,11 @@ static const char troubles_text[] =
     "    but for what a consumer, a tag, or snapshot.num-retained.min holds.\n"
     "    See: KEPT far above two for each commit in that time; `old snapshots stay` in the log.\n"
     "      status   snapshots, commits\n"
-    "      metrics  tarn_table_snapshot_count, tarn_table_commits_total\n"
+    "      metrics  tarn_table_kept_snapshots, tarn_table_commits_total\n"
     "    Do: what is below of snapshots that don't expire; commit less often.\n"
-    "\n"
+    "\n";
+
+static const char other_troubles_text[] =
     "exit code 5, `... is held by ...`\n"
     "    One process at a time changes a table. The lock goes with its process. `tarn run` has "
     "all of\n"
@@ -650,19 +664,19 @@ static const char troubles_text[] =
     "    --memory 32M gives more.\n";
 
 const struct tn_guide_topic tn_guide[] = {
-    {"start", "a first table, and where things are", start_text},
-    {"tables", "keys, buckets, partitions, types, snapshots", tables_text},
-    {"inputs", "the forms that `write` reads", inputs_text},
-    {"sources", "lines by a socket: how clients talk", sources_text},
-    {"letters", "records and rows that can't be taken", letters_text},
-    {"merging", "what becomes of a key's versions: merge engines", merging_text},
-    {"compaction", "what it is for, and what to do about it", compaction_text},
-    {"changelog", "following what changes; consumers", changelog_text},
-    {"upload", "a copy in another folder", upload_text},
-    {"lua", "scripts that map, merge and announce rows", lua_text},
-    {"map", "the records that a script's map gets", map_text},
-    {"config", "what the daemon is told", config_text},
-    {"daemon", "what `run` does: journal, answers, failures, pages", daemon_text},
-    {"troubles", "what is wrong, and what helps", troubles_text},
+    {"start", "a first table, and where things are", start_text, NULL},
+    {"tables", "keys, buckets, partitions, types, snapshots", tables_text, NULL},
+    {"inputs", "the forms that `write` reads", inputs_text, NULL},
+    {"sources", "lines by a socket: how clients talk", sources_text, NULL},
+    {"letters", "records and rows that can't be taken", letters_text, NULL},
+    {"merging", "what becomes of a key's versions: merge engines", merging_text, NULL},
+    {"compaction", "what it is for, and what to do about it", compaction_text, NULL},
+    {"changelog", "following what changes; consumers", changelog_text, NULL},
+    {"upload", "a copy in another folder", upload_text, NULL},
+    {"lua", "scripts that map, merge and announce rows", lua_text, NULL},
+    {"map", "the records that a script's map gets", map_text, NULL},
+    {"config", "what the daemon is told", config_text, NULL},
+    {"daemon", "what `run` does: journal, answers, failures, pages", daemon_text, NULL},
+    {"troubles", "what is wrong, and what helps", troubles_text, other_troubles_text},
 };
 const uint32_t tn_guide_count = sizeof tn_guide / sizeof tn_guide[0];

@@ -7,6 +7,7 @@ struct tn_guide_topic {
     const char *name;
     const char *summary;
     const char *text;
+    const char *more; /* behind it, or NULL: C promises no longer literals than 4095 bytes */
 };
 
 extern const struct tn_guide_topic tn_guide[];

@@ -590,6 +590,23 @@ static bool try_open(struct tn_keeper *k, int64_t now_ms)
     return rc == TN_OK;
 }
 
+/* While compaction doesn't keep up it is looked at again, rows or not. */
+static void watch(struct tn_keeper *k, int64_t now_ms, uint32_t *wait_ms)
+{
+    struct tn_backlog backlog;
+    if (k->table && tn_trend_due(&k->trend, now_ms)) {
+        const struct tn_table_counts *counts = tn_table_counts(k->table);
+        tn_table_backlog(k->table, &backlog);
+        tn_trend_note(&k->trend,
+                      &(struct tn_trend_look){backlog.runs_over, backlog.stopped, counts->stalls,
+                                              counts->compaction_ns},
+                      now_ms);
+    }
+    if (k->trend.bad > 0) {
+        lower(wait_ms, k->trend.next_ms - now_ms);
+    }
+}
+
 bool tn_keeper_turn(struct tn_keeper *keeper, int64_t now_ms, uint32_t *wait_ms)
 {
     struct tn_keeper *k = keeper;
@@ -612,5 +629,6 @@ bool tn_keeper_turn(struct tn_keeper *keeper, int64_t now_ms, uint32_t *wait_ms)
         now_ms >= k->retry_ms) {
         lower(wait_ms, 1); /* its next piece of work begins with the next turn */
     }
+    watch(k, now_ms, wait_ms);
     return false;
 }

@@ -19,6 +19,7 @@
 #include "app/dead.h"
 #include "app/mapper.h"
 #include "app/share.h"
+#include "app/trend.h"
 #include "base/log.h"
 #include "ingest/journal.h"
 #include "ingest/parcel.h"
@@ -85,9 +86,10 @@ struct tn_keeper {
     uint64_t commits;
     uint64_t reopened;
     int64_t latest_id;
-    int64_t earliest_id;  /* of its snapshots; 0: not known yet */
-    uint64_t untold;      /* commits with rows since changes were told last */
-    int64_t committed_ms; /* wall clock */
+    int64_t earliest_id;   /* of its snapshots; 0: not known yet */
+    uint64_t untold;       /* commits with rows since changes were told last */
+    struct tn_trend trend; /* of its compaction */
+    int64_t committed_ms;  /* wall clock */
     int64_t commit_said_ms;
     bool expiry_said;
     tn_rc said; /* the code of the trouble that was logged last */

@@ -6,8 +6,7 @@
  *     /status     all of it (status.h), for `tarn status` and `tarn top`
  *     /reload     POST asks for one (reload.h); GET says what became of it. Of the daemon's own
  *                 socket only
- *     /metrics    for Prometheus. A name is Paimon's where it has the figure, in Prometheus'
- *                 letters: tarn_table_max_level0_file_count
+ *     /metrics    for Prometheus (metrics.h)
  */
 #pragma once
 

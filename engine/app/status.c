@@ -34,6 +34,9 @@ const char *tn_status_table_trouble(const struct tn_keeper *keeper)
     if (keeper->table && tn_table_behind(keeper->table, &failed) != TN_OK) {
         return "compaction failed in some of its buckets";
     }
+    if (!tn_trend_converges(&keeper->trend)) {
+        return "compaction falls behind: rows come faster than their runs are merged";
+    }
     return NULL;
 }
 
@@ -245,7 +248,8 @@ static void put_journal(const struct tn_status_spec *spec, struct tn_buf *out)
     tn_buf_text(out, "}\n");
 }
 
-static void put_backlog(const struct tn_keeper *k, struct tn_buf *out)
+static void put_backlog(const struct tn_status_spec *spec, const struct tn_keeper *k,
+                        struct tn_buf *out)
 {
     struct tn_backlog backlog;
     if (!k->table) {
@@ -258,7 +262,11 @@ static void put_backlog(const struct tn_keeper *k, struct tn_buf *out)
     put_count(out, "runs_stop", backlog.stop);
     put_count(out, "files_max", backlog.files_max);
     put_count(out, "level0_max", backlog.level0_max);
+    put_count(out, "runs_over", backlog.runs_over);
     put_count(out, "level0_bytes", backlog.level0_bytes);
+    put_switch(out, "converges", tn_trend_converges(&k->trend));
+    put_number(out, "compaction_busy",
+               (int64_t)tn_trend_busy_percent(&k->trend, counts->compaction_ns, now_ms(spec)));
     put_count(out, "compactions", counts->compactions);
     put_count(out, "compactions_failed", counts->compactions_failed);
     put_count(out, "stalls", counts->stalls);
@@ -289,7 +297,7 @@ static void put_table(const struct tn_status_spec *spec, const struct tn_keeper 
     put_number(out, "oldest_ms", waits ? now_ms(spec) - k->since_ms : 0);
     put_count(out, "commits", k->commits);
     put_snapshots(k, out);
-    put_backlog(k, out);
+    put_backlog(spec, k, out);
     put_count(out, "reopened", k->reopened);
     put_text(out, "trouble", tn_status_table_trouble(k));
     tn_buf_text(out, "}");

@@ -128,6 +128,7 @@ struct tn_net_counts {
     uint64_t accepts;
     uint64_t resolves;
     uint64_t timeouts;
+    uint64_t waited_ns; /* of turns, in which there was nothing to do */
 };
 
 /* Somebody who found no buffer: `feed` is called in a turn in which there is one. */

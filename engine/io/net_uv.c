@@ -68,6 +68,7 @@ static int turn(struct tn_net *net, uint32_t wait_ms)
         (void)uv_run(&door->loop, UV_RUN_ONCE);
         (void)uv_timer_stop(&door->timer);
     }
+    net->counts.waited_ns = uv_metrics_idle_time(&door->loop);
     tn_net_expire(net);
     return tn_net_deliver(net);
 }
@@ -167,6 +168,7 @@ static tn_rc open_loop(struct tn_uv_door *door, struct tn_err *err)
     if (os != 0) {
         return tn_err_set(err, TN_IO, os, "open the network loop: error %d", os);
     }
+    TN_CHECK(uv_loop_configure(&door->loop, UV_METRICS_IDLE_TIME) == 0);
     TN_CHECK(uv_timer_init(&door->loop, &door->timer) == 0);
     os = uv_async_init(&door->loop, &door->async, on_async);
     if (os != 0) {

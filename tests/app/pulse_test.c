@@ -4,22 +4,27 @@
 
 enum { MS = 1000000 };
 
-/* From one wait's end to the next wait, and no wait itself. */
+/* A turn is what it waited, and what it was away. */
 static void only_what_is_longer_than_50_ms_is_a_stall(void)
 {
-    static const int64_t away_ms[] = {1, 50, 51, 49, 700, 20};
+    static const int64_t away_ms[] = {1, 50, 51, 49, 700, 20, 2000};
+    static const uint64_t within[TN_PULSE_BOUNDS + 1] = {1, 0, 0, 1, 2, 1, 0, 0, 1, 1};
     struct tn_pulse pulse = {0};
-    int64_t now = 1;
-    tn_pulse_rest(&pulse, 900 * (int64_t)MS); /* what came before the first wait isn't known */
-    for (int i = 0; i < 6; i++) {
-        now += 5000 * (int64_t)MS; /* it waited */
-        tn_pulse_wake(&pulse, now);
-        now += away_ms[i] * MS;
-        tn_pulse_rest(&pulse, now);
+    int64_t now = 900 * (int64_t)MS;
+    int64_t waited = 0;
+    int64_t sum = 0;
+    tn_pulse_note(&pulse, now, waited); /* what came before the first turn's end isn't known */
+    for (size_t i = 0; i < COUNT(away_ms); i++) {
+        waited += 5000 * (int64_t)MS;
+        now += 5000 * (int64_t)MS + away_ms[i] * MS;
+        sum += away_ms[i] * MS;
+        tn_pulse_note(&pulse, now, waited);
     }
-    CHECK(pulse.turns == 7);
-    CHECK(pulse.stalls == 2);
-    CHECK(pulse.longest_ns == 700 * (int64_t)MS);
+    CHECK(pulse.turns == COUNT(away_ms));
+    CHECK(pulse.stalls == 3);
+    CHECK(pulse.longest_ns == 2000 * (int64_t)MS);
+    CHECK(pulse.away_ns == sum);
+    CHECK(memcmp(pulse.within, within, sizeof within) == 0);
 }
 
 static const struct test tests[] = {

@@ -266,8 +266,8 @@ def test_many_columns_are_compacted_beside_other_tables(args):
         for i in range(60):
             same(daemon.ask("POST", "/tables/db.t/rows", json.dumps({"id": i % 7, **{c: "value %d" % i for c in columns}}))[0], 200, "status")
         status, text = daemon.ask("GET", "/metrics")
-        need(status == 200 and 'tarn_table_compactions_failed_total{table="db.t"} 0' in text, text)
-        need('tarn_table_compactions_total{table="db.t"} 0' not in text, text)
+        need(status == 200 and 'tarn_table_failed_compactions_total{table="db.t"} 0' in text, text)
+        need('paimon_compaction_compaction_completed_count_total{table="db.t"} 0' not in text, text)
         daemon.stop()
         same(len(daemon.rows("db.t")), 7, "rows")
         daemon.check(args, ["db.t"])

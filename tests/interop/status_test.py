@@ -377,41 +377,189 @@ def test_top_into_a_pipe_is_one_frame():
 
 # ---------------------------------------------------------------- metrics, help
 
-SAMPLE = re.compile(r'([a-z_][a-z0-9_]*)(?:\{([a-z]+)="((?:[^"\\\n]|\\.)*)"\})? (-?[0-9.]+(?:e[+-]?[0-9]+)?|NaN)$')
+SAMPLE = re.compile(r'([a-z][a-z0-9_]*)((?:\{[a-z]+="(?:[^"\\\n]|\\[\\n"])*"\})?) (-?[0-9]+(?:\.[0-9]+)?(?:e[+-][0-9]+)?)$')
+LABEL = re.compile(r'\{([a-z]+)="(.*)"\}$')
+PARTS = {"histogram": ("_bucket", "_sum", "_count"), "summary": ("_sum", "_count")}
+UNITS = "rows|messages|offers|letters|commits|compactions|flushes|stalls|reopens|syncs|bytes|seconds|count"
+NOT_BASE = "ms|millis|milliseconds|ns|minutes|hours|kb|kilobytes|percent"
+
+# Paimon 1.3.1: the constants of CommitMetrics, CompactionMetrics, WriterBufferMetric, ScanMetrics, by their group's name.
+PAIMON = {
+    "commit": """lastCommitDuration commitDuration lastCommitAttempts lastTableFilesAdded lastTableFilesDeleted lastTableFilesAppended
+        lastTableFilesCommitCompacted lastChangelogFilesAppended lastChangelogFileCommitCompacted lastGeneratedSnapshots
+        lastDeltaRecordsAppended lastChangelogRecordsAppended lastDeltaRecordsCommitCompacted lastChangelogRecordsCommitCompacted
+        lastPartitionsWritten lastBucketsWritten lastCompactionInputFileSize lastCompactionOutputFileSize""".split(),
+    "compaction": """maxLevel0FileCount avgLevel0FileCount compactionThreadBusy avgCompactionTime compactionCompletedCount
+        compactionTotalCount compactionQueuedCount maxCompactionInputSize maxCompactionOutputSize avgCompactionInputSize
+        avgCompactionOutputSize maxTotalFileSize avgTotalFileSize""".split(),
+    "writerBuffer": "numWriters bufferPreemptCount usedWriteBufferSizeByte totalWriteBufferSizeByte".split(),
+    "scan": "lastScanDuration scanDuration lastScannedManifests lastScanSkippedTableFiles lastScanResultedTableFiles".split(),
+}
+# Nobody counts these: a daemon reads a bucket's files once.
+WITHOUT = {"lastPartitionsWritten", "lastBucketsWritten", "bufferPreemptCount", *PAIMON["scan"]}
+
+
+def snake(name):
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def prometheus_name(group, name, kind):
+    """Paimon's name as Prometheus has it: snake case, the unit behind it, `_total` of a counter."""
+    spelled = "paimon_%s_%s" % (snake(group), snake(name).removesuffix("_byte"))
+    if name.endswith(("Duration", "Time")):
+        spelled += "_seconds"
+    elif name.endswith(("Size", "SizeByte")):
+        spelled += "_bytes"
+    return spelled + ("_total" if kind == "counter" else "")
+
+
+def family_of(name, kinds):
+    """What a sample belongs to, and what it is of it: "_sum"."""
+    for suffix in ("_bucket", "_sum", "_count"):
+        family = name.removesuffix(suffix)
+        if family != name and suffix in PARTS.get(kinds.get(family), ()):
+            return family, suffix
+    return name, ""
+
+
+def check_name(name, kind):
+    """What `promtool check metrics` has to say of names, and that a counter's says its unit."""
+    need(re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)+", name), "no snake case: %s" % name)
+    need(name.endswith("_total") == (kind == "counter"), "a counter and no other ends in _total: %s" % name)
+    need(kind != "counter" or re.search("_(%s)_total$" % UNITS, name), "a counter without a unit: %s" % name)
+    need(not re.search("_(%s|counter|gauge|histogram|summary)(_|$)" % NOT_BASE, name), "no base unit, or its kind: %s" % name)
+    need(name.startswith("paimon_") or not name.endswith(("_count", "_sum", "_bucket", "_info")) or name == "tarn_build_info",
+         "the end of another kind: %s" % name)
+
+
+def check_histogram(family, rows):
+    """Buckets add up, up to +Inf, which is the count."""
+    bounds = [float(dict(labels)["le"]) for suffix, labels, _ in rows if suffix == "_bucket"]
+    counts = [value for suffix, _, value in rows if suffix == "_bucket"]
+    need(bounds == sorted(set(bounds)) and bounds[-1] == float("inf"), "bounds of %s: %s" % (family, bounds))
+    same(counts, sorted(counts), "counts of %s" % family)
+    same([value for suffix, _, value in rows if suffix == "_count"], counts[-1:], "count of %s" % family)
 
 
 def parse_metrics(text):
-    """Prometheus' text format, as far as it is used: what a scraper would refuse is a failure."""
-    kinds, values = {}, {}
+    """Prometheus' text format, strictly: what a scraper would refuse, or promtool would blame, is a failure. Returns kinds, values by
+    name and label's value, and what HELP says."""
+    kinds, values, helps, rows, done, at = {}, {}, {}, {}, set(), None
     need(text.endswith("\n"), "the last line ends")
     for line in text.splitlines():
-        if line.startswith("# TYPE "):
+        if line.startswith("# HELP "):
+            _, _, name, said = line.split(" ", 3)
+            need(name not in helps and said.strip(), "HELP comes once, and says something: %s" % line)
+            helps[name] = said
+        elif line.startswith("# TYPE "):
             _, _, name, kind = line.split(" ")
-            need(name not in kinds and kind in ("counter", "gauge"), line)
-            kinds[name] = kind
-        elif not line.startswith("# HELP "):
+            need(kind in ("counter", "gauge", "histogram", "summary"), line)
+            need(name in helps and name not in kinds, "TYPE comes once, behind HELP: %s" % line)
+            check_name(name, kind)
+            done.add(at)
+            kinds[name], rows[name], at = kind, [], name
+        else:
             match = SAMPLE.match(line)
             need(match, "no sample: %s" % line)
-            name, _, label, value = match.groups()
-            need(name in kinds, "a sample before its type: %s" % line)
-            need((name, label) not in values, "twice: %s" % line)
-            values[name, label] = float(value)
-    need(all(name.endswith("_total") == (kind == "counter") for name, kind in kinds.items()), "names of counters: %s" % kinds)
-    return kinds, values
+            name, labels, value = match.groups()
+            family, suffix = family_of(name, kinds)
+            need(family == at and family not in done, "samples of one name stand together, behind its type: %s" % line)
+            need(suffix or kinds[family] not in PARTS, "a %s has no sample of its own: %s" % (kinds[family], line))
+            label = LABEL.match(labels).groups() if labels else None
+            need((name, label) not in [(n, l) for n, l, _ in rows[family]], "twice: %s" % line)
+            rows[family].append((name, label, float(value)))
+            values[name, label[1] if label else None] = float(value)
+    same(set(helps), set(kinds), "each has HELP and TYPE")
+    for family, kind in kinds.items():
+        if kind == "histogram":
+            check_histogram(family, [(name[len(family):], [label] if label else [], value) for name, label, value in rows[family]])
+        need(kind != "counter" or all(value >= 0 for _, _, value in rows[family]), "a counter below 0: %s" % family)
+    return kinds, values, helps
+
+
+def test_the_parser_of_metrics_refuses_what_prometheus_does():
+    head = "# HELP tarn_x_rows_total h\n# TYPE tarn_x_rows_total counter\n"
+    parse_metrics(head + 'tarn_x_rows_total{t="a\\"b"} 1\n')
+    histogram = "# HELP tarn_h_seconds h\n# TYPE tarn_h_seconds histogram\n"
+    for bad in ("", head + "tarn_x_rows_total 1", head + "tarn_x_rows_total one\n", head + head, "tarn_x_rows_total 1\n",
+                head + "tarn_x_rows_total 1\ntarn_x_rows_total 2\n", head + 'tarn_x_rows_total{t="a"b"} 1\n',
+                head.replace("counter", "gauge"), head.replace("_rows", ""), head.replace("x_rows", "xRows"), "# HELP tarn_a_ms h\n",
+                head.replace(" h\n", " \n"), head.split("\n", 1)[1], head + "tarn_x_rows_total -1\n",
+                histogram + 'tarn_h_seconds_bucket{le="1"} 2\ntarn_h_seconds_bucket{le="+Inf"} 1\ntarn_h_seconds_count 1\n',
+                histogram + 'tarn_h_seconds_bucket{le="1"} 1\ntarn_h_seconds_count 1\n', histogram + "tarn_h_seconds 1\n"):
+        try:
+            parse_metrics(bad)
+        except peer.Failure:
+            continue
+        raise peer.Failure("it was taken: %r" % bad)
 
 
 def test_metrics_are_prometheus_text_and_agree_with_status():
     with running() as d:
         d.put("db.t", [{"k": i % 7, "v": "x"} for i in range(30)])
         d.committed("db.t", 30)
-        _, values = parse_metrics(d.ask("/metrics")[1])
+        _, values, _ = parse_metrics(d.ask("/metrics")[1])
         t = d.status()["table", "db.t"]
         for metric, member in (("rows_total", "rows"), ("commits_total", "commits"), ("snapshot_id", "snapshot"),
-                               ("max_sorted_run_count", "runs_max"), ("stop_sorted_run_count", "runs_stop"), ("level0_bytes", "level0_bytes"),
-                               ("max_level0_file_count", "level0_max"), ("snapshot_count", "snapshots"), ("untold_commits", "untold")):
+                               ("sorted_runs", "runs_max"), ("stop_sorted_runs", "runs_stop"), ("level0_bytes", "level0_bytes"),
+                               ("overdue_sorted_runs", "runs_over"), ("compaction_converges", "converges"), ("stalls_total", "stalls"),
+                               ("failed_compactions_total", "compactions_failed"), ("letters_total", "letters"),
+                               ("kept_snapshots", "snapshots"), ("untold_commits", "untold")):
             same(values["tarn_table_" + metric, "db.t"], t[member], metric)
-        need(values["tarn_loop_turns_total", None] > 0, "turns")
+        for metric, member in (("max_level0_file_count", "level0_max"), ("compaction_completed_count_total", "compactions")):
+            same(values["paimon_compaction_" + metric, "db.t"], t[member], metric)
+        same(values["paimon_writer_buffer_num_writers", "db.t"], t["buckets"], "buckets")
+        need(values["tarn_loop_away_seconds_count", None] > 0, "turns")
         need(values["tarn_memory_peak_bytes", "input"] > 0, "memory")
+        need(values["tarn_io_written_bytes_total", None] > values["tarn_table_flushed_bytes_total", "db.t"] > 0, "bytes")
+        need(abs(values["process_start_time_seconds", None] - time.time()) < 1000, "its start")
+
+
+def test_what_paimon_has_a_metric_for_has_its_name():
+    known = {name: group for group, names in PAIMON.items() for name in names}
+    with running() as d:
+        kinds, _, helps = parse_metrics(d.ask("/metrics")[1])
+    ours = {name: helps[name].split(",")[0] for name in kinds if name.startswith("paimon_")}
+    for name, official in ours.items():
+        need(official in known, "%s: Paimon has no %s" % (name, official))
+        same(name, prometheus_name(known[official], official, kinds[name]), official)
+    same(set(known) - set(ours.values()), WITHOUT, "those that are left out")
+    same(len(set(ours.values())), len(ours), "each once")
+
+
+def test_the_figures_of_a_commit_are_those_of_its_files():
+    """A file that was moved up counts as deleted and added, as in Paimon's CommitStats."""
+    table = '["db.t"] = { fields = { "k INT NOT NULL" }, primary_key = "k", options = { bucket = 1, ["changelog-producer"] = "lookup" }, commit = "1 rows" }'
+    with running(table) as d:
+        def files():
+            return {f["name"]: f for f in map(json.loads, d.tarn.run("ls", "db.t").ok("ls"))}
+
+        def on_disk():
+            return {f.name for f in (d.warehouse / "db.db/t/bucket-0").iterdir() if f.name.startswith("data-")}
+        before, disk = {}, set()
+        for i in range(5):
+            d.put("db.t", [{"k": k + 3 * i} for k in range(5)])
+            d.committed("db.t", 5 * (i + 1))
+            live, new = files(), on_disk() - disk
+            snapshots = [json.loads(line) for line in d.tarn.run("show", "db.t", "snapshots").ok("show")][-2:]
+            same([s["commit_kind"] for s in snapshots], ["APPEND", "COMPACT"], "snapshots")
+            written = [name for name in new if name in live]
+            moved = live.keys() - before.keys() if len(new) == 1 else set()
+            deleted = 1 + len(before.keys() - live.keys())
+            _, values, _ = parse_metrics(d.ask("/metrics")[1])
+            for name, want in (("generated_snapshots", 2), ("table_files_appended", 1), ("table_files_deleted", deleted),
+                               ("table_files_added", 1 + len(written)), ("table_files_commit_compacted", deleted + len(written)),
+                               ("delta_records_appended", snapshots[0]["delta_record_count"]), ("changelog_files_appended", 0),
+                               ("changelog_records_commit_compacted", snapshots[1]["changelog_record_count"])):
+                same(values["paimon_commit_last_" + name, "db.t"], want, "commit %d: %s" % (i, name))
+            added = sum(live[name]["rows"] for name in written)
+            gone = values["paimon_commit_last_delta_records_commit_compacted", "db.t"] - added
+            same(added - gone, snapshots[1]["delta_record_count"], "rows of the compaction")
+            same(values["paimon_commit_last_compaction_output_file_size_bytes", "db.t"], sum(live[name]["bytes"] for name in written), "output")
+            if moved:
+                same(values["paimon_commit_last_compaction_input_file_size_bytes", "db.t"], live[moved.pop()]["bytes"], "input")
+            same(values["paimon_commit_commit_duration_seconds_count", "db.t"], i + 1, "commits")
+            before, disk = live, on_disk()
 
 
 def answer_by_hand(address, request):
@@ -436,7 +584,7 @@ def test_pages_may_be_longer_than_an_answers_memory():
             text = answer.read().decode()
             same((answer.status, answer.getheader("Transfer-Encoding")), (200, "chunked"), "the answer")
             need(len(text) > 40000, "it is long: %d bytes" % len(text))
-            _, values = parse_metrics(text)
+            _, values, _ = parse_metrics(text)
             same({label for name, label in values if name == "tarn_table_rows_total"}, set(names), "tables")
         connection.close()
         head, text = answer_by_hand(address, "GET /metrics HTTP/1.0\r\n\r\n")
@@ -451,11 +599,13 @@ def test_pages_may_be_longer_than_an_answers_memory():
 
 def test_figures_that_help_names_are_there():
     text = "\n".join(peer.Tarn("/").run("help", "troubles").ok("help"))
-    named = set(re.findall(r"\btarn_[a-z0-9_]+", text))
-    members = {m.strip() for line in re.findall(r"^ +status +(.*)$", text, re.M) for m in line.split(",")}
-    need(len(named) > 6 and len(members) > 6, "what it names: %s, %s" % (named, members))
+    named = set(re.findall(r"\b(?:tarn|paimon)_[a-z0-9_]+", text))
+    members = {m.strip() for line in re.findall(r"^ +status +(.*)$", text, re.M) for m in line.split(",") if m.strip()}
+    troubles = re.findall(r"^(?:compaction falls behind|the changelog is late|snapshots pile up)\n((?: .*\n)+)", text, re.M)
+    same([bool(re.search("^ +status ", t, re.M) and re.search("^ +metrics ", t, re.M)) for t in troubles], [True] * 3, "each has figures")
+    need(len(named) > 9 and len(members) > 9, "what it names: %s, %s" % (named, members))
     with running() as d:
-        kinds, _ = parse_metrics(d.ask("/metrics")[1])
+        kinds, _, _ = parse_metrics(d.ask("/metrics")[1])
         same(named - set(kinds), set(), "metrics that are not there")
         same(members - set(d.status()["table", "db.t"]), set(), "members that are not there")
         columns = set(" ".join(d.tarn.run("status", "--format", "table").ok("status")).split())

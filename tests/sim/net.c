@@ -855,7 +855,9 @@ static int turn(struct tn_net *net, uint32_t wait_ms)
     int64_t until = now_of(host->world) + wait_ms;
     int done = turn_now(host);
     while (done == 0 && now_of(host->world) < until) {
+        int64_t before = host->world->clock->passed_ns;
         move_time(host->world, sooner(next_of(host->world), until));
+        net->counts.waited_ns += (uint64_t)(host->world->clock->passed_ns - before);
         done = turn_now(host);
     }
     return done;
