@@ -7,6 +7,7 @@
 enum {
     SECURE_MS = 10000,
     GREET_MS = 10000, /* where there has to be a greeting */
+    LAST_MS = 10000,  /* for who sends no more to read its answers */
     BYE_MS = 1000,
     DIGEST_SIZE = 32,
 };
@@ -264,6 +265,7 @@ static void has_ended(struct tn_socket_link *link, bool cut)
         close_link(link);
     } else if (link->state == TN_SOCKET_OPEN) {
         link->state = TN_SOCKET_LAST;
+        link->until_ms = INT64_MAX;
     }
 }
 
@@ -354,6 +356,21 @@ static bool is_done(const struct tn_socket_link *link)
     return !tn_socket_is_blocked(link->source) && (link->mute || told);
 }
 
+/* All is durable, and what tells so isn't read. */
+static bool is_late(struct tn_socket_link *link)
+{
+    struct tn_socket_source *s = link->source;
+    if (link->span_count > 0 || tn_socket_is_blocked(s)) {
+        link->until_ms = INT64_MAX;
+        return false;
+    }
+    if (link->until_ms == INT64_MAX) {
+        link->until_ms = tn_socket_now(s) + LAST_MS;
+    }
+    tn_socket_wake_at(s, link->until_ms);
+    return tn_socket_now(s) >= link->until_ms;
+}
+
 static void end_in_order(struct tn_socket_link *link)
 {
     link->source->status.unfinished += link->end > link->first;
@@ -405,7 +422,7 @@ void tn_socket_link_run(struct tn_socket_link *link)
     tn_socket_settle(link);
     use_input(link);
     write_more(link);
-    if (link->state == TN_SOCKET_LAST && is_done(link)) {
+    if (link->state == TN_SOCKET_LAST && (is_done(link) || is_late(link))) {
         end_in_order(link);
     }
     keep_time(link);

@@ -29,9 +29,10 @@
  *                  |          |         |         |                             ^
  *                  '- failed  '---------'---------'-- error, replaced --> BYE --'
  *
- * KNOWN waits until what the hub has of the sender is durable, LAST until all that was taken is;
- * BYE reads on for a moment, so that no reset overtakes the error. On disk, after a cut in any
- * state: messages whole or not at all, each with its sender's count.
+ * KNOWN waits until what the hub has of the sender is durable, LAST until all that was taken is,
+ * and some seconds for a client to read that; BYE reads on for a moment, so that no reset overtakes
+ * the error. On disk, after a cut in any state: messages whole or not at all, each with its
+ * sender's count.
  *
  * **Bounds.** All memory is taken at open. When the hub has no room nothing is read. One connection
  * more than `connections` is let in: it stays when it is a sender whose older connection then ends.

@@ -48,7 +48,7 @@ struct tn_socket_link {
     struct tn_request reading;
     struct tn_request writing;
     struct tn_request closing;
-    int64_t until_ms; /* GREET with a token, BYE: no longer than that */
+    int64_t until_ms; /* GREET with a token, LAST, BYE: no longer than that */
 
     unsigned char *input; /* source->input_size */
     size_t first;         /* bytes from here to `end` are there */

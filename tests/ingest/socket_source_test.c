@@ -333,6 +333,39 @@ static void who_does_not_read_answers_is_taken_all_the_same(void)
     close_world();
 }
 
+static void who_is_done_and_does_not_read_answers_loses_its_place(void)
+{
+    open_world(9);
+    world.spec.connections = 1;
+    open_source();
+    struct talker *t = connect_talker(0);
+    tn_request_cancel(&t->read);
+    turns(20);
+    for (int i = 0; i < 1500; i++) {
+        (void)snprintf(t->say, SAY_MAX, "a %d\n", i);
+        tn_stream_write(t->stream, tn_bytes_of(t->say), &t->write);
+        for (uint32_t lines = hub.row_count; hub.row_count == lines;) {
+            turn_calm();
+        }
+        make_durable(hub.count); /* and said, if there is room */
+        turns(2);
+    }
+    tn_stream_finish(t->stream, &t->write);
+    for (int i = 0; i < STEPS_MAX && count_rows("a ", false) < 1500; i++) {
+        turn_calm();
+    }
+    CHECK(count_rows("a ", false) == 1500 && status_now().open == 1);
+    make_durable(hub.count);
+    int64_t began = world.clock.passed_ns;
+    for (int i = 0; status_now().open > 0; i++) {
+        CHECK(i < STEPS_MAX);
+        turn_calm();
+    }
+    int64_t ms = (world.clock.passed_ns - began) / 1000000;
+    CHECK(ms > 5000 && ms < 15000); /* it may be slow */
+    close_world();
+}
+
 static void strangers_are_turned_away(void)
 {
     static const struct {
@@ -980,6 +1013,7 @@ static const struct test tests[] = {
     TEST(what_is_refused_for_good_has_been_received),
     TEST(without_room_nothing_is_read),
     TEST(who_does_not_read_answers_is_taken_all_the_same),
+    TEST(who_is_done_and_does_not_read_answers_loses_its_place),
     TEST(strangers_are_turned_away),
     TEST(a_greeting_without_an_end_is_turned_away),
     TEST(one_too_many_stays_only_in_place_of_itself),
