@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "app/config_private.h"
+#include "io/net_uv.h"
 
 /* Of the journal: a sender's name and memo are some hundred bytes; the most that are told apart. */
 enum {
@@ -120,6 +121,20 @@ static void check_http(struct tn_config_reader *r, struct tn_config_node *root)
     tn_config_check_served(r, tn_config_member_of(root, "tls"));
 }
 
+/* With the daemon's own socket. */
+static void check_listeners(struct tn_config_reader *r, struct tn_config_node *root)
+{
+    int count = r->config->http.listen ? 2 : 1;
+    for (const struct tn_config_source *s = r->config->sources; s; s = s->next) {
+        count += s->kind == TN_SOURCE_SOCKET;
+    }
+    if (count > TN_UV_LISTENERS_MAX) {
+        tn_config_wrong(r, tn_config_member_of(root, "sources"),
+                        "with HTTP and the daemon's own socket %d listen; at most %d can", count,
+                        TN_UV_LISTENERS_MAX);
+    }
+}
+
 static tn_rc fill(struct tn_config_reader *r, struct tn_config_node *root, struct tn_err *err)
 {
     if (root->kind != TN_CONFIG_TABLE) {
@@ -128,6 +143,7 @@ static tn_rc fill(struct tn_config_reader *r, struct tn_config_node *root, struc
     }
     (void)tn_config_members(r, root, members, sizeof members / sizeof members[0], r->config);
     check_http(r, root);
+    check_listeners(r, root);
     struct tn_config_node *tables = tn_config_member_of(root, "tables");
     return r->config->tables ? tn_config_check_tables(r, tables, err) : TN_OK;
 }

@@ -9,6 +9,8 @@
 #include "base/heap.h"
 #include "io/net.h"
 
+enum { TN_UV_LISTENERS_MAX = 8 }; /* of a door */
+
 struct tn_net_spec {
     struct tn_heap *heap;    /* libuv's, with a lock, until the process ends; full, it stops the
                                 process: 32 KiB serve a thousand descriptors */

@@ -17,8 +17,7 @@
 
 enum {
     TN_UV_ADDRESSES_MAX = 4, /* of a name, that are tried */
-    TN_UV_LISTENERS_MAX = 8,
-    TN_UV_LOOKUPS_MAX = 16, /* given up ones, too, until the resolver has answered */
+    TN_UV_LOOKUPS_MAX = 16,  /* given up ones, too, until the resolver has answered */
 };
 
 struct tn_uv_door;

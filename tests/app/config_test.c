@@ -297,6 +297,9 @@ static void commit_rules_are_time_rows_and_size(void)
     check_all(mistakes, COUNT(mistakes));
 }
 
+#define SOCKET(NAME) "{ kind = 'socket', listen = 'unix:" NAME "', table = 'd.t' },"
+#define SOCKETS_7 \
+    SOCKET("a") SOCKET("b") SOCKET("c") SOCKET("d") SOCKET("e") SOCKET("f") SOCKET("g")
 #define MQTT "kind = 'mqtt', url = 'mqtt://h', subscribe = {{ filter = 'a', table = 'd.t' }}, "
 
 static void sources_are_checked_by_their_kind(void)
@@ -348,6 +351,9 @@ static void sources_are_checked_by_their_kind(void)
          "sources[1].listen: others than this machine can reach it, so a 'token' is needed: "
          "token = file(\"...\"); or listen on 127.0.0.1\n"},
         {in_sources, "{ kind = 'socket', listen = 'unix:s', table = 'd.t' }", NULL},
+        {in_sources, SOCKETS_7, NULL},
+        {in_sources, SOCKETS_7 SOCKET("h"),
+         "sources: with HTTP and the daemon's own socket 9 listen; at most 8 can\n"},
         {in_sources, "{ kind = 'socket', listen = 'unix:', table = 'd.t' }",
          "sources[1].listen: got 'unix:', want a path of less than 108 bytes\n"},
         {in_sources, "{ kind = 'file', path = 'a', table = 'elsewhere', subscribe = {} }",
