@@ -66,8 +66,7 @@ struct tn_config_table {
     enum tn_unknown unknown;
     struct tn_config_pair *times; /* column -> unit of bare numbers: s, ms, us, ns */
     struct tn_commit_rule commit; /* default: 30 s or 100,000 rows */
-    bool plain; /* made here with one bucket, few columns, no partitions, script, or table for dead
-                   letters: many such share little memory (share.h) */
+    bool plain; /* tn_config_is_plain as it would be made here; one that is there may differ */
     struct tn_config_table *next; /* by name */
 };
 
@@ -164,6 +163,10 @@ TN_MUST_USE tn_rc tn_config_read(const char *path, void *vm_memory, size_t vm_si
 TN_MUST_USE tn_rc tn_config_table_schema(const struct tn_config_table *table,
                                          struct tn_arena *arena, struct tn_schema *schema,
                                          struct tn_err *err);
+
+/* One bucket, few columns, no partitions, script, or table for dead letters: many such tables share
+ * little memory (share.h). */
+bool tn_config_is_plain(const struct tn_config_table *table, const struct tn_schema *schema);
 
 /* Fills in what sizes and times the journal has; its doors are the caller's. */
 void tn_config_journal_spec(const struct tn_config *config, struct tn_journal_spec *spec);

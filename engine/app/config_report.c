@@ -4,8 +4,11 @@
 
 #include "app/boot.h"
 #include "app/config_private.h"
+#include "app/control.h"
+#include "app/net_boot.h"
 #include "app/share.h"
 #include "app/sizes.h"
+#include "app/sources.h"
 #include "io/tls.h"
 #include "schema/options.h"
 
@@ -35,15 +38,6 @@ static int64_t buckets_of(const struct sum *s, const struct tn_config_table *tab
     return buckets > 0 ? buckets : 1;
 }
 
-static bool has_script(const struct tn_config *config)
-{
-    const struct tn_config_table *t = config->tables;
-    while (t && !t->script) {
-        t = t->next;
-    }
-    return t != NULL;
-}
-
 static uint64_t tls_of(const struct tn_config_tls *tls, bool used)
 {
     return used ? TN_TLS_STREAM_SIZE + 2 * (tls->ca ? strlen(tls->ca) : 0) : 0;
@@ -62,13 +56,10 @@ static uint64_t tls_needs(const struct sum *s)
 }
 
 /* Whether a part that lies in another one will be carved out of it. The network is used always, for
- * the daemon's own socket. */
+ * the daemon's own socket; scripts' states lie in the shares of their tables. */
 static bool is_used(const struct sum *s, const char *part)
 {
-    if (strncmp(part, "lua", 3) == 0) {
-        return has_script(s->config);
-    }
-    return strcmp(part, "tls") != 0 || tls_needs(s) > 0;
+    return strcmp(part, "tls") == 0 ? tls_needs(s) > 0 : strncmp(part, "lua", 3) != 0;
 }
 
 /* Beside what is carved out of it, four pages a bucket; of partitions one is open at a time, for
@@ -78,10 +69,11 @@ static uint64_t memtable_needs(const struct sum *s)
 {
     uint64_t most = 0;
     uint64_t within = 0;
-    bool small;
+    uint32_t scripted = 0;
     for (const struct tn_config_table *t = s->config->tables; t; t = t->next) {
         uint64_t own = (uint64_t)buckets_of(s, t) * PAGES_OF_BUCKET * PAGE_MIN;
         most = own > most ? own : most;
+        scripted += t->script != NULL;
     }
     for (uint32_t i = 0; i < s->budget->part_count; i++) {
         const struct tn_part *part = &s->budget->parts[i];
@@ -94,10 +86,9 @@ static uint64_t memtable_needs(const struct sum *s)
         .memtable = size > within ? size - within : 0,
         .work = tn_budget_part((struct tn_budget *)s->budget, "long")->size,
         .count = s->config->table_count,
-        .plain = s->config->plain_count};
-    uint64_t share = tn_share_needed(&sizes, &small);
-    most *= sizes.count - (small ? sizes.plain : 0);
-    return within + (most > share ? most : share);
+        .plain = s->config->plain_count,
+        .scripted = scripted};
+    return within + tn_share_needed(&sizes, most);
 }
 
 static uint64_t intake_needs(const struct sum *s)
@@ -114,6 +105,12 @@ static uint64_t sources_needs(const struct sum *s)
     return sizes.sources + sizes.control;
 }
 
+static uint64_t net_needs(const struct sum *s)
+{
+    bool tls;
+    return tn_net_boot_size(TN_CONTROL_STREAMS + tn_sources_streams(s->config, &tls));
+}
+
 /* What of the parts can be said before anything runs. One that the board doesn't have lies in
  * `of`. */
 static const struct {
@@ -123,6 +120,7 @@ static const struct {
     const char *use;
 } needs[] = {
     {"memtable", NULL, memtable_needs, NULL},
+    {"net", "memtable", net_needs, NULL},
     {"tls", "memtable", tls_needs, NULL},
     {"intake", "input", intake_needs, "journal, decoder and ring, for short messages; tables"},
     {"sources", "input", sources_needs,

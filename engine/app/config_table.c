@@ -235,6 +235,14 @@ static tn_rc add_options(const struct tn_config_table *table, struct tn_arena *a
     return TN_OK;
 }
 
+bool tn_config_is_plain(const struct tn_config_table *table, const struct tn_schema *schema)
+{
+    const char *bucket = tn_schema_option(schema, "bucket");
+    bool one = !bucket || strcmp(bucket, "1") == 0 || strcmp(bucket, "-1") == 0;
+    return one && schema->partition_keys.count == 0 && schema->field_count <= PLAIN_FIELDS &&
+           !table->dead_letters && !tn_schema_option(schema, TN_SCRIPT_OPTION);
+}
+
 tn_rc tn_config_table_schema(const struct tn_config_table *table, struct tn_arena *arena,
                              struct tn_schema *schema, struct tn_err *err)
 {
@@ -491,17 +499,6 @@ static const char *place_of(const struct check *c)
                                                        : "fields";
 }
 
-/* Before check_options, which passes over what is wrong. */
-static void note_plain(struct check *c)
-{
-    const char *bucket = tn_schema_option(&c->schema, "bucket");
-    bool one = !bucket || strcmp(bucket, "1") == 0 || strcmp(bucket, "-1") == 0;
-    c->table->plain = one && c->schema.partition_keys.count == 0 &&
-                      c->schema.field_count <= PLAIN_FIELDS && !c->table->dead_letters &&
-                      !tn_schema_option(&c->schema, TN_SCRIPT_OPTION);
-    c->r->config->plain_count += c->table->plain;
-}
-
 static void check_made(struct check *c)
 {
     if ((!c->table->schema_path && !check_fields(c)) || at(c, "primary_key")->told ||
@@ -514,7 +511,8 @@ static void check_made(struct check *c)
     }
     rc = tn_schema_check_create(&c->schema, &c->r->scratch, &c->err);
     check_times(c);
-    note_plain(c);
+    c->table->plain = tn_config_is_plain(c->table, &c->schema);
+    c->r->config->plain_count += c->table->plain;
     if (!held(c, rc, place_of(c)) || !check_options(c) || !c->table->script) {
         return;
     }

@@ -151,9 +151,17 @@ static tn_rc open_doors(struct tn_daemon *d, struct tn_err *err)
 
 /* ---- tables ---- */
 
+/* What share it gets. */
+static void note_share(struct tn_share *share, const struct tn_config_table *table,
+                       const struct tn_schema *schema)
+{
+    share->plain = table->plain && tn_config_is_plain(table, schema);
+    share->scripted = tn_schema_option(schema, TN_SCRIPT_OPTION);
+}
+
 /* OK: the table is there, and nothing is written, for which a disk may have no room. */
 static tn_rc find_table(struct tn_daemon *d, const struct tn_config_table *table,
-                        const struct tn_schema *want, struct tn_err *err)
+                        const struct tn_schema *want, struct tn_share *share, struct tn_err *err)
 {
     struct tn_env *env = &d->spec.app->env;
     const struct tn_schema *has = NULL;
@@ -168,6 +176,9 @@ static tn_rc find_table(struct tn_daemon *d, const struct tn_config_table *table
         tn_schemas_init(schemas, env->io, root, env->arena);
         rc = tn_schemas_newest(schemas, &has, err);
     }
+    if (rc == TN_OK) {
+        note_share(share, table, has);
+    }
     if (rc == TN_OK && tn_drift_find(want, has, text, sizeof text)) {
         tn_log_event(&d->log, TN_LOG_WARN, "table",
                      "table=%s text=\"the table is there, and stays as it is: %s\"", table->name,
@@ -178,7 +189,7 @@ static tn_rc find_table(struct tn_daemon *d, const struct tn_config_table *table
 
 /* OK: it is there, made now or before. */
 static tn_rc make_table(struct tn_daemon *d, const struct tn_config_table *table,
-                        struct tn_err *err)
+                        struct tn_share *share, struct tn_err *err)
 {
     struct tn_env *env = &d->spec.app->env;
     struct tn_schema schema;
@@ -195,9 +206,10 @@ static tn_rc make_table(struct tn_daemon *d, const struct tn_config_table *table
     }
     rc = tn_config_table_schema(table, env->arena, &schema, err);
     bool known = rc == TN_OK;
-    rc = known ? find_table(d, table, &schema, err) : rc;
+    rc = known ? find_table(d, table, &schema, share, err) : rc;
     bool absent = known && rc == TN_ABSENT;
     if (absent) {
+        note_share(share, table, &schema);
         rc = tn_make_table(env, table->name, &schema, &options, err);
     }
     if (absent && rc == TN_OK) {
@@ -211,8 +223,9 @@ static tn_rc make_table(struct tn_daemon *d, const struct tn_config_table *table
 static tn_rc make_tables(struct tn_daemon *d, struct tn_err *err)
 {
     tn_rc rc = TN_OK;
+    struct tn_share *share = d->shares;
     for (const struct tn_config_table *t = d->spec.config->tables; rc == TN_OK && t; t = t->next) {
-        rc = make_table(d, t, err);
+        rc = make_table(d, t, share++, err);
     }
     return rc;
 }
@@ -252,7 +265,7 @@ static tn_rc open_keeper(struct tn_daemon *d, const struct tn_config_table *tabl
                                   .room = room,
                                   .room_size = d->sizes.room,
                                   .anew = d->spec.anew};
-    if (!d->shares[i].plain) {
+    if (!table->plain) {
         spec.scripted = d->scripted++;
     }
     (void)snprintf(who, sizeof who, "tarn run, process %ld", (long)getpid());
@@ -264,40 +277,44 @@ static tn_rc open_keeper(struct tn_daemon *d, const struct tn_config_table *tabl
     return rc == TN_OK ? rc : tn_err_in(err, "tables['%s']", table->name);
 }
 
-static tn_rc open_tables(struct tn_daemon *d, struct tn_err *err)
+/* Shares are nothing yet. */
+static tn_rc take_tables(struct tn_daemon *d, void **room, struct tn_err *err)
 {
     struct tn_arena *input = &d->spec.app->input;
+    uint32_t count = d->spec.config->table_count;
+    const struct {
+        size_t size;
+        const char *what;
+    } needs[] = {{count * sizeof *d->shares, "tables"},
+                 {count * sizeof *d->keepers, "tables"},
+                 {d->sizes.scripts + 1, "scripts"},
+                 {d->sizes.room, "the rows of a record"}};
+    void *memory[sizeof needs / sizeof needs[0]];
+    tn_rc rc = TN_OK;
+    for (size_t i = 0; rc == TN_OK && i < sizeof needs / sizeof needs[0]; i++) {
+        rc = tn_arena_need(input, needs[i].size, needs[i].what, &memory[i], err);
+    }
+    if (rc == TN_OK) {
+        d->shares = memory[0];
+        d->keepers = memory[1];
+        d->scripted = memory[2];
+        *room = memory[3];
+        memset(d->shares, 0, needs[0].size);
+    }
+    return rc;
+}
+
+static tn_rc open_tables(struct tn_daemon *d, struct tn_err *err)
+{
     const struct tn_config *config = d->spec.config;
-    void *shares;
-    void *keepers;
     void *room;
-    void *scripted;
-    tn_rc rc = tn_sizes_choose(config, tn_arena_free(input), &d->sizes, err);
-    rc = rc == TN_OK ? make_tables(d, err) : rc;
+    tn_rc rc = take_tables(d, &room, err);
     if (rc == TN_OK) {
-        rc = tn_arena_need(input, config->table_count * sizeof *d->shares, "tables", &shares, err);
+        rc = make_tables(d, err);
     }
     if (rc == TN_OK) {
-        rc =
-            tn_arena_need(input, config->table_count * sizeof *d->keepers, "tables", &keepers, err);
+        rc = tn_share_out(&d->spec.app->env, d->shares, config->table_count, err);
     }
-    if (rc == TN_OK) {
-        rc = tn_arena_need(input, d->sizes.room, "the rows of a record", &room, err);
-    }
-    if (rc == TN_OK) {
-        rc = tn_arena_need(input, d->sizes.scripts + 1, "scripts", &scripted, err);
-    }
-    if (rc != TN_OK) {
-        return rc;
-    }
-    d->shares = shares;
-    d->keepers = keepers;
-    d->scripted = scripted;
-    uint32_t i = 0;
-    for (const struct tn_config_table *t = config->tables; t; t = t->next) {
-        d->shares[i++].plain = t->plain;
-    }
-    rc = tn_share_out(&d->spec.app->env, d->shares, config->table_count, err);
     for (const struct tn_config_table *t = config->tables; rc == TN_OK && t; t = t->next) {
         rc = open_keeper(d, t, room, err);
     }
@@ -387,6 +404,9 @@ tn_rc tn_daemon_open(struct tn_daemon *daemon, const struct tn_daemon_spec *spec
     tn_reload_init(&d->reload, &(struct tn_reload_spec){0});
     tn_notify_open(&d->notify);
     tn_rc rc = check_alone(d, err);
+    if (rc == TN_OK) { /* all that is taken of it is counted */
+        rc = tn_sizes_choose(d->spec.config, tn_arena_free(&spec->app->input), &d->sizes, err);
+    }
     if (rc == TN_OK) {
         rc = open_log(d, err);
     }

@@ -12,16 +12,16 @@ enum {
     STREAMS_MAX = 4096, /* so that no size overflows */
 };
 
-/* What the buffers get of the part: all that libuv's heap and the door leave. 0: too little. */
-static size_t size_for_buffers(const struct tn_part *part, uint32_t streams_max)
+static size_t size_beside_buffers(uint32_t streams_max)
 {
-    size_t least = BUFFERS_MIN * (BUFFER_SIZE + ROUNDING);
-    size_t taken = UV_HEAP_SIZE + ROUNDING;
-    if (streams_max > STREAMS_MAX) {
-        return 0;
-    }
-    taken += tn_net_uv_size(streams_max);
-    return part->size >= taken + least ? part->size - taken : 0;
+    return UV_HEAP_SIZE + ROUNDING + tn_net_uv_size(streams_max);
+}
+
+size_t tn_net_boot_size(uint32_t streams_max)
+{
+    return streams_max > STREAMS_MAX
+               ? SIZE_MAX
+               : size_beside_buffers(streams_max) + BUFFERS_MIN * (BUFFER_SIZE + ROUNDING);
 }
 
 static void carve_net(struct tn_app *app, size_t buffers_size)
@@ -39,13 +39,12 @@ static void carve_net(struct tn_app *app, size_t buffers_size)
 tn_rc tn_net_boot(struct tn_app *app, uint32_t streams_max, struct tn_net **net, struct tn_err *err)
 {
     const struct tn_part *part = tn_budget_part(&app->budget, "net");
-    size_t buffers_size = size_for_buffers(part, streams_max);
-    if (buffers_size == 0) {
+    if (part->size < tn_net_boot_size(streams_max)) {
         return tn_err_set(err, TN_AGAIN, 0,
                           "%u connections at once: the %zu KiB of the part 'net' are too few",
                           streams_max, part->size / 1024);
     }
-    carve_net(app, buffers_size);
+    carve_net(app, part->size - size_beside_buffers(streams_max));
     struct tn_net_spec spec = {.heap = &app->uv,
                                .arena = &app->net,
                                .buffers = &app->buffers,

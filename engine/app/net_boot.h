@@ -10,6 +10,9 @@
 #include "app/boot.h"
 #include "io/net.h"
 
+/* What of the part "net" so many streams need at the least. */
+size_t tn_net_boot_size(uint32_t streams_max);
+
 /* Opens the system's network for at most `streams_max` streams, both ways together; what of the
  * part "net" is left is its buffers. Once a process. The door is the app's memory: close it
  * (tn_net_close) before tn_shut. AGAIN: the part is too small for so many streams; nothing was

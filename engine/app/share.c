@@ -1,18 +1,21 @@
 #include "app/share.h"
 
+#include "script/vm.h"
+
 enum {
     KIB = 1024,
     PAGE_KIB = 4,
-    ARENA_KIB = 288, /* of a table: as that of letters, measured with it */
-    ROWS_KIB = 256,  /* at the least: 64 pages, the smallest */
-    SMALL_ARENA_KIB = 52,
-    SMALL_ROWS_KIB = 24, /* two memtables of the smallest */
-    BENCHES = 4,
-    BENCH_KIB = 144,
     LUA_KIB_MIN = 128,
     LUA_KIB_MAX = 640, /* as on the boards */
     LUA_SHARE = 5,     /* a state's part of the rows */
     LUA_SHARE_MAX = 4,
+    ARENA_KIB = 288, /* of a table: as that of letters, measured with it */
+    ROWS_KIB = 256,  /* at the least: 64 pages, the smallest */
+    SCRIPTED_ROWS_KIB = LUA_SHARE_MAX * TN_VM_SIZE_MIN / KIB,
+    SMALL_ARENA_KIB = 52,
+    SMALL_ROWS_KIB = 24, /* two memtables of the smallest */
+    BENCHES = 4,
+    BENCH_KIB = 144,
     ARENA_ROWS = 16,      /* one row is this part of the arena at most */
     LEFT_KIB = 32,        /* of the part "table", for the process */
     LEFT_WORK_KIB = 5632, /* of the part "long": more than all of it where it is measured */
@@ -20,10 +23,13 @@ enum {
 
 enum place { IN_TABLE, IN_WORK, PLACES, IN_FRONT = PLACES };
 
-/* In KiB; [1]: of a plain table where those are small. */
+/* What a table's share is like; SMALL: of a plain one where those are. */
+enum kind { ANY, SCRIPTED, SMALL, KINDS };
+
+/* In KiB. */
 struct split {
-    uint32_t arena[2];
-    uint32_t rows[2];
+    uint32_t arena[KINDS];
+    uint32_t rows[KINDS];
     uint32_t left[PLACES]; /* for arenas, of the parts "table" and "long" */
     uint32_t benches;
     bool small;
@@ -55,25 +61,26 @@ static uint32_t pages(size_t kib)
 }
 
 /* Where the next arena goes: of the part "long" only small ones, lest work lack it for few. */
-static enum place take_place(struct split *split, bool small)
+static enum place take_place(struct split *split, enum kind kind)
 {
-    for (int place = IN_TABLE; place <= (small ? IN_WORK : IN_TABLE); place++) {
-        if (split->left[place] >= split->arena[small]) {
-            split->left[place] -= split->arena[small];
+    for (int place = IN_TABLE; place <= (kind == SMALL ? IN_WORK : IN_TABLE); place++) {
+        if (split->left[place] >= split->arena[kind]) {
+            split->left[place] -= split->arena[kind];
             return (enum place)place;
         }
     }
     return IN_FRONT;
 }
 
-/* Arenas of plain tables are placed before others. */
+/* Small arenas are placed before others. */
 static size_t needs(const struct tn_share_sizes *sizes, struct split split)
 {
     size_t kib = split.benches;
     uint32_t small = split.small ? sizes->plain : 0;
     for (uint32_t i = 0; i < sizes->count; i++) {
-        bool in_front = take_place(&split, i < small) == IN_FRONT;
-        kib += split.rows[i < small] + (in_front ? split.arena[i < small] : 0);
+        enum kind kind = i < small ? SMALL : i < small + sizes->scripted ? SCRIPTED : ANY;
+        bool in_front = take_place(&split, kind) == IN_FRONT;
+        kib += split.rows[kind] + (in_front ? split.arena[kind] : 0);
     }
     return kib;
 }
@@ -83,12 +90,13 @@ static size_t choose(const struct tn_share_sizes *sizes, struct split *split)
 {
     size_t table = sizes->table / KIB;
     size_t work = sizes->work / KIB;
-    *split = (struct split){.arena = {ARENA_KIB, SMALL_ARENA_KIB},
-                            .rows = {ROWS_KIB, SMALL_ROWS_KIB},
+    *split = (struct split){.arena = {[SMALL] = SMALL_ARENA_KIB},
+                            .rows = {ROWS_KIB, SCRIPTED_ROWS_KIB, SMALL_ROWS_KIB},
                             .left = {(uint32_t)(table > LEFT_KIB ? table - LEFT_KIB : 0),
                                      (uint32_t)(work > LEFT_WORK_KIB ? work - LEFT_WORK_KIB : 0)}};
     uint32_t even = sizes->count > 0 ? pages(split->left[IN_TABLE] / sizes->count) : 0;
-    split->arena[0] = even > ARENA_KIB ? even : ARENA_KIB;
+    split->arena[ANY] = even > ARENA_KIB ? even : ARENA_KIB;
+    split->arena[SCRIPTED] = split->arena[ANY];
     size_t kib = needs(sizes, *split);
     if (kib > sizes->memtable / KIB && sizes->plain > 0) {
         split->small = true;
@@ -98,12 +106,28 @@ static size_t choose(const struct tn_share_sizes *sizes, struct split *split)
     return kib;
 }
 
-size_t tn_share_needed(const struct tn_share_sizes *sizes, bool *small)
+/* As spread gives them more. */
+size_t tn_share_needed(const struct tn_share_sizes *sizes, size_t rows)
 {
     struct split split;
-    size_t kib = choose(sizes, &split);
-    *small = split.small;
-    return kib * KIB;
+    uint64_t kib = choose(sizes, &split);
+    uint64_t count = sizes->count;
+    uint64_t large = count - (split.small ? sizes->plain : 0);
+    uint64_t more = rows / KIB > ROWS_KIB ? rows / KIB - ROWS_KIB : 0;
+    kib += large > 0 ? 2 * more * large * count / (large + count) : 0;
+    return (size_t)kib * KIB;
+}
+
+/* What is left is for rows: the half of all, the half of those that are not small. */
+static void spread(struct split *split, uint32_t small, uint32_t count, size_t left)
+{
+    uint32_t large = count - small;
+    size_t half = large > 0 ? left / 2 : 0;
+    uint32_t each = pages((left - half) / count);
+    uint32_t more = large > 0 ? pages(half / large) : 0;
+    split->rows[ANY] += each + more;
+    split->rows[SCRIPTED] += each + more;
+    split->rows[SMALL] += each;
 }
 
 static tn_rc split(const struct tn_env *env, const struct tn_share *shares, uint32_t count,
@@ -115,6 +139,7 @@ static tn_rc split(const struct tn_env *env, const struct tn_share *shares, uint
                                    .count = count};
     for (uint32_t i = 0; i < count; i++) {
         sizes.plain += shares[i].plain;
+        sizes.scripted += shares[i].scripted;
     }
     size_t needed = choose(&sizes, split);
     size_t there = env->memtable_size / KIB;
@@ -124,10 +149,7 @@ static tn_rc split(const struct tn_env *env, const struct tn_share *shares, uint
                           "give it more memory",
                           count, needed, there);
     }
-    /* Rows get what is left: those of tables that take more, if there are any. */
-    uint32_t large = split->small ? count - sizes.plain : count;
-    split->rows[0] += large > 0 ? pages((there - needed) / large) : 0;
-    split->rows[1] += large > 0 ? 0 : pages((there - needed) / count);
+    spread(split, split->small ? sizes.plain : 0, count, there - needed);
     return TN_OK;
 }
 
@@ -164,16 +186,16 @@ struct supply {
 };
 
 /* With an arena that lies elsewhere already, or in front of its rows. */
-static tn_rc open_share(struct tn_share *share, struct supply *supply, bool small,
+static tn_rc open_share(struct tn_share *share, struct supply *supply, enum kind kind,
                         struct tn_err *err)
 {
     bool elsewhere = share->arena.size > 0;
-    size_t arena = elsewhere ? 0 : supply->split.arena[small];
+    size_t arena = elsewhere ? 0 : supply->split.arena[kind];
     uint32_t first = elsewhere ? 1 : 0;
-    name_parts(share, supply->split.arena[small], supply->split.rows[small]);
+    name_parts(share, supply->split.arena[kind], supply->split.rows[kind]);
     share->board = (struct tn_board){
         .name = "share", .part_count = TN_SHARE_PARTS - first, .parts = share->parts + first};
-    size_t size = (supply->split.rows[small] + arena) * KIB;
+    size_t size = (supply->split.rows[kind] + arena) * KIB;
     tn_rc rc = tn_budget_open_on(&share->budget, &share->board, supply->rows, size, err);
     if (rc != TN_OK) {
         return rc;
@@ -186,7 +208,7 @@ static tn_rc open_share(struct tn_share *share, struct supply *supply, bool smal
     share->env = *supply->env;
     share->env.sharers = supply->count;
     share->env.arena = &share->arena;
-    share->env.benches = small ? supply->benches : NULL;
+    share->env.benches = kind == SMALL ? supply->benches : NULL;
     tn_env_measure(&share->env, &share->budget);
     tn_share_cap(share);
     return TN_OK;
@@ -204,19 +226,19 @@ static tn_rc open_benches(struct supply *supply, struct tn_err *err)
     return rc;
 }
 
-static bool is_small(const struct supply *supply, const struct tn_share *share)
+static enum kind kind_of(const struct supply *supply, const struct tn_share *share)
 {
-    return supply->split.small && share->plain;
+    return share->plain && supply->split.small ? SMALL : share->scripted ? SCRIPTED : ANY;
 }
 
 /* Size 0: it lies in front of the rows. */
 static tn_rc place_arena(struct supply *supply, struct tn_share *share, struct tn_err *err)
 {
-    bool small = is_small(supply, share);
-    size_t size = (size_t)supply->split.arena[small] * KIB;
+    enum kind kind = kind_of(supply, share);
+    size_t size = (size_t)supply->split.arena[kind] * KIB;
     struct tn_arena *parts[PLACES] = {supply->env->arena,
                                       &supply->env->workers[TN_LANE_LONG]->arena};
-    enum place place = take_place(&supply->split, small);
+    enum place place = take_place(&supply->split, kind);
     void *memory = NULL;
     share->arena = (struct tn_arena){0};
     if (place == IN_FRONT) {
@@ -233,9 +255,9 @@ static tn_rc place_arena(struct supply *supply, struct tn_share *share, struct t
 static tn_rc place_arenas(struct supply *supply, struct tn_share *shares, struct tn_err *err)
 {
     tn_rc rc = TN_OK;
-    for (int small = 1; small >= 0; small--) {
+    for (int kind = SMALL; kind >= ANY; kind--) {
         for (uint32_t i = 0; rc == TN_OK && i < supply->count; i++) {
-            if (is_small(supply, &shares[i]) == small) {
+            if ((int)kind_of(supply, &shares[i]) == kind) {
                 rc = place_arena(supply, &shares[i], err);
             }
         }
@@ -254,7 +276,7 @@ tn_rc tn_share_out(struct tn_env *env, struct tn_share *shares, uint32_t count, 
         rc = place_arenas(&supply, shares, err);
     }
     for (uint32_t i = 0; rc == TN_OK && i < count; i++) {
-        rc = open_share(&shares[i], &supply, is_small(&supply, &shares[i]), err);
+        rc = open_share(&shares[i], &supply, kind_of(&supply, &shares[i]), err);
     }
     return rc;
 }

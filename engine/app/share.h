@@ -24,7 +24,8 @@ struct tn_share {
     struct tn_arena arena;
     struct tn_arena lasting; /* of the part "long": what its table took of it, for good */
     bool lasts;
-    bool plain; /* set before tn_share_out: one bucket, no partitions, script, letters' table */
+    bool plain; /* one bucket, no partitions, script, table of letters; set before tn_share_out */
+    bool scripted;     /* it has a script; likewise */
     struct tn_env env; /* of the share */
 };
 
@@ -35,15 +36,16 @@ struct tn_share_sizes {
     size_t work;     /* the part "long" */
     uint32_t count;  /* tables */
     uint32_t plain;  /* of them */
+    uint32_t scripted;
 };
 
-/* Bytes of the part "memtable" that they need at the least; `*small`: the plain ones get little
- * shares. */
-size_t tn_share_needed(const struct tn_share_sizes *sizes, bool *small);
+/* Bytes of the part "memtable" that they need at the least, so that each but small ones has `rows`
+ * bytes for its rows. */
+size_t tn_share_needed(const struct tn_share_sizes *sizes, size_t rows);
 
 /* Splits the env's parts into `count` shares, which begin where they are in memory; of what they
- * have, `plain` alone is read. INVALID: they are too small; the text says what is missing. The
- * env's memtable is nobody else's from then on, nor what is taken of its arena. */
+ * have, `plain` and `scripted` alone are read. INVALID: they are too small; the text says what is
+ * missing. The env's memtable is nobody else's from then on, nor what is taken of its arena. */
 TN_MUST_USE tn_rc tn_share_out(struct tn_env *env, struct tn_share *shares, uint32_t count,
                                struct tn_err *err);
 

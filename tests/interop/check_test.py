@@ -97,6 +97,29 @@ def test_memory_that_is_too_small_names_the_part(tarn):
     need("needs at least" in result.err, result.err)
 
 
+def test_a_daemon_starts_with_the_least_memory_that_is_accepted(tarn):
+    plain = FIELDS + "primary_key = 'k', options = { bucket = 1 }"
+    scripted = plain + ", script = 's.lua'"
+    (Path(tarn.warehouse) / "s.lua").write_text("return { map = function(row) return row end }")
+    stdin = "sources = { { kind = 'stdin', table = 'd.t0' } }"
+    doors = ", ".join("{ kind = 'socket', listen = 'unix:s%d', table = 'd.t0', connections = 9 }" % i for i in range(7))
+    cases = {
+        "one": config({"d.t0": plain}, stdin),
+        "a few of each": config({"d.t%d" % i: scripted if i > 20 else plain for i in range(24)}, stdin),
+        "doors": config({"d.t0": plain}, stdin.replace("{ {", "{ %s, {" % doors)),
+    }
+    for name, text in cases.items():
+        least, most = 4 << 10, 64 << 10  # KiB
+        while most - least > 32:
+            middle = (least + most) // 2
+            rc = check(tarn, text, "--memory", "%dK" % middle).rc
+            least, most = (least, middle) if rc == 0 else (middle, most)
+        path = Path(tarn.warehouse) / "c.lua"
+        for memory, want in ((most, 0), (least, 2)):
+            result = tarn.run("run", path, "--once", "--memory", "%dK" % memory)
+            same(result.rc, want, "%s, with %d KiB: %s" % (name, memory, result.err[-300:]))
+
+
 def test_secrets_of_the_environment_are_not_printed(tarn):
     os.environ["TARN_TEST_SECRET"] = "hunter2-hunter2"
     tables = {"d.t": FIELDS + "options = { bucket = -1 }"}
