@@ -86,6 +86,7 @@ static void take_limits(struct tn_config_reader *r, struct tn_config_node *node,
          64 << 20, false},
         {"timeout", tn_config_take_ms, offsetof(struct tn_config_http, timeout_ms), 100, 600000,
          false},
+        {"idle", tn_config_take_ms, offsetof(struct tn_config_http, idle_ms), 100, 3600000, false},
     };
     (void)member;
     (void)tn_config_members(r, node, members, sizeof members / sizeof members[0], target);
@@ -175,7 +176,10 @@ tn_rc tn_config_read(const char *path, void *vm_memory, size_t vm_size, struct t
     struct tn_config made = {
         .path = tn_arena_text(arena, tn_bytes_of(path)),
         .disk_reserve = 16 * MIB,
-        .http = {.connections = 16, .body_size_max = 256 * KIB, .timeout_ms = 10 * SECOND_MS},
+        .http = {.connections = 16,
+                 .body_size_max = 256 * KIB,
+                 .timeout_ms = 10 * SECOND_MS,
+                 .idle_ms = 60 * SECOND_MS},
         .journal = {.sync_ms = 100, .sync_bytes = 256 * KIB, .size_max = 64 * MIB}};
     size_t vm_part = vm_size / 2 / 16 * 16;
     struct tn_config_reader r = {.kept = arena,

@@ -123,6 +123,7 @@ struct tn_config_http {
     uint32_t connections;   /* at once */
     uint32_t body_size_max; /* bytes */
     uint32_t timeout_ms;    /* of a slow sender */
+    uint32_t idle_ms;       /* between two requests */
 };
 
 struct tn_config_journal {

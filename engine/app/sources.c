@@ -46,7 +46,8 @@ static struct tn_http_server_spec http_spec(const struct tn_config *config, stru
                                         .connections = http->connections,
                                         .body_size_max =
                                             body > TN_HTTP_BODY_MIN ? body : TN_HTTP_BODY_MIN,
-                                        .timeout_ms = http->timeout_ms};
+                                        .timeout_ms = http->timeout_ms,
+                                        .idle_ms = http->idle_ms};
 }
 
 static struct tn_mqtt_source_spec broker_spec(const struct tn_config_source *source,

@@ -161,10 +161,13 @@ static void members_on_top_are_told_with_what_would_do(void)
          "token: has blanks or other bytes that no header of HTTP can hold\n"},
         {on_top, "listen = '[::1]:1', tls = {}",
          "tls: 'certificate' and 'key' are missing: this side shows them\n"},
-        {on_top, "listen = '[::1]:1', limits = { connections = 0, body_size = 1, timeout = 5 }",
+        {on_top,
+         "listen = '[::1]:1', limits = { connections = 0, body_size = 1, timeout = 5, "
+         "idle = '2h' }",
          "limits.connections: got 0, want a whole number from 1 to 1024\n"
          "limits.body_size: got 1, want a size like '32M', from 1K to 64M\n"
-         "limits.timeout: got 5, want a time with its unit, like '30s', from 100ms to 10min\n"},
+         "limits.timeout: got 5, want a time with its unit, like '30s', from 100ms to 10min\n"
+         "limits.idle: got '2h', want a time with its unit, like '30s', from 100ms to 1h\n"},
         {on_top, "journal = { sync = '1M' }",
          "journal.sync: got '1M', want a time in it: a quiet sender would wait for ever\n"},
         {on_top, "journal = { sync = '5 rows', size = '1K' }",
@@ -583,7 +586,7 @@ static void a_whole_configuration_arrives(void)
     write_file("s.lua", "return {}", 9);
     tn_rc rc = read_text(
         "return { warehouse = 'data', memory = '24M', disk_reserve = '8M', listen = '[::1]:7080',\n"
-        "limits = { connections = 3, body_size = '64K', timeout = '1500ms' },\n"
+        "limits = { connections = 3, body_size = '64K', timeout = '1500ms', idle = '5s' },\n"
         "journal = { sync = '50ms or 128K', size = '8M' }, pace = '5s', tables = {\n"
         "['d.b'] = { fields = { 'k INT', 'p STRING', 'ts TIMESTAMP(3)' }, primary_key = { 'p', 'k' "
         "},\n  partition_by = 'p', options = { bucket = 2, ['write-only'] = false }, script = "
@@ -600,7 +603,7 @@ static void a_whole_configuration_arrives(void)
     CHECK(config.table_count == 2 && config.source_count == 4 && config.memory == 24U << 20);
     CHECK(config.warehouse[0] == '/' && strstr(config.warehouse, "/data"));
     CHECK(config.http.connections == 3 && config.http.body_size_max == 64 * 1024);
-    CHECK(config.http.timeout_ms == 1500 && !config.http.token);
+    CHECK(config.http.timeout_ms == 1500 && config.http.idle_ms == 5000 && !config.http.token);
     CHECK(config.pace_ms == 5000 && config.plain_count == 1 && config.tables->plain);
     CHECK(config.journal.sync_ms == 50 && config.journal.sync_bytes == 128 * 1024);
     const struct tn_config_table *a = config.tables;

@@ -416,6 +416,78 @@ static void slow_and_idle_clients_are_dropped(void)
     world_deinit();
 }
 
+/* A connection that is kept alive has its time from each answer on. */
+static void who_has_nothing_more_to_ask_is_dropped(void)
+{
+    begin(NULL);
+    struct client *client = dial(0);
+    for (int i = 0; i < 3; i++) {
+        pass(WORLD_IDLE_MS - 200);
+        send_text(client, "GET /health HTTP/1.1\r\n" HOST "\r\n");
+        hear(client, 200, "well");
+    }
+    int64_t began = world_ms();
+    hear_end(client);
+    int64_t ms = world_ms() - began;
+    CHECK(ms > WORLD_IDLE_MS - 200 && ms < WORLD_IDLE_MS + 200);
+    hang_up(client);
+    CHECK(tn_http_server_counts(world.server)->slow == 0);
+    world_deinit();
+}
+
+/* A link that takes a byte a millisecond is slow, and nobody's fault. */
+static void a_body_may_take_a_second_for_each_kilobyte(void)
+{
+    static char piece[512];
+    memset(piece, ' ', sizeof piece - 1);
+    piece[sizeof piece - 1] = '\n';
+    for (uint32_t ms = 300; ms <= 900; ms += 600) {
+        begin(NULL);
+        struct client *client = dial(0);
+        int64_t began = world_ms();
+        send_text(client, ROWS "Content-Length: 4096\r\n\r\n");
+        for (int i = 0; i < 8 && tn_http_server_counts(world.server)->slow == 0; i++) {
+            send_bytes(client, (struct tn_bytes){(const unsigned char *)piece, sizeof piece});
+            pass(ms);
+        }
+        hear(client, ms == 300 ? 200 : 408, "");
+        CHECK(world_ms() - began > WORLD_TIMEOUT_MS);
+        CHECK(world_ms() - began < WORLD_TIMEOUT_MS + WORLD_BODY_MAX);
+        hang_up(client);
+        world_deinit();
+    }
+}
+
+/* Connections are few: neither heads nor bodies that drip keep others out. */
+static void slow_ones_make_room_for_others(void)
+{
+    static const char *const begins[WORLD_CONNECTIONS] = {
+        "P", "POST /tables/plant.readings/rows HTTP/1.1\r\nX-Filler: ",
+        ROWS "Transfer-Encoding: chunked\r\n\r\n1;"};
+    begin(NULL);
+    for (int i = 0; i < WORLD_CONNECTIONS; i++) {
+        send_text(dial(i), begins[i]);
+    }
+    int64_t began = world_ms();
+    while (tn_http_server_counts(world.server)->slow < WORLD_CONNECTIONS) {
+        for (int i = 0; i < WORLD_CONNECTIONS; i++) {
+            send_text(&clients[i], "x");
+        }
+        pass(WORLD_TIMEOUT_MS / 10);
+        CHECK(world_ms() - began < 2 * WORLD_TIMEOUT_MS);
+    }
+    for (int i = 0; i < WORLD_CONNECTIONS; i++) {
+        hear(&clients[i], 408, "slowly");
+        hang_up(&clients[i]);
+    }
+    pass(50);
+    struct client *next = dial(0);
+    send_text(next, ROWS TWO);
+    hear(next, 200, "rows");
+    hang_up(next);
+    world_deinit();
+}
+
 static void too_many_connections_are_told(void)
 {
     begin(NULL);
@@ -520,6 +592,9 @@ static const struct test tests[] = {
     TEST(no_room_is_waited_for_and_then_told),
     TEST(what_does_not_get_durable_is_no_success),
     TEST(slow_and_idle_clients_are_dropped),
+    TEST(who_has_nothing_more_to_ask_is_dropped),
+    TEST(a_body_may_take_a_second_for_each_kilobyte),
+    TEST(slow_ones_make_room_for_others),
     TEST(too_many_connections_are_told),
     TEST(a_stop_answers_those_who_wait_and_closes_the_others),
     TEST(a_cut_at_any_byte_leaves_all_or_nothing),
