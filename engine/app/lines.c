@@ -47,9 +47,9 @@ static struct piece whole_records(const struct tn_lines *l, struct tn_bytes byte
     uint32_t count = 0;
     struct piece piece = {.bytes = {bytes.data, 0}};
     while (piece.size < bytes.size) {
-        bool quoted = false;
+        struct tn_record_place place = {0};
         struct tn_bytes rest = {bytes.data + piece.size, bytes.size - piece.size};
-        const unsigned char *next = tn_record_end(l->spec.input, rest, &quoted);
+        const unsigned char *next = tn_record_end(l->spec.input, rest, &place);
         size_t size = next ? (size_t)(next - bytes.data) : end ? bytes.size : 0;
         if (size == 0 || (count > 0 && size > l->most)) {
             break;

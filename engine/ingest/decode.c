@@ -73,13 +73,14 @@ const unsigned char *tn_decode_fail(struct tn_decoder *decoder, const unsigned c
     return NULL;
 }
 
-const unsigned char *tn_record_end(enum tn_input input, struct tn_bytes from, bool *quoted)
+const unsigned char *tn_record_end(enum tn_input input, struct tn_bytes from,
+                                   struct tn_record_place *place)
 {
     if (input == TN_INPUT_CSV) {
-        return tn_csv_record_end(from.data, from.data + from.size, quoted);
+        return tn_csv_record_end(from.data, from.data + from.size, place);
     }
     if (input == TN_INPUT_LINE) {
-        return tn_line_record_end(from.data, from.data + from.size, quoted);
+        return tn_line_record_end(from.data, from.data + from.size, place);
     }
     const unsigned char *newline = memchr(from.data, '\n', from.size);
     return newline ? newline + 1 : NULL;
@@ -205,9 +206,9 @@ static size_t byte_order_mark(const struct tn_decoder *decoder, struct tn_bytes 
 tn_rc tn_decoder_next(struct tn_decoder *decoder, struct tn_bytes input, bool last,
                       struct tn_decoded *decoded, size_t *eaten, struct tn_err *err)
 {
-    bool quoted = decoder->skipping_quote;
+    struct tn_record_place place = decoder->place;
     const unsigned char *end =
-        input.size ? tn_record_end(decoder->spec.input, input, &quoted) : NULL;
+        input.size ? tn_record_end(decoder->spec.input, input, &place) : NULL;
     size_t size = end ? (size_t)(end - input.data) : input.size;
     bool too_long = size + !end > decoder->spec.record_size_max;
     if (!end && (input.size == 0 || !(last || too_long || decoder->skipping))) {
@@ -230,7 +231,7 @@ tn_rc tn_decoder_next(struct tn_decoder *decoder, struct tn_bytes input, bool la
         return rc;
     }
     decoder->skipping = !whole;
-    decoder->skipping_quote = !whole && quoted;
+    decoder->place = whole ? (struct tn_record_place){0} : place;
     count_lines(decoder, line);
     *eaten = size;
     return TN_OK;
@@ -241,7 +242,7 @@ tn_rc tn_decoder_resume(struct tn_decoder *decoder, uint64_t line, struct tn_byt
 {
     decoder->line = line;
     decoder->skipping = false;
-    decoder->skipping_quote = false;
+    decoder->place = (struct tn_record_place){0};
     if (decoder->spec.input != TN_INPUT_CSV) {
         return TN_OK;
     }

@@ -118,10 +118,21 @@ TN_MUST_USE tn_rc tn_decoder_next(struct tn_decoder *decoder, struct tn_bytes in
 TN_MUST_USE tn_rc tn_decoder_resume(struct tn_decoder *decoder, uint64_t line,
                                     struct tn_bytes csv_header, struct tn_err *err);
 
-/* Behind the record that `from` begins with, which is not empty, or NULL: it goes on. *quoted says
- * whether a text goes on at the end, and whether one does at the beginning when it comes in. For
- * sources, whose messages are of whole records. */
-const unsigned char *tn_record_end(enum tn_input input, struct tn_bytes from, bool *quoted);
+/* Where in a record its bytes were cut: its texts may hold line ends. All false: at its beginning.
+ */
+struct tn_record_place {
+    bool within;
+    bool text;    /* in quotes */
+    bool opens;   /* a quote that comes next opens a text */
+    bool fields;  /* line protocol: behind the blank that comes before these */
+    bool escaped; /* likewise: behind a backslash, which takes the next byte's meaning */
+    bool comment; /* likewise */
+};
+
+/* Behind the end of the record in which `from`, which is not empty, begins at `*place`; or NULL: it
+ * goes on, and `*place` is where `from` ends. For sources, whose messages are of whole records. */
+const unsigned char *tn_record_end(enum tn_input input, struct tn_bytes from,
+                                   struct tn_record_place *place);
 
 /* "json", "changes", "debezium-json", "csv", "canal-json", "maxwell-json", "line-protocol"; INVALID
  * names the nearest. */

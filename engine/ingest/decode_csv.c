@@ -5,29 +5,29 @@
 /* A quote opens a quoted field only where a field begins, or doubled behind one that just closed;
  * elsewhere it is an error, and hides no line end. */
 const unsigned char *tn_csv_record_end(const unsigned char *at, const unsigned char *end,
-                                       bool *quoted)
+                                       struct tn_record_place *place)
 {
     const unsigned char *newline = memchr(at, '\n', (size_t)(end - at));
-    if (!*quoted && newline && !memchr(at, '"', (size_t)(newline - at))) {
+    if (!place->text && newline && !memchr(at, '"', (size_t)(newline - at))) {
         return newline + 1;
     }
-    bool opens = !*quoted; /* a quote here would open */
+    bool text = place->text;
+    bool opens = place->opens || !place->within;
     for (; at < end; at++) {
-        if (*quoted) {
-            at = memchr(at, '"', (size_t)(end - at));
-            if (!at) {
-                return NULL;
-            }
-            *quoted = false;
+        if (text) {
+            const unsigned char *quote = memchr(at, '"', (size_t)(end - at));
+            at = quote ? quote : end - 1;
+            text = !quote;
             opens = true;
             continue;
         }
         if (*at == '\n') {
             return at + 1;
         }
-        *quoted = *at == '"' && opens;
+        text = *at == '"' && opens;
         opens = *at == ',';
     }
+    *place = (struct tn_record_place){.within = true, .text = text, .opens = opens};
     return NULL;
 }
 

@@ -14,27 +14,23 @@ typedef const unsigned char *tn_cursor;
 
 /* ---- where a record ends ---- */
 
-/* Behind the text that goes on at `at`, or NULL: it does not end. */
-static tn_cursor text_end(tn_cursor at, tn_cursor end)
+/* A text is a field's value, so its quote stands behind an equals sign, and fields behind the first
+ * blank. True: the byte ends the record. */
+static inline bool pass_byte(struct tn_record_place *p, unsigned char byte)
 {
-    while (at < end && *at != '"') {
-        at += *at == '\\' ? 2 : 1;
+    bool escaped = p->escaped;
+    p->escaped = byte == '\\' && !escaped;
+    if (p->text) {
+        p->text = byte != '"' || escaped;
+        p->opens = false;
+        return false;
     }
-    return at < end ? at + 1 : NULL;
-}
-
-/* At the record's line end, or at the quote that opens its next text: the first of a field's value,
- * and fields are behind the first blank. */
-static tn_cursor plain_end(tn_cursor at, tn_cursor end, bool *fields)
-{
-    for (; at < end && *at != '\n'; at++) {
-        if (*fields && *at == '"' && at[-1] == '=') {
-            return at;
-        }
-        *fields = *fields || *at == ' ';
-        at += *at == '\\' && at + 1 < end && at[1] != '\n';
+    if (!escaped) {
+        p->text = p->fields && byte == '"' && p->opens;
+        p->fields = p->fields || byte == ' ';
     }
-    return at < end ? at : NULL;
+    p->opens = byte == '=';
+    return byte == '\n';
 }
 
 static tn_cursor skip_blanks(tn_cursor at, tn_cursor end)
@@ -45,29 +41,28 @@ static tn_cursor skip_blanks(tn_cursor at, tn_cursor end)
     return at;
 }
 
-tn_cursor tn_line_record_end(tn_cursor at, tn_cursor end, bool *quoted)
+tn_cursor tn_line_record_end(tn_cursor at, tn_cursor end, struct tn_record_place *place)
 {
     tn_cursor newline = memchr(at, '\n', (size_t)(end - at));
-    if (!*quoted && newline && !memchr(at, '"', (size_t)(newline - at))) {
+    struct tn_record_place p = *place;
+    if (!p.text && newline && !memchr(at, '"', (size_t)(newline - at))) {
         return newline + 1;
     }
-    bool fields = *quoted; /* a record that was cut off in its text */
-    at = *quoted ? at : skip_blanks(at, end);
-    if (!*quoted && at < end && *at == '#') {
-        return newline ? newline + 1 : NULL;
+    if (!p.within) {
+        at = skip_blanks(at, end);
+        p.comment = at < end && *at == '#';
     }
-    for (;;) {
-        if (*quoted) {
-            at = text_end(at, end);
-            *quoted = !at;
-        }
-        at = at ? plain_end(at, end, &fields) : NULL;
-        if (!at || *at == '\n') {
-            return at ? at + 1 : NULL;
-        }
-        *quoted = true;
-        at++;
+    if (p.comment) {
+        at = newline ? newline : end;
     }
+    while (at < end) {
+        if (pass_byte(&p, *at++)) {
+            return at;
+        }
+    }
+    p.within = true;
+    *place = p;
+    return NULL;
 }
 
 /* ---- names and tags ---- */

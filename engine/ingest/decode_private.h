@@ -145,9 +145,9 @@ struct tn_decoder {
     bool read_again;            /* it may be: so it stays as it is, also where it is a copy */
     struct tn_decoded *decoded;
 
-    uint64_t line;       /* of the next record */
-    bool skipping;       /* behind a record that was too long */
-    bool skipping_quote; /* csv: and in a quoted field */
+    uint64_t line;                /* of the next record */
+    bool skipping;                /* within a record that was too long, */
+    struct tn_record_place place; /* and where */
 
     int32_t measurement; /* line protocol: the columns of what has no name there, or -1 */
     int32_t time;
@@ -298,15 +298,14 @@ void tn_decode_maxwell(struct tn_decoder *decoder);
 void tn_decode_csv(struct tn_decoder *decoder);
 void tn_decode_line(struct tn_decoder *decoder);
 
-/* Behind the line end of the csv record at `at`, or NULL when it goes on; *quoted says whether a
- * quoted field is open at the end, and at `at` when it comes in. */
+/* tn_record_end of csv. */
 const unsigned char *tn_csv_record_end(const unsigned char *at, const unsigned char *end,
-                                       bool *quoted);
+                                       struct tn_record_place *place);
 /* The same for the header, whose names become the columns of later records. INVALID. */
 TN_MUST_USE tn_rc tn_csv_header(struct tn_decoder *decoder, struct tn_err *err);
 
-/* The same as tn_csv_record_end for the line protocol, whose texts may hold line ends, too. */
+/* tn_record_end of the line protocol. */
 const unsigned char *tn_line_record_end(const unsigned char *at, const unsigned char *end,
-                                        bool *quoted);
+                                        struct tn_record_place *place);
 /* Finds the columns of measurement and time. INVALID. */
 TN_MUST_USE tn_rc tn_line_open(struct tn_decoder *decoder, struct tn_err *err);

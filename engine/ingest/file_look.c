@@ -20,9 +20,9 @@ static void cut(struct tn_file_look *l, size_t got, bool ended)
     const unsigned char *end = at + got;
     uint32_t records = 0;
     while (at < end) {
-        bool quoted = false;
+        struct tn_record_place place = {0};
         const unsigned char *next =
-            tn_record_end(l->input, (struct tn_bytes){at, (size_t)(end - at)}, &quoted);
+            tn_record_end(l->input, (struct tn_bytes){at, (size_t)(end - at)}, &place);
         next = !next && ended ? end : next;
         if (!next || (records > 0 && (size_t)(next - l->data) > l->limit)) {
             break;

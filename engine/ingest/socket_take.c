@@ -81,9 +81,9 @@ static struct tn_bytes rest_of(const struct tn_socket_link *link)
 static bool leaves_text_open(const struct tn_socket_link *link, const unsigned char *line,
                              size_t size)
 {
-    bool quoted = false;
+    struct tn_record_place place = {0};
     return link->source->spec.input == TN_INPUT_LINE &&
-           tn_line_record_end(line, line + size, &quoted) != line + size;
+           tn_line_record_end(line, line + size, &place) != line + size;
 }
 
 /* As many whole lines as a message may have. false: there is none, or the first is too long. */

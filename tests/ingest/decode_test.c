@@ -376,6 +376,47 @@ static void a_long_record_is_dead_once_and_its_rest_is_eaten(void)
     }
 }
 
+/* However it is cut. A quote inside a field without quotes hides no line end, one in quotes does.
+ */
+static void a_long_record_of_csv_ends_where_it_would_have(void)
+{
+    static const char *const tails[] = {"\",y\n", "\"\n", ",\"\na,2\n\"\n",
+                                        ",\"\"\"\na,2\n\"\"\"\n", ",,\"\"\n"};
+    for (size_t i = 0; i < COUNT(tails); i++) {
+        static struct fixture f;
+        static char text[2 * RECORD_MAX];
+        memset(text, 'x', RECORD_MAX);
+        (void)snprintf(text + RECORD_MAX, RECORD_MAX, "%s", tails[i]);
+        size_t size = strlen(text);
+        (void)snprintf(text + size, sizeof text - size, "a,1\n");
+        for (size_t cut = RECORD_MAX; cut <= size; cut++) {
+            struct tn_bytes pieces[] = {{(unsigned char *)text, cut},
+                                        {(unsigned char *)text + cut, strlen(text + cut)}};
+            struct tn_decoded decoded;
+            size_t eaten = 0;
+            int dead = 0;
+            uint32_t rows = 0;
+            open_fixture(&f, TN_INPUT_CSV, TN_UNKNOWN_FAIL);
+            tn_rc rc = tn_decoder_resume(f.decoder, 1, tn_bytes_of("id,must"), &f.err);
+            CHECK_OK(rc, f.err);
+            for (int piece = 0; piece < 2;) {
+                struct tn_bytes *rest = &pieces[piece];
+                rc = tn_decoder_next(f.decoder, *rest, piece > 0, &decoded, &eaten, &f.err);
+                CHECK_OK(rc, f.err);
+                rest->data += eaten;
+                rest->size -= eaten;
+                dead += decoded.dead;
+                rows += decoded.count;
+                piece += rest->size == 0;
+            }
+            if (dead != 1 || rows != 1) {
+                (void)fprintf(stderr, "tail %zu, cut at %zu\n", i, cut);
+            }
+            CHECK(dead == 1 && rows == 1);
+        }
+    }
+}
+
 static uint64_t random_state = 88172645463325252;
 
 static uint32_t random_below(uint32_t bound)
@@ -632,6 +673,7 @@ int main(int argc, char **argv)
         TEST(a_csv_header_must_name_columns_once),
         TEST(a_source_resumes_in_the_middle),
         TEST(a_long_record_is_dead_once_and_its_rest_is_eaten),
+        TEST(a_long_record_of_csv_ends_where_it_would_have),
         TEST(members_in_any_order_with_any_escapes_give_the_same_row),
         TEST(digits_are_scanned_as_a_loop_would),
         TEST(numbers_are_read_as_strtod_and_strtof_read_them),

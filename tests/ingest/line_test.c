@@ -278,6 +278,56 @@ static void cuts_in_the_input_change_nothing(void)
     }
 }
 
+/* One that is dead for its length ends where it would have, however it is cut: what stands in its
+ * texts never becomes a record. */
+static void check_long(const char *head, const char *tail, uint64_t lines)
+{
+    enum { SIZE_MAX_OF_RECORD = 1000 };
+    static const char good[] = "m n=1i\n";
+    static unsigned char record[4096];
+    struct tn_buf buf;
+    tn_buf_init(&buf, record, sizeof record);
+    tn_buf_text(&buf, head);
+    for (int i = 0; i < SIZE_MAX_OF_RECORD; i++) {
+        tn_buf_byte(&buf, 'x');
+    }
+    tn_buf_text(&buf, tail);
+    size_t size = buf.size;
+    tn_buf_text(&buf, good);
+    for (size_t cut = SIZE_MAX_OF_RECORD; cut <= size; cut++) {
+        struct tn_decoded decoded;
+        size_t eaten = 0;
+        uint32_t rows = 0;
+        tn_rc rc = open_small(TN_UNKNOWN_FAIL, true, TN_EPOCH_NONE, TN_EPOCH_NONE);
+        CHECK_OK(rc, small.err);
+        rc = tn_decoder_next(small.decoder, (struct tn_bytes){record, cut}, false, &decoded, &eaten,
+                             &small.err);
+        CHECK(rc == TN_OK && decoded.dead && eaten == cut);
+        for (size_t at = cut; at < buf.size; at += eaten) {
+            rc = tn_decoder_next(small.decoder, (struct tn_bytes){record + at, buf.size - at}, true,
+                                 &decoded, &eaten, &small.err);
+            CHECK_OK(rc, small.err);
+            if (decoded.dead || (decoded.count > 0 && decoded.line != lines)) {
+                (void)fprintf(stderr, "cut at %zu of \"%s\": line %llu\n", cut, tail,
+                              (unsigned long long)decoded.line);
+            }
+            CHECK(!decoded.dead);
+            CHECK(decoded.count == 0 || decoded.line == lines);
+            rows += decoded.count;
+        }
+        CHECK(rows == 1);
+    }
+}
+
+static void a_long_record_ends_where_it_would_have(void)
+{
+    check_long("m a\\ b=\"", "\\\"\nm n=9i\n\\\\\",b=\"\nm n=8i\n\\\\\\\"\" 5\n", 6);
+    check_long("m a=1i,", "b=2i,c=\"\nm n=9i\n\",d=\"\"\n", 4);
+    check_long("m,t=\"", "\\ \\,u=\" a=\"\n\"\n", 3);
+    check_long("# ", "a=\"\n", 2);
+    check_long("m a=b", "\\\n", 2);
+}
+
 /* ---- a writer ---- */
 
 static void put_tag(struct tn_buf *buf, struct tn_bytes plain)
@@ -441,6 +491,7 @@ int main(int argc, char **argv)
         TEST(the_time_goes_to_its_column_in_its_unit),
         TEST(two_columns_of_units_are_a_question),
         TEST(cuts_in_the_input_change_nothing),
+        TEST(a_long_record_ends_where_it_would_have),
         TEST(what_is_written_comes_back),
         TEST(damage_does_no_harm),
     };
