@@ -185,14 +185,15 @@ static tn_rc receive(struct asking *a, struct tn_buf *body, struct tn_err *err)
 static tn_rc converse(struct asking *a, const char *method, const char *page, struct tn_buf *body,
                       struct tn_err *err)
 {
-    char request[128];
+    static const char rest[] =
+        " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    const char *const request[] = {method, " ", page, rest};
     unsigned char head[HEAD_SIZE];
+    tn_rc rc = TN_OK;
     tn_buf_init(&a->head, head, sizeof head);
-    (void)snprintf(
-        request, sizeof request,
-        "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
-        method, page);
-    tn_rc rc = send_all(a, tn_bytes_of(request), err);
+    for (size_t i = 0; rc == TN_OK && i < sizeof request / sizeof request[0]; i++) {
+        rc = send_all(a, tn_bytes_of(request[i]), err);
+    }
     rc = rc == TN_OK ? receive(a, body, err) : rc;
     if (rc == TN_OK && a->status != HTTP_OK && a->status != HTTP_UNAVAILABLE) {
         rc = tn_err_set(err, TN_IO, 0, "answers %d: %.*s", a->status,

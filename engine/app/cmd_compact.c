@@ -7,9 +7,11 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "app/cells.h"
 #include "app/cmd.h"
+#include "app/handing.h"
 #include "app/reader.h"
 #include "app/round.h"
 #include "app/stop.h"
@@ -91,6 +93,46 @@ static tn_rc settle(struct job *job, tn_rc rc, struct tn_err *err)
     return TN_OK;
 }
 
+static bool stop_came(void)
+{
+    return tn_stop_came(0);
+}
+
+/* What the daemon says of it, as if it had been done here. */
+static void take_handed(struct job *job, const struct tn_handed *handed)
+{
+    const int64_t *values = handed->values;
+    job->round = (struct tn_compact_round){.bucket_count = values[TN_JOB_BUCKETS],
+                                           .compactions = (uint64_t)values[TN_JOB_COMPACTIONS],
+                                           .bytes_written = (uint64_t)values[TN_JOB_BYTES],
+                                           .snapshot_id = values[TN_JOB_SNAPSHOT],
+                                           .seen_id = -1, /* it has rows, too */
+                                           .behind = (uint32_t)values[TN_JOB_BEHIND],
+                                           .behind_rc = (tn_rc)values[TN_JOB_BEHIND_RC]};
+    if (job->round.snapshot_id > 0 && !tn_common.quiet) {
+        (void)fprintf(stderr, "committed snapshot=%" PRId64 " table=%s\n", job->round.snapshot_id,
+                      job->spec.table);
+    }
+}
+
+/* Where the daemon holds the table, it does it. */
+static tn_rc make_round(struct job *job, struct tn_err *err)
+{
+    tn_rc rc = tn_compact_round(&job->spec, &job->round, err);
+    struct tn_job_wish wish = {.verb = TN_JOB_COMPACT, .full = job->spec.full};
+    struct tn_handed handed;
+    if (rc != TN_EXISTS || strlen(job->spec.table) >= sizeof wish.table) {
+        return rc;
+    }
+    (void)snprintf(wish.table, sizeof wish.table, "%s", job->spec.table);
+    wish.expiry = (struct tn_expiry){-1, -1, -1};
+    rc = tn_hand(job->spec.app, &wish, job->spec.stopped, &handed, err);
+    if (rc == TN_OK) {
+        take_handed(job, &handed);
+    }
+    return rc == TN_ABSENT ? TN_EXISTS : rc;
+}
+
 static bool full_is_due(const struct job *job)
 {
     return job->round.full_every > 0 && job->spec.number % job->round.full_every == 0;
@@ -103,7 +145,7 @@ static tn_rc job_round(struct job *job, struct tn_err *err)
         job->spec.number++;
         return TN_OK;
     }
-    tn_rc rc = tn_compact_round(&job->spec, &job->round, err);
+    tn_rc rc = make_round(job, err);
     tn_rc said =
         job->round.compactions > 0 || job->round.snapshot_id > 0 ? report(job, err) : TN_OK;
     if (said == TN_OK) {
@@ -117,11 +159,6 @@ static tn_rc job_round(struct job *job, struct tn_err *err)
     job->seen_id = job->round.behind > 0 ? -1 : job->round.seen_id;
     job->spec.number++;
     return TN_OK;
-}
-
-static bool stop_came(void)
-{
-    return tn_stop_came(0);
 }
 
 static tn_rc run_job(struct job *job, struct tn_err *err)
@@ -140,7 +177,7 @@ static tn_rc run_job(struct job *job, struct tn_err *err)
 /* Buckets that could be compacted were; `*code` says what is left. */
 static tn_rc run_once(struct job *job, int *code, struct tn_err *err)
 {
-    tn_rc rc = tn_compact_round(&job->spec, &job->round, err);
+    tn_rc rc = make_round(job, err);
     if (job->round.behind > 0) {
         *code = job->round.behind_rc == TN_CORRUPT ? tn_exit_code(job->round.behind_rc) : 1;
     }

@@ -1,10 +1,12 @@
 /* tarn expire: old snapshots go, and the files that only they reach. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "app/cells.h"
 #include "app/cmd.h"
+#include "app/handing.h"
 #include "app/reader.h"
 #include "commit/expire.h"
 #include "table/recover.h"
@@ -26,9 +28,10 @@ static const struct tn_flag flags[] = {
     {"dry-run", 0, TN_FLAG_SET, &o.dry_run, NULL, "only say what would go"},
 };
 
-static tn_rc set_age(struct tn_app *app, struct tn_options *options, struct tn_err *err)
+static tn_rc read_expiry(struct tn_app *app, struct tn_expiry *expiry, struct tn_err *err)
 {
     int64_t ms;
+    *expiry = (struct tn_expiry){o.retain_max, o.retain_min, -1};
     if (!o.older_than) {
         return TN_OK;
     }
@@ -40,44 +43,8 @@ static tn_rc set_age(struct tn_app *app, struct tn_options *options, struct tn_e
         int64_t now = app->env.clock->vtable->now_ms(app->env.clock);
         ms = ms < now ? now - ms : 0;
     }
-    options->snapshot_time_retained_ms = ms;
+    expiry->older_ms = ms;
     return TN_OK;
-}
-
-static tn_rc set_count(const char *flag, int64_t given, int32_t *option, struct tn_err *err)
-{
-    if (given == -1) {
-        return TN_OK;
-    }
-    if (given < 1 || given > INT32_MAX) {
-        return tn_err_set(err, TN_INVALID, 0, "--%s %" PRId64 ": at least 1", flag, given);
-    }
-    *option = (int32_t)given;
-    return TN_OK;
-}
-
-/* A bound that was given moves the other one, when the table's option says otherwise. */
-static tn_rc set_options(struct tn_app *app, struct tn_options *options, struct tn_err *err)
-{
-    options->snapshot_expire_limit = INT32_MAX;
-    tn_rc rc = set_count("retain-max", o.retain_max, &options->snapshot_retained_max, err);
-    if (rc == TN_OK) {
-        rc = set_count("retain-min", o.retain_min, &options->snapshot_retained_min, err);
-    }
-    if (rc != TN_OK) {
-        return rc;
-    }
-    if (options->snapshot_retained_min > options->snapshot_retained_max) {
-        if (o.retain_min != -1 && o.retain_max != -1) {
-            return tn_err_set(err, TN_INVALID, 0, "--retain-min is above --retain-max");
-        }
-        if (o.retain_min != -1) {
-            options->snapshot_retained_max = options->snapshot_retained_min;
-        } else {
-            options->snapshot_retained_min = options->snapshot_retained_max;
-        }
-    }
-    return set_age(app, options, err);
 }
 
 /* As often as there is something: one call expires what fits its memory. */
@@ -121,14 +88,16 @@ static tn_rc report(struct tn_app *app, const struct tn_expire_result *sum, stru
     return rc == TN_OK ? tn_cells_close(&cells, err) : rc;
 }
 
-static tn_rc expire_locked(struct tn_reader *reader, struct tn_err *err)
+static tn_rc expire_locked(struct tn_reader *reader, const struct tn_expiry *expiry,
+                           struct tn_err *err)
 {
     struct tn_app *app = reader->app;
     struct tn_options options;
     struct tn_expire_result sum = {0};
     tn_rc rc = tn_options_read(reader->newest, TN_OPTIONS_WRITE, &app->table, &options, err);
     if (rc == TN_OK) {
-        rc = set_options(app, &options, err);
+        options.snapshot_expire_limit = INT32_MAX;
+        rc = tn_expiry_apply(expiry, &options, err);
     }
     struct tn_expire_spec spec = {
         .root = reader->root, .schema = reader->newest, .options = &options, .dry_run = o.dry_run};
@@ -138,6 +107,29 @@ static tn_rc expire_locked(struct tn_reader *reader, struct tn_err *err)
     return rc == TN_OK ? report(app, &sum, err) : tn_err_in(err, "%s", reader->name);
 }
 
+/* Where the daemon holds the table, it does it. */
+static tn_rc hand(struct tn_reader *reader, const struct tn_expiry *expiry, struct tn_err *err)
+{
+    struct tn_handed handed;
+    struct tn_job_wish wish = {.verb = TN_JOB_EXPIRE, .dry_run = o.dry_run, .expiry = *expiry};
+    if (strlen(reader->name) >= sizeof wish.table) {
+        return TN_EXISTS;
+    }
+    (void)snprintf(wish.table, sizeof wish.table, "%s", reader->name);
+    tn_rc rc = tn_hand(reader->app, &wish, NULL, &handed, err);
+    if (rc != TN_OK) {
+        return rc == TN_ABSENT ? TN_EXISTS : rc;
+    }
+    const int64_t *values = handed.values;
+    struct tn_expire_result sum = {.snapshots = (uint32_t)values[TN_JOB_SNAPSHOTS],
+                                   .tags = (uint32_t)values[TN_JOB_TAGS],
+                                   .changelogs = (uint32_t)values[TN_JOB_CHANGELOGS],
+                                   .data_files = (uint32_t)values[TN_JOB_DATA_FILES],
+                                   .metadata_files = (uint32_t)values[TN_JOB_METADATA_FILES],
+                                   .earliest_id = values[TN_JOB_EARLIEST]};
+    return report(reader->app, &sum, err);
+}
+
 static tn_rc expire(struct tn_app *app, const struct tn_text_list *words, struct tn_err *err)
 {
     static struct tn_reader reader;
@@ -145,16 +137,21 @@ static tn_rc expire(struct tn_app *app, const struct tn_text_list *words, struct
     struct tn_io *io = &app->posix.io;
     char who[96];
     int lock;
+    struct tn_expiry expiry;
     (void)snprintf(who, sizeof who, "tarn expire, process %ld", (long)getpid());
     tn_rc rc = tn_reader_open(&reader, app, name, err);
     if (rc == TN_OK) {
-        rc = tn_table_lock(io, name, who, &app->table, &lock, err);
-        rc = rc == TN_OK ? rc : tn_err_in(err, "%s", name);
+        rc = read_expiry(app, &expiry, err);
     }
     if (rc != TN_OK) {
         return rc;
     }
-    rc = expire_locked(&reader, err);
+    rc = tn_table_lock(io, name, who, &app->table, &lock, err);
+    if (rc != TN_OK) {
+        (void)tn_err_in(err, "%s", name);
+        return rc == TN_EXISTS ? hand(&reader, &expiry, err) : rc;
+    }
+    rc = expire_locked(&reader, &expiry, err);
     io->vtable->close(io, lock);
     return rc;
 }

@@ -343,10 +343,16 @@ static tn_rc open_intake(struct tn_daemon *d, struct tn_err *err)
                                     .keepers = d->keepers,
                                     .keeper_count = d->keeper_count,
                                     .log = &d->log};
+    struct tn_jobs_spec jobs = {.env = &d->spec.app->env,
+                                .keepers = d->keepers,
+                                .keeper_count = d->keeper_count,
+                                .log = &d->log,
+                                .begun_ms = status.begun_ms};
     tn_reload_init(&d->reload, &reload);
+    tn_jobs_init(&d->jobs, &jobs);
     tn_rc rc = tn_intake_open(&d->intake, &spec, err);
     if (rc == TN_OK) {
-        tn_pages_init(&d->pages, &status);
+        tn_pages_init(&d->pages, &status, &d->jobs);
     }
     return rc;
 }
@@ -438,6 +444,7 @@ static tn_rc turn(struct tn_daemon *d, uint32_t soon, struct tn_err *err)
     tn_sources_turn(&d->sources, &soon);
     tn_rc rc = tn_intake_turn(&d->intake, &wait_ms, err);
     if (rc == TN_OK) {
+        tn_jobs_turn(&d->jobs, &wait_ms);
         bool steps = d->sources.ops.first || d->control.ops.first;
         wait_for_sockets(d, steps ? 0 : wait_ms < soon ? wait_ms : soon);
     }
@@ -501,6 +508,7 @@ static tn_rc settle(struct tn_daemon *d, struct tn_err *err)
     } else {
         tn_notify_stopping(&d->notify);
     }
+    tn_jobs_stop(&d->jobs);
     tn_sources_stop(&d->sources);
     tn_intake_stop(&d->intake);
     while (rc == TN_OK && !settled(d)) {

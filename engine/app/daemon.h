@@ -14,6 +14,7 @@
 
 #include "app/control.h"
 #include "app/intake.h"
+#include "app/jobs.h"
 #include "app/notify.h"
 #include "app/pages.h"
 #include "app/reload.h"
@@ -44,6 +45,7 @@ struct tn_daemon {
     struct tn_scripted *scripted; /* room for the next one */
     uint32_t keeper_count;        /* open */
     struct tn_intake intake;
+    struct tn_jobs jobs;
     struct tn_pages pages;
     struct tn_control control;
     struct tn_sources sources;

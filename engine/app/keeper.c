@@ -42,6 +42,7 @@ static void committed(void *user_data, const struct tn_committed *done)
     k->cutting = false;
     k->commits += made;
     k->latest_id = done->latest_id;
+    k->compact_id = done->compact_id > 0 ? done->compact_id : k->compact_id;
     k->earliest_id = done->earliest_id > 0 ? done->earliest_id : k->earliest_id;
     k->untold = done->told == TN_TOLD_NOW     ? 0
                 : done->told == TN_TOLD_LATER ? k->untold + 1
@@ -506,7 +507,7 @@ static tn_rc cut(struct tn_keeper *k, const char *identity, struct tn_keeper_pla
         (void)snprintf(text + size, sizeof text - (size_t)size, ":%u", at.items);
     }
     tn_rc rc = tn_letters_publish(&k->dead.letters, err);
-    if (rc == TN_OK) {
+    if (rc == TN_OK && k->items != k->items_cut) { /* without rows the old one will do */
         rc = tn_table_position(k->table, TN_KEEPER_SOURCE, text, err);
     }
     return rc == TN_OK ? tn_table_cut(k->table, k->items, err) : rc;

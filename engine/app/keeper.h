@@ -86,6 +86,7 @@ struct tn_keeper {
     uint64_t commits;
     uint64_t reopened;
     int64_t latest_id;
+    int64_t compact_id;    /* the newest with results of compactions, since the start; 0: none */
     int64_t earliest_id;   /* of its snapshots; 0: not known yet */
     uint64_t untold;       /* commits with rows since changes were told last */
     struct tn_trend trend; /* of its compaction */

@@ -116,6 +116,18 @@ static int ask_reload(void *user, struct tn_buf *out)
     return fill_reload(user, out);
 }
 
+/* ---- /job ---- */
+
+static int ask_job(void *user, struct tn_bytes query, struct tn_buf *out)
+{
+    return tn_jobs_post(((struct tn_pages *)user)->jobs, query, out);
+}
+
+static int fill_job(void *user, struct tn_bytes query, struct tn_buf *out)
+{
+    return tn_jobs_get(((const struct tn_pages *)user)->jobs, query, out);
+}
+
 /* ---- /metrics ---- */
 
 static bool put_metrics(void *user, uint32_t index, struct tn_buf *out)
@@ -123,18 +135,21 @@ static bool put_metrics(void *user, uint32_t index, struct tn_buf *out)
     return tn_metrics_part(&((const struct tn_pages *)user)->of, index, out);
 }
 
-void tn_pages_init(struct tn_pages *pages, const struct tn_status_spec *of)
+void tn_pages_init(struct tn_pages *pages, const struct tn_status_spec *of, struct tn_jobs *jobs)
 {
     static const char json[] = "application/json";
     static const char text[] = "text/plain; version=0.0.4";
     *pages = (struct tn_pages){
         .of = *of,
+        .jobs = jobs,
         .pages = {{.path = "/health", .type = json, .open = true, .fill = fill_health},
                   {.path = "/ready", .type = json, .open = true, .fill = fill_ready},
                   {.path = "/status", .type = json, .part = put_status},
                   {.path = "/metrics", .type = text, .part = put_metrics},
                   {.path = "/reload", .type = json, .fill = fill_reload},
-                  {.path = "/reload", .type = json, .post = true, .fill = ask_reload}}};
+                  {.path = "/reload", .type = json, .post = true, .fill = ask_reload},
+                  {.path = TN_JOB_PAGE, .type = json, .ask = fill_job},
+                  {.path = TN_JOB_PAGE, .type = json, .post = true, .ask = ask_job}}};
     for (int i = 0; i < TN_PAGES_COUNT + TN_PAGES_OWN; i++) {
         pages->pages[i].user = pages;
     }

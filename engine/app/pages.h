@@ -6,18 +6,22 @@
  *     /status     all of it (status.h), for `tarn status` and `tarn top`
  *     /reload     POST asks for one (reload.h); GET says what became of it. Of the daemon's own
  *                 socket only
+ *     /job        POST asks for a job, GET says what became of it (job.h). Of the daemon's own
+ *                 socket only
  *     /metrics    for Prometheus (metrics.h)
  */
 #pragma once
 
+#include "app/jobs.h"
 #include "app/status.h"
 
-enum { TN_PAGES_COUNT = 4, TN_PAGES_OWN = 2 };
+enum { TN_PAGES_COUNT = 4, TN_PAGES_OWN = 4 };
 
 struct tn_pages {
     struct tn_status_spec of;
+    struct tn_jobs *jobs;
     struct tn_http_page pages[TN_PAGES_COUNT + TN_PAGES_OWN];
     unsigned char text[4096]; /* reasons */
 };
 
-void tn_pages_init(struct tn_pages *pages, const struct tn_status_spec *of);
+void tn_pages_init(struct tn_pages *pages, const struct tn_status_spec *of, struct tn_jobs *jobs);

@@ -72,15 +72,15 @@ static tn_rc end_group(struct compact *c, struct tn_err *err)
 
 /* Every run has a file, so a bucket with few files has few runs; options that make even two runs
  * due are not looked at more closely. */
-static bool may_be_due(const struct compact *c, const struct tn_census_bucket *bucket)
+bool tn_compact_may_be_due(const struct tn_options *options, bool full,
+                           const struct tn_census_bucket *bucket)
 {
-    const struct tn_options *options = tn_table_options(c->table);
     bool small_matters = options->optimization_interval_ms >= 0 || options->force_up_level0 ||
                          tn_options_need_lookup(options) || options->full_compaction_delta > 0 ||
                          options->changelog_producer == TN_CHANGELOG_FULL_COMPACTION ||
                          options->total_size_threshold >= 0 ||
                          options->incremental_size_threshold >= 0;
-    if (c->spec->full || small_matters) {
+    if (full || small_matters) {
         return bucket->file_count > 1 || bucket->min_level < options->num_levels - 1;
     }
     return bucket->file_count >= options->compaction_trigger;
@@ -115,7 +115,7 @@ static tn_rc take_bucket(struct compact *c, const struct tn_census_bucket *bucke
                          struct tn_err *err)
 {
     c->round->bucket_count++;
-    if (!may_be_due(c, bucket)) {
+    if (!tn_compact_may_be_due(tn_table_options(c->table), c->spec->full, bucket)) {
         return TN_OK;
     }
     int64_t files_max = (int64_t)(c->app->levels.size / FILE_SIZE_GUESS);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "app/boot.h"
+#include "table/census.h"
 #include "table/table.h"
 
 struct tn_compact_round_spec {
@@ -36,3 +37,7 @@ struct tn_compact_round {
  * was committed before stays. */
 TN_MUST_USE tn_rc tn_compact_round(const struct tn_compact_round_spec *spec,
                                    struct tn_compact_round *round, struct tn_err *err);
+
+/* Whether a bucket needs a closer look; `full`: everything is to go into the highest level. */
+bool tn_compact_may_be_due(const struct tn_options *options, bool full,
+                           const struct tn_census_bucket *bucket);

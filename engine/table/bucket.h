@@ -48,6 +48,7 @@ struct tn_bucket {
     uint64_t output_bytes;
     int64_t last_full_ms; /* when a compaction of everything ended; -1: never since this open */
     bool awaited;         /* rows that waited will be next */
+    uint8_t swept;        /* enum tn_sweep: what it still owes to a sweep, and stays open for */
     uint64_t last_use;    /* number of a use: the one longest idle is closed first */
     char uuid[TN_UUID_SIZE];
     uint32_t counter; /* of file names */

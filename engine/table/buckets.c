@@ -33,7 +33,7 @@ static void rebuild_slots(struct tn_table *t)
 static bool bucket_idle(const struct tn_table *t, const struct tn_bucket *b)
 {
     return b->state == TN_BUCKET_READY && !b->active && !b->frozen && !b->flushing &&
-           !b->compacting && !b->awaited && !tn_work_owes(t, b);
+           !b->compacting && !b->awaited && b->swept == TN_SWEEP_NOTHING && !tn_work_owes(t, b);
 }
 
 void tn_buckets_close(struct tn_table *t, struct tn_bucket *bucket)

@@ -135,6 +135,20 @@ void tn_census_open(struct tn_census *census, const char *root, const struct tn_
     tn_heap_init(&census->heap, window, window_size, false);
 }
 
+tn_rc tn_census_skip(struct tn_census *census, struct tn_bytes partition, int32_t number,
+                     struct tn_err *err)
+{
+    struct tn_census_bucket *floor = tn_heap_take(&census->heap, sizeof *floor + partition.size);
+    if (!floor) {
+        return tn_err_set(err, TN_AGAIN, 0, "no memory to look at buckets");
+    }
+    unsigned char *bytes = (unsigned char *)(floor + 1);
+    memcpy(bytes, partition.data, partition.size);
+    *floor = (struct tn_census_bucket){.partition = {bytes, partition.size}, .number = number};
+    census->floor = floor;
+    return TN_OK;
+}
+
 void tn_census_join(struct tn_census_bucket *sum, const struct tn_census_bucket *bucket)
 {
     sum->row_count = add(sum->row_count, bucket->row_count);

@@ -42,6 +42,10 @@ void tn_census_open(struct tn_census *census, const char *root, const struct tn_
                     const struct tn_schema *schema, void *window, size_t window_size,
                     struct tn_worker *worker);
 
+/* Before the first next: only buckets behind this one are given. AGAIN: the window is too small. */
+TN_MUST_USE tn_rc tn_census_skip(struct tn_census *census, struct tn_bytes partition,
+                                 int32_t number, struct tn_err *err);
+
 /* The next bucket; it lives until the next call. ABSENT at the end. */
 TN_MUST_USE tn_rc tn_census_next(struct tn_census *census, const struct tn_census_bucket **bucket,
                                  struct tn_err *err);

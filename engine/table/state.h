@@ -67,6 +67,7 @@ struct tn_slice_task {
     struct tn_compaction compaction;
     struct tn_arena arena;  /* the compaction's */
     struct tn_levels *held; /* the version that it was picked from */
+    bool whole;             /* of all that the bucket had */
     bool active;            /* a compaction is there */
     bool under_way;         /* a slice of it runs */
     int64_t ns;             /* that slices took */
@@ -105,6 +106,7 @@ struct tn_commit_task {
     int64_t consumer_next; /* what its draft says; 0: there is none */
     bool repeated;         /* user and identifier were there: nothing was committed */
     int64_t ns;            /* that it took */
+    bool expires;          /* old snapshots, behind it */
     bool under_way;
 };
 
@@ -188,6 +190,7 @@ struct tn_table {
     uint32_t state_gone;   /* flushes in a row that lost a file of the state before */
     struct tn_setbacks setbacks;
     bool compact_due;  /* something changed since the last pick found nothing */
+    bool sweeps;       /* between the first tn_table_sweep and its end */
     uint64_t cut_rows; /* row_count of the last cut */
 
     tn_rc rc; /* of the first task that failed since the last turn */
@@ -205,7 +208,7 @@ static inline uint32_t tn_table_pending(const struct tn_table *t)
 
 static inline bool tn_table_may_compact(const struct tn_table *t)
 {
-    return t->spec.compact && (!t->options.write_only || t->spec.dedicated);
+    return t->spec.compact && (!t->options.write_only || t->spec.dedicated || t->sweeps);
 }
 
 /* ---- state.c ---- */

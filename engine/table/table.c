@@ -551,6 +551,52 @@ void tn_table_release(struct tn_table *table)
     tn_buckets_release(table);
 }
 
+tn_rc tn_table_sweep(struct tn_table *table, struct tn_bytes partition, int32_t bucket,
+                     enum tn_sweep sweep, struct tn_err *err)
+{
+    struct tn_bucket *found;
+    if (table->options.write_only && !table->spec.dedicated &&
+        tn_options_need_lookup(&table->options)) {
+        return tn_err_set(err, TN_UNSUPPORTED, 0,
+                          "%s: a write-only table is open here without what its compactions look "
+                          "up: compact it while nobody writes to it",
+                          table->spec.name);
+    }
+    tn_buckets_spare_heap(table);
+    tn_rc rc = tn_buckets_find(table, partition, bucket, &found, err);
+    if (rc == TN_AGAIN) {
+        tn_work_make_places(table);
+    }
+    if (rc == TN_OK) {
+        found->swept = (uint8_t)sweep;
+        table->sweeps = true;
+        table->compact_due = true;
+    }
+    return rc;
+}
+
+uint32_t tn_table_sweeping(const struct tn_table *table)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < table->places.buckets; i++) {
+        count += table->buckets[i].swept != TN_SWEEP_NOTHING;
+    }
+    return count;
+}
+
+void tn_table_sweep_end(struct tn_table *table)
+{
+    for (uint32_t i = 0; i < table->places.buckets; i++) {
+        table->buckets[i].swept = TN_SWEEP_NOTHING;
+    }
+    table->sweeps = false;
+}
+
+bool tn_table_uncommitted(const struct tn_table *table)
+{
+    return table->closing || !tn_round_empty(table->open);
+}
+
 /* ---- close, and what others ask ---- */
 
 static void drop_frozen(struct tn_table *t, struct tn_frozen *frozen)

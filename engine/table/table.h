@@ -89,6 +89,13 @@ struct tn_table_spec {
     void *user_data;
 };
 
+/* What a sweep wants of a bucket. */
+enum tn_sweep {
+    TN_SWEEP_NOTHING,
+    TN_SWEEP_DUE,  /* what is due is compacted */
+    TN_SWEEP_FULL, /* all that is there now goes into the highest level */
+};
+
 /* What happened since open, for reports and tests. */
 struct tn_table_counts {
     uint64_t rows;          /* admitted */
@@ -108,6 +115,7 @@ struct tn_table_counts {
     uint64_t stalls;           /* flushes that had to wait at the stop trigger */
     uint64_t commits;
     int64_t commit_ns; /* that they took, with what expires behind them */
+    uint64_t reloads;  /* levels that were read again: results that were not committed are lost */
 };
 
 /* What waits for compaction in the buckets that are open, and the memory of rows: for reports. */
@@ -238,3 +246,20 @@ void tn_table_release(struct tn_table *table);
  * those of many in one pass. AGAIN: none is free. */
 TN_MUST_USE tn_rc tn_table_touch(struct tn_table *table, struct tn_bytes partition, int32_t bucket,
                                  struct tn_err *err);
+
+/* ---- a sweep: buckets are compacted because somebody asks, beside the rows that come ----
+ *
+ * As touch, and the bucket is compacted as `sweep` says. It stays open until that is done, or can't
+ * be: see tn_table_behind. Results join the rounds as those of any compaction. From the first call
+ * to the end of the sweep a write-only table is compacted and expires snapshots as others do.
+ * AGAIN: none is free, which turns mend. UNSUPPORTED: what its compactions would look up is not
+ * open. */
+TN_MUST_USE tn_rc tn_table_sweep(struct tn_table *table, struct tn_bytes partition, int32_t bucket,
+                                 enum tn_sweep sweep, struct tn_err *err);
+/* Buckets that owe the sweep something. */
+uint32_t tn_table_sweeping(const struct tn_table *table);
+/* What they owe is forgotten. */
+void tn_table_sweep_end(struct tn_table *table);
+
+/* The open round, or one that is closing, has files or results that no snapshot names yet. */
+bool tn_table_uncommitted(const struct tn_table *table);

@@ -135,6 +135,16 @@ static struct tn_bucket *pick_flush(struct tn_table *t)
     return best;
 }
 
+/* All that are open were tried: what is left of a sweep has no files, or rests. */
+static void end_sweeps(struct tn_table *t)
+{
+    for (uint32_t i = 0; t->sweeps && i < t->places.buckets; i++) {
+        if (t->buckets[i].state == TN_BUCKET_READY) {
+            t->buckets[i].swept = TN_SWEEP_NOTHING;
+        }
+    }
+}
+
 /* The bucket with most runs for which there is something to pick. */
 static bool pick_compaction(struct tn_table *t)
 {
@@ -156,12 +166,14 @@ static bool pick_compaction(struct tn_table *t)
         }
         if (!best) {
             t->compact_due = false;
+            end_sweeps(t);
             return false;
         }
         if (tn_work_pick(t, best)) {
             return true;
         }
         best->owes = false;
+        best->swept = TN_SWEEP_NOTHING;
         limit = best_runs;
         limit_index = best_index;
     }
@@ -257,6 +269,7 @@ static void start_reload(struct tn_table *t)
     }
     t->result_waits = false;
     t->reload = false;
+    t->counts.reloads++;
 }
 
 void tn_work_start(struct tn_table *t)

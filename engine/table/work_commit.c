@@ -313,7 +313,7 @@ static void after_commit(struct tn_commit_task *commit, struct tn_worker *worker
     struct tn_table *t = commit->table;
     tn_work_remove_garbage(commit->table, commit->round);
     move_consumer(commit, worker);
-    if (!t->options.write_only || t->spec.dedicated) {
+    if (commit->expires) {
         struct tn_expire_spec spec = {t->root, t->schema, &t->options, false, true};
         tn_rc rc = tn_expire(&spec, worker, &commit->expired, &commit->not_expired);
         if (rc == TN_OK) { /* else the next round tries again */
@@ -577,6 +577,7 @@ void tn_work_commit(struct tn_table *table)
         .named = table->spec.user && !table->named_done &&
                  (table->closing->added_count > 0 || table->closing->positions_moved),
         .untold = table->result_waits || table->closed_untold,
+        .expires = !table->options.write_only || table->spec.dedicated || table->sweeps,
         .under_way = true};
     table->closed_untold = false;
     table->closing->state = TN_ROUND_COMMITTING;

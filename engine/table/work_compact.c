@@ -71,6 +71,7 @@ static tn_rc plan_compaction(struct tn_table *t, struct tn_bucket *bucket, struc
         slice->held->refs++;
         slice->active = true;
         t->counts.compactions_begun++;
+        slice->whole = unit.count == bucket->levels->count;
         bucket->compacting = true;
         set_busy(slice, true);
     }
@@ -115,7 +116,8 @@ static struct tn_pick pick_runs(const struct tn_table *t, struct tn_bucket *buck
                                 const struct tn_run *runs, uint32_t count,
                                 struct tn_pick_rules rules)
 {
-    if (t->spec.full || bucket->crowded || tn_work_full_is_due(t, bucket)) {
+    bool asked = t->spec.full || bucket->swept == TN_SWEEP_FULL;
+    if (asked || bucket->crowded || tn_work_full_is_due(t, bucket)) {
         return tn_pick_full(runs, count, &rules);
     }
     rules.force_level0 = rules.force_level0 && !spares_level0(t, bucket, runs, count, rules);
@@ -199,8 +201,9 @@ static tn_rc pick_append_unit(struct tn_table *t, struct tn_bucket *bucket, bool
     for (uint32_t i = 0; i < count; i++) {
         sizes[i] = files[i]->size;
     }
+    bool full = t->spec.full || bucket->swept == TN_SWEEP_FULL;
     struct tn_append_pick pick = tn_pick_append(sizes, count, t->options.target_file_size,
-                                                (uint32_t)t->options.min_file_num, t->spec.full);
+                                                (uint32_t)t->options.min_file_num, full);
     *picked = pick.count > 0;
     if (*picked) {
         struct unit unit = {files + pick.first, pick.count, 0, -1, -1};
@@ -525,6 +528,9 @@ bool tn_work_apply(struct tn_table *table)
             tn_levels_has_above(bucket->levels, table->slice.compaction.spec.output_level);
     }
     note_sizes(table);
+    if (table->slice.whole && table->slice.bucket->swept == TN_SWEEP_FULL) {
+        table->slice.bucket->swept = TN_SWEEP_NOTHING; /* what came meanwhile is not asked for */
+    }
     table->counts.compactions++;
     table->slice.bucket->unproven = false;
     table->slice.bucket->crowded = false;

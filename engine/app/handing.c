@@ -1,0 +1,158 @@
+#include "app/handing.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "app/ask.h"
+#include "format/json.h"
+
+enum {
+    PAUSE_MS = 50,
+    NS_PER_MS = 1000000,
+    ANSWER_SIZE = 4096,
+    FIELDS = 5, /* beside the values */
+};
+
+struct answer {
+    int64_t begun_ms;
+    int64_t rc;
+    struct tn_json_i64 job;
+    struct tn_json_i64 over;
+    const char *error;
+    struct tn_json_i64 values[TN_JOB_VALUES];
+};
+
+#define FIELD(key, kind, need)                                                       \
+    {                                                                                \
+#key, TN_JSON_##kind, TN_JSON_##need, (uint32_t)offsetof(struct answer, key) \
+    }
+
+static const struct tn_json_field fields[FIELDS] = {
+    FIELD(begun_ms, I64, REQUIRED), FIELD(rc, I64, REQUIRED),     FIELD(job, I64, OPTIONAL),
+    FIELD(over, I64, OPTIONAL),     FIELD(error, TEXT, OPTIONAL),
+};
+
+static tn_rc read_answer(struct tn_app *app, enum tn_job_verb verb, struct tn_bytes text,
+                         struct answer *answer, struct tn_err *err)
+{
+    struct tn_json_field all[FIELDS + TN_JOB_VALUES];
+    struct cJSON *json;
+    for (uint32_t i = 0; i < FIELDS; i++) {
+        all[i] = fields[i];
+    }
+    for (uint32_t i = 0; i < TN_JOB_VALUES; i++) {
+        all[FIELDS + i] = (struct tn_json_field){
+            tn_job_values[verb][i], TN_JSON_I64, TN_JSON_OPTIONAL,
+            (uint32_t)(offsetof(struct answer, values) + i * sizeof answer->values[0])};
+    }
+    *answer = (struct answer){.error = NULL};
+    tn_rc rc = tn_json_open(text, &app->input, &json, err);
+    if (rc == TN_OK) {
+        rc = tn_json_read(json, all, FIELDS + TN_JOB_VALUES, answer, &app->input, err);
+        tn_json_close(json);
+    }
+    return rc;
+}
+
+/* OK: it is begun, or over. Else what the daemon says, or why it can't. */
+static tn_rc ask(struct tn_app *app, enum tn_job_verb verb, const char *method, const char *page,
+                 struct answer *answer, struct tn_err *err)
+{
+    void *text;
+    struct tn_buf body;
+    size_t mark = tn_arena_mark(&app->input);
+    tn_rc rc = tn_arena_need(&app->input, ANSWER_SIZE, "an answer", &text, err);
+    if (rc == TN_OK) {
+        tn_buf_init(&body, text, ANSWER_SIZE);
+        rc = tn_ask_by(method, app->warehouse, page, &body, err);
+    }
+    if (rc == TN_OK) {
+        rc = read_answer(app, verb, tn_buf_bytes(&body), answer, err);
+    }
+    if (rc == TN_OK && answer->rc != TN_OK) {
+        rc = tn_err_set(err, (tn_rc)answer->rc, 0, "%s", answer->error ? answer->error : "");
+    }
+    tn_arena_reset(&app->input, mark);
+    return rc;
+}
+
+static void pause_a_moment(void)
+{
+    struct timespec moment = {.tv_nsec = (long)PAUSE_MS * NS_PER_MS};
+    (void)nanosleep(&moment, NULL);
+}
+
+static tn_rc begin(struct tn_app *app, const struct tn_job_wish *wish, bool (*stopped)(void),
+                   struct answer *answer, struct tn_err *err)
+{
+    char page[TN_JOB_QUERY_SIZE];
+    struct tn_buf buf;
+    tn_buf_init(&buf, page, sizeof page - 1);
+    tn_buf_text(&buf, TN_JOB_PAGE "?");
+    tn_job_wish_put(wish, &buf);
+    if (buf.overflow) {
+        return tn_err_set(err, TN_ABSENT, 0, "the table's name is too long");
+    }
+    page[buf.size] = 0;
+    for (;;) {
+        tn_rc rc = ask(app, wish->verb, "POST", page, answer, err);
+        if (rc != TN_AGAIN) {
+            return rc;
+        }
+        if (stopped && stopped()) {
+            return tn_err_set(err, TN_CANCELED, 0, "stopped");
+        }
+        pause_a_moment();
+    }
+}
+
+static tn_rc await(struct tn_app *app, const struct tn_job_wish *wish, bool (*stopped)(void),
+                   const struct answer *asked, struct answer *now, struct tn_err *err)
+{
+    char page[64];
+    (void)snprintf(page, sizeof page, TN_JOB_PAGE "?job=%" PRId64, asked->job.value);
+    *now = *asked;
+    while (!now->over.value) {
+        if (stopped && stopped()) {
+            return tn_err_set(err, TN_CANCELED, 0, "stopped");
+        }
+        pause_a_moment();
+        now->begun_ms = asked->begun_ms;
+        tn_rc rc = ask(app, wish->verb, "GET", page, now, err);
+        if (rc == TN_ABSENT || now->begun_ms != asked->begun_ms) {
+            return tn_err_set(err, TN_IO, 0,
+                              "tarn run has ended, or begun anew, before the job was over: what is "
+                              "committed stays, try again for the rest");
+        }
+        if (rc != TN_OK) {
+            return rc;
+        }
+    }
+    return TN_OK;
+}
+
+tn_rc tn_hand(struct tn_app *app, const struct tn_job_wish *wish, bool (*stopped)(void),
+              struct tn_handed *handed, struct tn_err *err)
+{
+    struct answer asked;
+    struct answer now;
+    struct tn_err why = {0};
+    tn_rc rc = begin(app, wish, stopped, &asked, &why);
+    if (rc == TN_ABSENT) {
+        return rc;
+    }
+    if (rc == TN_OK && !tn_common.quiet && isatty(STDERR_FILENO)) {
+        (void)fprintf(stderr, "tarn run holds %s and does it ...\n", wish->table);
+    }
+    if (rc == TN_OK) {
+        rc = await(app, wish, stopped, &asked, &now, &why);
+    }
+    for (uint32_t i = 0; rc == TN_OK && i < TN_JOB_VALUES; i++) {
+        handed->values[i] = now.values[i].value;
+    }
+    *err = rc == TN_OK ? *err : why;
+    return rc;
+}

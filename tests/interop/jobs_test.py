@@ -1,0 +1,241 @@
+"""Verbs for tables that `tarn run` holds: it does their job, and they say what they always say.
+
+    jobs_test.py [--java] [NAME...]
+"""
+import argparse
+import json
+import signal
+import socket
+import subprocess
+import threading
+import time
+from contextlib import contextmanager
+
+import peer
+import run_test
+import runner
+from peer import need, same
+from run_test import DEADLINE, Daemon
+
+KEYED = ('{ fields = { "id BIGINT NOT NULL", "v STRING" }, primary_key = { "id" }, commit = "30ms",'
+         ' options = { bucket = 2, ["num-sorted-run.compaction-trigger"] = 100, ["num-sorted-run.stop-trigger"] = 200%s } }')
+PLAIN = '{ fields = { "id BIGINT", "v STRING" }, options = { bucket = "-1", ["compaction.min.file-num"] = 1000 }, commit = "30ms" }'
+TABLES = {"db.k": KEYED % "", "db.log": PLAIN, "db.rare": KEYED % ', ["write-only"] = true'}
+ROUNDS = 8
+
+
+def verb(daemon, *words, code=0):
+    """As in another shell: without a terminal, and with nothing in the environment."""
+    argv = [str(peer.TARN), words[0], "-w", str(daemon.warehouse), *words[1:]]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE, check=False, env={})
+    same(done.returncode, code, "exit code of %s: %s; the daemon said %s" % (" ".join(words), done.stderr.decode(), daemon.log()))
+    return done.stdout.decode(), done.stderr.decode()
+
+
+def answer(daemon, *words, code=0):
+    return json.loads(verb(daemon, *words, code=code)[0])
+
+
+def snapshots(daemon, table):
+    return [json.loads(line) for line in verb(daemon, "show", table, "snapshots", "--format", "json")[0].splitlines()]
+
+
+def files(daemon, table):
+    return [json.loads(line) for line in verb(daemon, "ls", table, "--format", "json")[0].splitlines()]
+
+
+def wait_for(daemon, what, holds):
+    end = time.monotonic() + DEADLINE
+    while not holds():
+        need(daemon.process.poll() is None, "tarn run ended: %s" % daemon.log())
+        need(time.monotonic() < end, "%s doesn't happen: %s" % (what, daemon.log()))
+        time.sleep(0.01)
+
+
+def send(daemon, table, ids):
+    text = "".join('{"id":%d,"v":"x%d"}\n' % (i, i) for i in ids)
+    same(daemon.ask("POST", "/tables/%s/rows" % table, text)[0], 200, "status")
+
+
+def commit_some(daemon, table, rounds=ROUNDS):
+    """Some commits, each with a file a bucket."""
+    for i in range(rounds):
+        before = len(snapshots(daemon, table))
+        send(daemon, table, range(100 * i, 100 * i + 100))
+        wait_for(daemon, "a commit", lambda: len(snapshots(daemon, table)) > before)
+
+
+@contextmanager
+def running(tables):
+    with Daemon(tables) as daemon:
+        daemon.start()
+        daemon.wait_until_ready()
+        yield daemon
+
+
+@contextmanager
+def rows_coming(daemon, table, first):
+    """Somebody sends meanwhile; gives the ids that are in at the end."""
+    ids, over, error = [], threading.Event(), []
+
+    def work():
+        try:
+            while not over.is_set():
+                some = range(first + len(ids), first + len(ids) + 10)
+                send(daemon, table, some)
+                ids.extend(some)
+        except Exception as e:  # the test's thread tells
+            error.append(e)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        yield ids
+    finally:
+        over.set()
+        thread.join()
+    need(not error, "%s" % error)
+
+
+def test_compact_is_done_by_who_holds_the_table(args):
+    with running(TABLES) as daemon:
+        for table in TABLES:
+            commit_some(daemon, table)
+            need(len(files(daemon, table)) >= ROUNDS, "too few files")
+            count = len(snapshots(daemon, table))
+            said = answer(daemon, "compact", table, "--full")
+            same(set(said), {"buckets", "compactions", "bytes_written", "snapshot"}, "columns")
+            same(said["buckets"], 1 if table == "db.log" else 2, "buckets")
+            same(said["compactions"], said["buckets"], "compactions")
+            newest = snapshots(daemon, table)[-1]
+            same((newest["snapshot_id"], newest["commit_kind"]), (said["snapshot"], "COMPACT"), "the newest snapshot")
+            same(len(snapshots(daemon, table)), count + 1, "snapshots")
+            same(len(files(daemon, table)), said["buckets"], "files")
+            again = answer(daemon, "compact", table, "--full")
+            same((again["compactions"], again["snapshot"]), (0, None), "of a second time")
+            due = answer(daemon, "compact", table)
+            same((due["compactions"], due["snapshot"]), (0, None), "of a round that nothing is due in")
+        same(verb(daemon, "compact", "db.k", "-q")[1], "", "what -q says")
+        daemon.stop()
+        for table in TABLES:
+            same(sorted(row["id"] for row in daemon.rows(table)), list(range(100 * ROUNDS)), "rows of %s" % table)
+        daemon.check(args, TABLES)
+
+
+def test_rows_go_on_while_it_is_compacted(args):
+    with running(TABLES) as daemon:
+        for table in TABLES:
+            commit_some(daemon, table, 3)
+            with rows_coming(daemon, table, 1000) as ids:
+                for _ in range(3):
+                    had = len(ids)
+                    wait_for(daemon, "more rows", lambda: len(ids) > had)
+                    answer(daemon, "compact", table, "--full")
+        daemon.stop()
+        for table in TABLES:
+            rows = [row["id"] for row in daemon.rows(table)]
+            same(len(rows), len(set(rows)), "rows of %s that are there once" % table)
+        daemon.check(args, TABLES)
+
+
+def test_a_dedicated_job_has_its_rounds_done(args):
+    with running(TABLES) as daemon:
+        commit_some(daemon, "db.rare", 3)
+        argv = [str(peer.TARN), "compact", "db.rare", "-w", str(daemon.warehouse), "--every", "10ms", "--full"]
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as job:
+            try:
+                first = json.loads(job.stdout.readline())
+                same(first["compactions"], 2, "compactions of the first round")
+                send(daemon, "db.rare", range(5000, 5100))
+                second = json.loads(job.stdout.readline())
+                need(second["snapshot"] > first["snapshot"], "no later round: %s" % second)
+                job.send_signal(signal.SIGTERM)
+                same(job.wait(timeout=DEADLINE), 0, "exit code: %s" % job.stderr.read().decode())
+            finally:
+                job.kill()
+        daemon.stop()
+        same(len(daemon.rows("db.rare")), 400, "rows")
+        daemon.check(args, TABLES)
+
+
+def test_expire_is_done_by_who_holds_the_table(args):
+    with running(TABLES) as daemon:
+        for table in TABLES:
+            commit_some(daemon, table)
+            before = snapshots(daemon, table)
+            words = ("expire", table, "--retain-max", "3", "--retain-min", "1")
+            dry = answer(daemon, *words, "--dry-run")
+            same(snapshots(daemon, table), before, "snapshots after --dry-run")
+            done = answer(daemon, *words)
+            same(done["snapshots"], len(before) - 3, "snapshots that went")
+            same({**done, "metadata_files": 0}, {**dry, "metadata_files": 0}, "what was done, and what was said before")
+            same(snapshots(daemon, table), before[-3:], "snapshots")
+            same(done["earliest"], before[-3]["snapshot_id"], "the earliest")
+            same(answer(daemon, *words)["snapshots"], 0, "snapshots of a second time")
+            need("--retain-max 0" in verb(daemon, "expire", table, "--retain-max", "0", code=2)[1], "no reason")
+            same(answer(daemon, "expire", table, "--retain-min", "1", "--older-than", "0s")["snapshots"], 2, "of --older-than")
+        daemon.stop()
+        for table in TABLES:
+            same(len(daemon.rows(table)), 100 * ROUNDS, "rows of %s" % table)
+        daemon.check(args, TABLES)
+
+
+def test_what_is_begun_goes_on_without_who_asked(args):
+    with running(TABLES) as daemon:
+        commit_some(daemon, "db.k", 3)
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(str(daemon.warehouse / ".tarn/daemon.sock"))
+            s.sendall(b"POST /job?verb=compact&table=db.k&full=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+            s.shutdown(socket.SHUT_WR)
+        wait_for(daemon, "the compaction", lambda: "table=db.k compact=done" in daemon.log())
+        same(len(files(daemon, "db.k")), 2, "files")
+        daemon.stop()
+
+
+def test_an_end_is_heard_of(args):
+    """It is stopped while somebody waits for a job that waits for others."""
+    with running(TABLES) as daemon:
+        commit_some(daemon, "db.k", 3)
+        daemon.process.send_signal(signal.SIGSTOP)
+        argv = [str(peer.TARN), "compact", "db.k", "-w", str(daemon.warehouse)]
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as waits:
+            try:
+                daemon.process.send_signal(signal.SIGTERM)
+                daemon.process.send_signal(signal.SIGCONT)
+                code = waits.wait(timeout=DEADLINE)
+                said = waits.stderr.read().decode()
+                need(code in (0, 4), "exit code %d: %s" % (code, said))
+            finally:
+                waits.kill()
+        same(daemon.process.wait(timeout=DEADLINE), 0, "exit code after SIGTERM")
+        answer(daemon, "compact", "db.k", "--full")  # there is nobody any more
+        same(len(files(daemon, "db.k")), 2, "files")
+
+
+def test_who_else_holds_a_table_is_named(args):
+    """A daemon has nothing to do with it."""
+    with running({"db.k": TABLES["db.k"]}) as daemon:
+        verb(daemon, "create", "db.other", "--field", "id BIGINT")
+        argv = [str(peer.TARN), "write", "db.other", "-w", str(daemon.warehouse), "--commit-every", "1"]
+        with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as writer:
+            writer.stdin.write(b'{"id":1}\n{"id":2}\n')
+            writer.stdin.flush()
+            writer.stderr.readline()
+            for words in (("compact", "db.other"), ("expire", "db.other")):
+                said = verb(daemon, *words, code=5)[1]
+                need("process %d" % writer.pid in said, "another holder: %s" % said)
+            writer.stdin.close()
+            same(writer.wait(timeout=DEADLINE), 0, "exit code")
+        daemon.stop()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--java", action="store_true")
+    parser.add_argument("names", nargs="*")
+    args = parser.parse_args()
+    return runner.run_tests(runner.tests_of(globals()), args.names, lambda test: test(args), " --java" if args.java else "")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
