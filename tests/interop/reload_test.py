@@ -16,8 +16,9 @@ from pathlib import Path
 import peer
 import run_test
 import runner
+from child import DEADLINE
 from peer import need, same
-from run_test import DEADLINE, MESSAGES, SENDERS, TABLES, Daemon, Sender
+from run_test import MESSAGES, SENDERS, TABLES, Daemon, Sender
 
 PLAIN = '{ fields = { "id BIGINT NOT NULL", "n BIGINT" }, primary_key = { "id" }, options = { bucket = 1 }, commit = "%s" }'
 
@@ -36,28 +37,24 @@ class Reloaded(Daemon):
             self.port, " ".join('["%s"] = %s,' % table for table in tables.items()), sources)
 
     def starts(self):
-        return (self.folder / "log").read_text(errors="replace").count('text="ready"')
+        return self.said.count('text="ready"')
 
     def refusals(self):
-        return (self.folder / "log").read_text(errors="replace").count("refused: ")
+        return self.said.count("refused: ")
 
     def waits(self):
-        return (self.folder / "log").read_text(errors="replace").count("no rows are taken until")
+        return self.said.count("no rows are taken until")
 
     def begun(self):
-        return (self.folder / "log").read_text(errors="replace").count("begins: ")
+        return self.said.count("begins: ")
 
     def reload(self, code=0):
+        starts = self.starts()
         done = subprocess.run([str(peer.TARN), "reload", "-w", str(self.warehouse)], capture_output=True, timeout=DEADLINE, check=False)
         same(done.returncode, code, "exit code of reload: %s; the daemon said %s" % (done.stderr.decode(), self.log()))
+        if code == 0:
+            self.until("it says that it started again", lambda: self.starts() > starts)
         return done.stderr.decode()
-
-    def wait_until(self, what, holds):
-        end = time.monotonic() + DEADLINE
-        while not holds():
-            need(self.process.poll() is None, "tarn run ended: %s" % self.log())
-            need(time.monotonic() < end, "%s doesn't happen: %s" % (what, self.log()))
-            time.sleep(0.02)
 
     def hang_up(self):
         self.process.send_signal(signal.SIGHUP)
@@ -117,7 +114,7 @@ def test_senders_go_on_while_it_is_reloaded(args):
             same(daemon.ask("POST", "/tables/db.more%d/rows" % i, '{"id":1,"n":1}')[0], 200 if more else 404, "status of a table that is new, or none")
         same(daemon.starts(), 6, "starts")
         same(daemon.process.pid, pid, "process")
-        need(daemon.process.poll() is None, "another process")
+        need(daemon.runs(), "another process")
         check_all_is_there_once(daemon, senders)
         for i in (1, 3):
             same(daemon.rows("db.more%d" % i), [{"id": 1, "n": 1}], "rows of a table that was configured for a while")
@@ -133,7 +130,7 @@ def test_reloads_and_kills_at_any_instant(args):
         reloads = kills = 0
         while any(sender.is_alive() for sender in senders):
             time.sleep(rng.uniform(0.05, 0.5))  # the instant is what is drawn
-            if daemon.process.poll() is None:
+            if daemon.runs():
                 daemon.hang_up()
                 reloads += 1
             if kills < args.kills and rng.random() < 0.5:
@@ -141,7 +138,7 @@ def test_reloads_and_kills_at_any_instant(args):
                 kills += 1
                 daemon.kill()
                 daemon.start()
-        if daemon.process.poll() is not None:
+        if not daemon.runs():
             daemon.start()
         check_all_is_there_once(daemon, senders)
         daemon.check(args, TABLES)
@@ -240,12 +237,12 @@ def test_many_signals_are_one_reload_or_two(_args):
         daemon.wait_until_ready()
         for _ in range(20):
             daemon.hang_up()
-        daemon.wait_until("a reload", lambda: daemon.starts() > 1)
+        daemon.until("a reload", lambda: daemon.starts() > 1)
         daemon.wait_until_ready()
         daemon.configure({"db.t": '{ colour = "red" }'})  # while nothing is under way, what is said last counts
         daemon.hang_up()
         daemon.hang_up()
-        daemon.wait_until("a refusal", lambda: daemon.refusals() > 0)
+        daemon.until("a refusal", lambda: daemon.refusals() > 0)
         need(daemon.starts() <= 4, "%d starts: %s" % (daemon.starts(), daemon.log()))
         daemon.stop()
 
@@ -274,7 +271,7 @@ def test_standard_input_is_not_dropped(_args):
         need("standard input" in daemon.reload(2), "what it says")
         daemon.process.stdin.write(b'"n":2}\n')
         daemon.process.stdin.close()
-        daemon.wait_until("the end of standard input", lambda: 'uncommitted_rows{table="db.t"} 2' in daemon.ask("GET", "/metrics")[1])
+        daemon.asked_until("the end of standard input", lambda: 'uncommitted_rows{table="db.t"} 2' in daemon.ask("GET", "/metrics")[1])
         daemon.reload()
         same(daemon.rows("db.t"), [{"id": 1, "n": 1}, {"id": 2, "n": 2}], "rows")
         daemon.stop()
@@ -321,11 +318,11 @@ def test_one_that_is_bad_by_the_time_it_counts_is_waited_for(args):
             refused, waits, begun = daemon.refusals(), daemon.waits(), daemon.begun()
             daemon.configure({"db.t": PLAIN % ("%dh" % (i + 2))})
             daemon.hang_up()
-            daemon.wait_until("a reload", lambda: daemon.begun() > begun)
+            daemon.until("a reload", lambda: daemon.begun() > begun)
             time.sleep(rng.uniform(0, 0.02))  # the instant is what is drawn
             daemon.configure({"db.t": '{ colour = "red" }'})
             daemon.hang_up()
-            daemon.wait_until("a word of it", lambda: daemon.refusals() > refused or daemon.waits() > waits)
+            daemon.until("a word of it", lambda: daemon.refusals() > refused or daemon.waits() > waits)
             late += daemon.waits() > waits
             daemon.configure({"db.t": PLAIN % ("%dh" % (i + 2))})
             daemon.wait_until_ready()

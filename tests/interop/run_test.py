@@ -8,8 +8,6 @@ import argparse
 import http.client
 import json
 import random
-import shutil
-import signal
 import socket
 import subprocess
 import tempfile
@@ -20,9 +18,9 @@ from pathlib import Path
 
 import peer
 import runner
+from child import DEADLINE, Broker, TarnRun, free_port
 from peer import need, same
 
-DEADLINE = 60  # seconds until something that has to happen counts as not happening
 SENDERS = 4
 MESSAGES = 400  # of a sender
 TABLES = {
@@ -33,63 +31,19 @@ TABLES = {
 }
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-class Daemon:
-    """`tarn run` in a folder of its own."""
+class Daemon(TarnRun):
+    """It listens on a port, and takes rows for these tables."""
 
     def __init__(self, tables, sources="", listens=True):
-        self.folder = Path(tempfile.mkdtemp(prefix="tarn-run-"))
+        super().__init__("tarn-run-")
         self.port = free_port() if listens else 0
-        self.config = self.folder / "config.lua"
         self.config.write_text('return { warehouse = "warehouse", %s journal = { sync = "10ms or 64K" },\ntables = {\n%s },\nsources = { %s } }\n' % (
             'listen = "127.0.0.1:%d",' % self.port if listens else "",
             "\n".join('["%s"] = %s,' % table for table in tables.items()), sources))
-        self.warehouse = self.folder / "warehouse"
-        self.process = None
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, *_):
-        self.kill()
-        if kind is None:
-            shutil.rmtree(self.folder)
-
-    def argv(self, *options):
-        return [str(peer.TARN), "run", str(self.config), *options]
-
-    def start(self, stdin=subprocess.DEVNULL, env=None):
-        with open(self.folder / "log", "ab") as log:
-            self.process = subprocess.Popen(self.argv(), stdin=stdin, stderr=log, env=env)
-
-    def wait_until_ready(self):
-        end = time.monotonic() + DEADLINE
-        while time.monotonic() < end:
-            need(self.process.poll() is None, "tarn run ended: %s" % self.log())
-            try:
-                if self.ask("GET", "/ready")[0] == 200:
-                    return
-            except OSError:
-                pass
-            time.sleep(0.02)
-        raise peer.Failure("not ready within %d s: %s" % (DEADLINE, self.log()))
-
-    def kill(self):
-        if self.process and self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        same(self.process.wait(timeout=DEADLINE), 0, "exit code after SIGTERM; it said %s" % self.log())
-
-    def log(self):
-        return (self.folder / "log").read_text(errors="replace")[-3000:]
+    def listens(self):
+        """How often it has begun to."""
+        return self.said.count(" http listen=")
 
     def ask(self, method, path, body=None, headers=None, connection=None):
         c = connection or http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE)
@@ -99,6 +53,19 @@ class Daemon:
         if not connection:
             c.close()
         return answer.status, text
+
+    def post(self, table, body, headers, connection):
+        """200 or 503, or None where the connection breaks; where nobody listens, once somebody does."""
+        listens = self.listens()
+        try:
+            status, text = self.ask("POST", "/tables/%s/rows" % table, body, headers, connection)
+            need(status in (200, 503), "status %d: %s" % (status, text))
+            return status
+        except ConnectionRefusedError:
+            self.until("it listens again", lambda: self.listens() > listens, ends=False)
+        except (OSError, http.client.HTTPException):
+            pass
+        return None
 
     def rows(self, table):
         return [json.loads(line) for line in peer.Tarn(self.warehouse).run("cat", table, "--format", "json").ok("cat %s" % table)]
@@ -147,21 +114,15 @@ class Sender(threading.Thread):
                 if not self.send(connection):
                     connection.close()
                     connection = None
-                    time.sleep(0.02)
         except Exception as e:  # the test's thread tells
             self.error = e
 
     def send(self, connection):
         number = self.acknowledged
-        try:
-            status, text = self.daemon_run.ask(
-                "POST", "/tables/%s/rows" % table_of(self.number, number), message(self.number, number),
-                {"X-Sender": "sender-%d" % self.number, "X-Sequence": str(number + 1)}, connection)
-        except (OSError, http.client.HTTPException):
-            return False
-        need(status in (200, 503), "status %d: %s" % (status, text))
+        status = self.daemon_run.post(table_of(self.number, number), message(self.number, number),
+                                      {"X-Sender": "sender-%d" % self.number, "X-Sequence": str(number + 1)}, connection)
         self.acknowledged += status == 200
-        return status == 200
+        return status is not None
 
 
 def test_what_was_acknowledged_is_there_once_after_kills(args):
@@ -173,12 +134,11 @@ def test_what_was_acknowledged_is_there_once_after_kills(args):
         for sender in senders:
             sender.start()
         kills = 0
-        while any(sender.is_alive() for sender in senders):
+        while kills < args.kills and any(sender.is_alive() for sender in senders):
             time.sleep(rng.uniform(0.05, 1.2))  # the instant of a kill is what is drawn
-            if kills < args.kills:
-                kills += 1
-                daemon.kill()
-                daemon.start()
+            kills += 1
+            daemon.kill()
+            daemon.start()
         for sender in senders:
             sender.join()
             need(not sender.error, "sender %d: %s" % (sender.number, sender.error))
@@ -200,8 +160,7 @@ def test_standard_input_is_drained_and_committed(args):
     with Daemon({"db.t": '{ fields = { "id BIGINT NOT NULL", "v STRING" }, primary_key = { "id" }, options = { bucket = 1 } }'},
                 '{ kind = "stdin", table = "db.t", input = "json" }', listens=False) as daemon:
         lines = "".join('{"id":%d,"v":"x%d"}\n' % (i, i) for i in range(20000)) + 'nonsense\n{"id":1,"v":"last"}'
-        done = subprocess.run(daemon.argv("--once"), input=lines.encode(), capture_output=True, timeout=DEADLINE, check=False)
-        same(done.returncode, 0, done.stderr.decode())
+        daemon.once(lines.encode())
         rows = daemon.rows("db.t")
         same(len(rows), 20000, "rows")
         same({row["id"]: row["v"] for row in rows}[1], "last", "the line without an end")
@@ -216,8 +175,7 @@ def test_a_journal_that_is_nearly_full_has_its_tables_commit(args):
         daemon.config.write_text(daemon.config.read_text().replace('sync = "10ms or 64K"', 'sync = "10ms or 64K", size = "4M"'))
         rng = random.Random(args.seed)
         lines = "".join('{"id":%d,"v":"%x"}\n' % (i, rng.getrandbits(1200)) for i in range(40000))
-        done = subprocess.run(daemon.argv("--once"), input=lines.encode(), capture_output=True, timeout=2 * DEADLINE, check=False)
-        same(done.returncode, 0, done.stderr.decode()[-1000:])
+        daemon.once(lines.encode())
         same(len(daemon.rows("db.t")), 40000, "rows")
         size = sum(path.stat().st_size for path in (daemon.warehouse / ".tarn/journal").iterdir())
         need(size <= 4 << 20, "the journal has %d bytes" % size)
@@ -229,9 +187,8 @@ def test_a_csv_header_counts_for_all_lines(args):
     with Daemon({"db.t": '{ fields = { "id BIGINT", "v STRING", %s }, options = { bucket = "-1" } }' % fields},
                 '{ kind = "stdin", table = "db.t", input = "csv" }', listens=False) as daemon:
         lines = "v,id,%s\n" % ",".join(others) + "".join("x,%d%s\n" % (i, "," * len(others)) for i in range(30000))
-        done = subprocess.run(daemon.argv("--once"), input=lines.encode(), capture_output=True, timeout=DEADLINE, check=False)
-        same(done.returncode, 0, done.stderr.decode())
-        same(len(daemon.rows("db.t")), 30000, "rows; it said %s" % done.stderr.decode()[-1000:])
+        said = daemon.once(lines.encode())
+        same(len(daemon.rows("db.t")), 30000, "rows; it said %s" % said[-1000:])
         need(sorted(row["id"] for row in daemon.rows("db.t")) == list(range(30000)), "other rows")
 
 
@@ -319,9 +276,7 @@ def test_it_starts_on_a_full_disk(args):
             daemon.start()
             daemon.wait_until_ready()
             (folder / "rest").unlink()
-            end = time.monotonic() + DEADLINE
-            while daemon.ask("POST", "/tables/db.t/rows", '{"id":2}')[0] != 200 and time.monotonic() < end:
-                time.sleep(0.1)
+            daemon.asked_until("rows are taken", lambda: daemon.ask("POST", "/tables/db.t/rows", '{"id":2}')[0] == 200)
             daemon.stop()
             same({row["id"] for row in daemon.rows("db.t")}, {1, 2}, "rows; it said %s" % daemon.log())
     finally:
@@ -359,7 +314,7 @@ class Log(threading.Thread):
                     file = self.rotate(file)
                 else:
                     file.write(line)
-                time.sleep(0.0002)  # some seconds, so that kills fall between
+                time.sleep(self.rng.uniform(0, 0.0004))  # the pace is drawn: some seconds, so that kills fall between
             file.close()
         except Exception as e:  # the test's thread tells
             self.error = e
@@ -383,8 +338,7 @@ def test_each_line_of_a_file_is_there_once_after_rotations_and_kills(args):
         need(not log.error, "the writer: %s" % log.error)
         daemon.wait_until_ready()
         daemon.stop()
-        done = subprocess.run(daemon.argv("--once"), stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE, check=False)
-        same(done.returncode, 0, done.stderr.decode())
+        daemon.once()
         seen = Counter(row["id"] for row in daemon.rows("db.t"))
         same(seen - Counter(range(count)), Counter(), "rows that came twice")
         same(Counter(range(count)) - seen, Counter(), "rows that are lost; it said %s" % daemon.log())
@@ -402,14 +356,12 @@ def test_what_is_new_in_a_file_comes_with_each_run_once(args):
         for text in texts:
             with open(path, "a") as file:
                 file.write(text)
-            done = subprocess.run(daemon.argv("--once"), stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE, check=False)
-            same(done.returncode, 0, done.stderr.decode())
+            said = daemon.once()
         path.rename(daemon.folder / "press.csv.1")
         path.write_text("id\n20100\n20101")
-        done = subprocess.run(daemon.argv("--once"), stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE, check=False)
-        same(done.returncode, 0, done.stderr.decode())
+        said = daemon.once()
         seen = Counter(row["id"] for row in daemon.rows("db.t"))
-        same(seen, Counter(range(20102)), "rows; it said %s" % done.stderr.decode())
+        same(seen, Counter(range(20102)), "rows; it said %s" % said)
 
 
 def test_sigterm_commits_what_was_taken(args):
@@ -459,13 +411,12 @@ def test_rows_of_a_table_that_is_configured_no_more_are_not_forgotten(args):
         daemon.kill()
         config = daemon.config.read_text()
         daemon.config.write_text(config.replace('["db.b"]', '["db.c"]'))
-        done = subprocess.run(daemon.argv("--once"), stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE, check=False)
-        need(done.returncode == 2 and b"rows of db.b" in done.stderr, done.stderr.decode())
+        said = daemon.once(code=2)
+        need("rows of db.b" in said, said)
         daemon.config.write_text(config)
         for names in (("db.b", "db.b"), ("db.b", "db.c")):  # committed, it may go
             daemon.config.write_text(config.replace('["%s"]' % names[0], '["%s"]' % names[1]))
-            done = subprocess.run(daemon.argv("--once"), stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE, check=False)
-            same(done.returncode, 0, done.stderr.decode())
+            daemon.once()
         same((daemon.rows("db.a"), daemon.rows("db.b")), ([{"id": 1}], [{"id": 1}]), "rows")
 
 
@@ -487,9 +438,7 @@ def test_a_table_whose_script_is_parked_comes_back_when_it_is_corrected(args):
         need(later > 0, "the script was never parked; it said %s" % daemon.log())
         need("degraded" in daemon.ask("GET", "/health")[1], "health")
         script.write_text("return {merge = function(now, row) return row end}")
-        while daemon.ask("GET", "/health")[1] != '{"status":"ok"}\n':
-            need(time.monotonic() < end, "it doesn't come back: %s" % daemon.log())
-            time.sleep(0.05)
+        daemon.asked_until("it comes back", lambda: daemon.ask("GET", "/health")[1] == '{"status":"ok"}\n')
         daemon.stop()
         letters = [json.loads(line) for line in (daemon.warehouse / ".tarn/db.script.letters").read_text().splitlines()]
         gone = {json.loads(letter["record"])["row"]["id"] for letter in letters}
@@ -499,41 +448,26 @@ def test_a_table_whose_script_is_parked_comes_back_when_it_is_corrected(args):
 
 def test_a_broker_s_messages_are_there_once_after_kills(args):
     """QoS 2, by mosquitto; the daemon is killed while they come."""
-    broker_port, folder = free_port(), Path(tempfile.mkdtemp(prefix="tarn-broker-"))
-    (folder / "conf").write_text("listener %d 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\nmax_inflight_messages 20\n" % broker_port)
-    program = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")
-    need(program, "mosquitto is not installed: scripts/deps/debian test")
-    broker = subprocess.Popen([program, "-c", str(folder / "conf")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     rng, count = random.Random(args.seed), 300
-    source = ('{ kind = "mqtt", url = "mqtt://127.0.0.1:%d", client_id = "tarn-test", keep_alive = "5s", '
-              'subscribe = { { filter = "plant/+/level", table = "db.t", qos = 2 } } }' % broker_port)
-    try:
+    with Broker() as broker:
+        source = ('{ kind = "mqtt", url = "mqtt://127.0.0.1:%d", client_id = "tarn-test", keep_alive = "5s", '
+                  'subscribe = { { filter = "plant/+/level", table = "db.t", qos = 2 } } }' % broker.port)
         with Daemon({"db.t": '{ fields = { "id BIGINT", "n BIGINT" }, options = { bucket = "-1" }, commit = "200ms" }'}, source) as daemon:
             daemon.start()
             daemon.wait_until_ready()
-            publish = ["mosquitto_pub", "-h", "127.0.0.1", "-p", str(broker_port), "-q", "2", "-l", "-t", "plant/a/level"]
-            publisher = subprocess.Popen(publish, stdin=subprocess.PIPE)
             for i in range(count):
                 if i % 75 == 30:
                     time.sleep(rng.uniform(0, 0.3))  # the instant of a kill is what is drawn
                     daemon.kill()
                     daemon.start()
                     daemon.wait_until_ready()
-                publisher.stdin.write(b'{"id":%d,"n":1}\n' % i)
-                publisher.stdin.flush()
-            publisher.stdin.close()
-            same(publisher.wait(timeout=DEADLINE), 0, "mosquitto_pub")
-            end = time.monotonic() + DEADLINE
-            while len(daemon.rows("db.t")) < count and time.monotonic() < end:
-                time.sleep(0.1)
+                broker.publish("plant/a/level", ['{"id":%d,"n":1}' % i])
+            broker.end()
+            daemon.asked_until("all messages are there", lambda: len(daemon.rows("db.t")) >= count)
             daemon.stop()
             ids = Counter(row["id"] for row in daemon.rows("db.t"))
             same([i for i in range(count) if ids[i] != 1], [], "messages that are not there once; it said %s" % daemon.log())
             daemon.check(args, ["db.t"])
-    finally:
-        broker.kill()
-        broker.wait()
-        shutil.rmtree(folder)
 
 
 class Lines:

@@ -20,60 +20,26 @@ from pathlib import Path
 
 import peer
 import runner
+from child import DEADLINE, TarnRun
 from peer import need, same
 
-DEADLINE = 60  # seconds until something that has to happen counts as not happening
 KEYED = '{ fields = { "k INT NOT NULL", "v STRING" }, primary_key = "k", options = { bucket = 2, ["changelog-producer"] = "lookup" }, %s }'
 TABLES = '["db.t"] = %s, ["db.log"] = { fields = { "k INT" }, options = { bucket = -1 }, commit = "100ms" }' % (KEYED % 'commit = "100ms"')
 SERVICE = peer.ROOT / "scripts/tarn.service"
 
 
-class Daemon:
-    """`tarn run` in a folder of its own; everything is asked at its socket."""
+class Daemon(TarnRun):
+    """Everything is asked at its socket."""
 
     def __init__(self, tables=TABLES, rest="", warehouse="warehouse"):
-        self.folder = Path(tempfile.mkdtemp(prefix="tarn-status-"))
-        self.warehouse = self.folder / warehouse
-        self.config = self.folder / "config.lua"
+        super().__init__("tarn-status-", warehouse)
         self.config.write_text('return { warehouse = "%s", %s tables = { %s } }' % (warehouse, rest, tables))
         self.socket = self.warehouse / ".tarn/daemon.sock"
         self.tarn = peer.Tarn(self.warehouse)
-        self.process = None
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, *_):
-        if self.process and self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        if kind is None:
-            shutil.rmtree(self.folder)
 
     def start(self, environment=None):
-        with open(self.folder / "log", "ab") as log:
-            self.process = subprocess.Popen([str(peer.TARN), "run", str(self.config)], stdin=subprocess.DEVNULL, stderr=log,
-                                            env=dict(os.environ, **(environment or {})))
-        self.until("it is ready", lambda: self.ask("/ready")[0] == 200)
-
-    def until(self, what, done):
-        end = time.monotonic() + DEADLINE
-        while time.monotonic() < end:
-            need(self.process.poll() is None, "tarn run ended: %s" % self.log())
-            try:
-                if done():
-                    return
-            except OSError:
-                pass
-            time.sleep(0.01)
-        raise peer.Failure("not within %d s: %s; log: %s" % (DEADLINE, what, self.log()))
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        same(self.process.wait(timeout=DEADLINE), 0, "exit code after SIGTERM; it said %s" % self.log())
-
-    def log(self):
-        return (self.folder / "log").read_text(errors="replace")[-3000:]
+        super().start(env=dict(os.environ, **(environment or {})))
+        self.wait_until_ready()
 
     def ask(self, page, body=None):
         """A request by hand: http.client connects to no Unix socket."""
@@ -100,7 +66,7 @@ class Daemon:
         return by_kind(lines)
 
     def committed(self, table, rows):
-        self.until("%d rows of %s are committed" % (rows, table), lambda: self.is_committed(table, rows))
+        self.asked_until("%d rows of %s are committed" % (rows, table), lambda: self.is_committed(table, rows))
 
     def is_committed(self, table, rows):
         seen = self.status()["table", table]
@@ -158,7 +124,7 @@ def test_what_waits_for_compaction_is_counted():
             same((t["runs_max"], t["level0_max"], t["files_max"], t["runs_stop"]), (i, i, i, 12), "runs after %d commits" % i)
             files = [json.loads(line) for line in d.tarn.run("ls", "db.t").ok("ls")]
             same(t["level0_bytes"], sum(f["bytes"] for f in files), "bytes in level 0")
-            d.until("%d commits of 3 wait for a full compaction" % (i % 3), lambda i=i: d.status()["table", "db.told"]["untold"] == i % 3)
+            d.asked_until("%d commits of 3 wait for a full compaction" % (i % 3), lambda i=i: d.status()["table", "db.told"]["untold"] == i % 3)
 
 
 def test_status_for_people_is_a_table():
@@ -181,7 +147,7 @@ def test_a_table_in_trouble_is_a_reason_and_exit_code_1():
         snapshots.rename(snapshots.with_suffix(".away"))
         snapshots.write_text("no folder")
         d.put("db.t", [{"k": 2, "v": "x"}])
-        d.until("db.t is shut", lambda: d.status()["table", "db.t"]["state"] == "shut")
+        d.asked_until("db.t is shut", lambda: d.status()["table", "db.t"]["state"] == "shut")
         result = d.tarn.run("status")
         same(result.rc, 1, "exit code of status")
         need(result.err.startswith("tarn: db.t: "), "reason: %s" % result.err)
@@ -192,7 +158,7 @@ def test_a_table_in_trouble_is_a_reason_and_exit_code_1():
         snapshots.with_suffix(".away").rename(snapshots)
         bad.rename(good)
         d.committed("db.t", 2)
-        d.until("all is well", lambda: d.tarn.run("status").rc == 0)
+        d.asked_until("all is well", lambda: d.tarn.run("status").rc == 0)
 
 
 def test_nobody_there_is_exit_code_4():
@@ -211,8 +177,7 @@ def test_nobody_there_is_exit_code_4():
 def test_a_killed_daemons_socket_is_in_nobodys_way():
     with Daemon() as d:
         d.start()
-        d.process.kill()
-        d.process.wait()
+        d.kill()
         need(d.socket.is_socket(), "the socket's file is left")
         result = d.tarn.run("status")
         same(result.rc, 4, "exit code")
@@ -358,8 +323,7 @@ def test_top_draws_until_a_key_or_a_signal_ends_it():
 def test_top_shows_a_daemon_that_goes():
     with running() as d:
         def kill_then_quit(_, fd):
-            d.process.kill()
-            d.process.wait()
+            d.kill()
             seen = b""
             while b"no tarn run is there" not in seen:
                 seen += os.read(fd, 65536)
