@@ -251,10 +251,51 @@ static tn_rc say_whose(const struct tn_commit_task *commit, struct tn_worker *wo
     return rc;
 }
 
+/* The round's files, as lists of the commit. */
+static tn_rc list_files(const struct tn_round *round, struct tn_arena *arena,
+                        struct tn_commit_spec *spec, struct tn_err *err)
+{
+    const struct {
+        const struct tn_round_entry *list;
+        uint32_t count;
+        const struct tn_entry **out;
+    } lists[] = {
+        {round->added, round->added_count, &spec->added},
+        {round->compacted, round->compacted_count, &spec->compacted},
+        {round->changelog, round->changelog_count, &spec->changelog},
+        {round->compact_changelog, round->compact_changelog_count, &spec->compact_changelog},
+    };
+    tn_rc rc = TN_OK;
+    for (size_t i = 0; rc == TN_OK && i < sizeof lists / sizeof lists[0]; i++) {
+        rc = list_entries(lists[i].list, lists[i].count, arena, lists[i].out, err);
+    }
+    return rc == TN_OK ? list_removals(round, arena, &spec->removed, err) : rc;
+}
+
+/* Before a commit that says positions: the mark that there are some, and the consumer that keeps
+ * them. */
+static tn_rc prepare_positions(struct tn_commit_task *commit, struct tn_worker *worker,
+                               struct sync_list *sync, struct tn_err *err)
+{
+    const struct tn_table *t = commit->table;
+    tn_rc rc = TN_OK;
+    if (!commit->round->positions) {
+        return TN_OK;
+    }
+    if (!t->recovered.positioned) {
+        rc = tn_table_mark_positioned(worker->io, t->spec.name, &worker->arena, err);
+    }
+    if (rc == TN_OK) {
+        place_consumer(t, worker);
+        commit->consumer_next = draft_consumer(t, commit->round, worker, sync);
+    }
+    return rc;
+}
+
 static tn_rc commit_round(struct tn_commit_task *commit, struct tn_worker *worker,
                           struct tn_err *err)
 {
-    struct tn_table *t = commit->table;
+    const struct tn_table *t = commit->table;
     const struct tn_round *round = commit->round;
     struct tn_arena *arena = &worker->arena;
     struct tn_commit_spec spec = {.root = t->root,
@@ -278,30 +319,13 @@ static tn_rc commit_round(struct tn_commit_task *commit, struct tn_worker *worke
         rc = properties_of(t, round, arena, &spec.properties, err);
     }
     if (rc == TN_OK) {
-        rc = list_entries(round->added, round->added_count, arena, &spec.added, err);
-    }
-    if (rc == TN_OK) {
-        rc = list_entries(round->compacted, round->compacted_count, arena, &spec.compacted, err);
-    }
-    if (rc == TN_OK) {
-        rc = list_entries(round->changelog, round->changelog_count, arena, &spec.changelog, err);
-    }
-    if (rc == TN_OK) {
-        rc = list_entries(round->compact_changelog, round->compact_changelog_count, arena,
-                          &spec.compact_changelog, err);
-    }
-    if (rc == TN_OK) {
-        rc = list_removals(round, arena, &spec.removed, err);
+        rc = list_files(round, arena, &spec, err);
     }
     if (rc == TN_OK) {
         rc = list_syncs(t, round, arena, &sync, err);
     }
-    if (rc == TN_OK && round->positions && !t->recovered.positioned) {
-        rc = tn_table_mark_positioned(worker->io, t->spec.name, arena, err);
-    }
-    if (rc == TN_OK && round->positions) {
-        place_consumer(t, worker);
-        commit->consumer_next = draft_consumer(t, round, worker, &sync);
+    if (rc == TN_OK) {
+        rc = prepare_positions(commit, worker, &sync, err);
     }
     spec.sync = sync.paths;
     spec.sync_count = sync.count;
@@ -517,6 +541,22 @@ static void take_fewer(struct tn_table *t, const struct tn_round *round, const s
     }
 }
 
+/* After a failed barrier a later one may say OK and have kept nothing (Linux gives up on the
+ * pages), and after a failed rename nobody knows. Only a new start can tell. */
+static void commit_failed(struct tn_commit_task *commit, tn_rc rc)
+{
+    struct tn_table *t = commit->table;
+    struct tn_round *round = commit->round;
+    round->state = TN_ROUND_DRAINING;
+    round->unknown = rc == TN_IO;
+    t->closed_untold = t->closed_untold || commit->untold; /* the next try must know */
+    t->voided = rc == TN_CONFLICT && tn_rivals_have(&commit->rivals, round->resolved);
+    if (rc == TN_IO || t->voided) {
+        tn_table_break(t, rc, &commit->task.err);
+    }
+    tn_table_fail(t, rc, &commit->task.err);
+}
+
 static void commit_complete(struct tn_task *task, tn_rc rc)
 {
     struct tn_commit_task *commit = (struct tn_commit_task *)(void *)task;
@@ -524,16 +564,7 @@ static void commit_complete(struct tn_task *task, tn_rc rc)
     struct tn_round *round = commit->round;
     commit->under_way = false;
     if (rc != TN_OK) {
-        /* After a failed barrier a later one may say OK and have kept nothing (Linux gives up on
-         * the pages), and after a failed rename nobody knows. Only a new start can tell. */
-        round->state = TN_ROUND_DRAINING;
-        round->unknown = rc == TN_IO;
-        t->closed_untold = t->closed_untold || commit->untold; /* the next try must know */
-        t->voided = rc == TN_CONFLICT && tn_rivals_have(&commit->rivals, round->resolved);
-        if (rc == TN_IO || t->voided) {
-            tn_table_break(t, rc, &task->err);
-        }
-        tn_table_fail(t, rc, &task->err);
+        commit_failed(commit, rc);
         return;
     }
     settle_entries(t, round->added, round->number);
