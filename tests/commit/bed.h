@@ -36,16 +36,17 @@ static const uint32_t bed_partition_key[] = {0};
 static const uint32_t bed_trimmed_key[] = {1};
 static const uint32_t bed_primary_key[] = {0, 1};
 
+static struct tn_heap bed_json; /* what the C libraries take */
+static struct tn_heap bed_avro;
+
 static __attribute__((unused, noinline)) void bed_libraries(void)
 {
-    static struct tn_heap json;
-    static struct tn_heap avro;
     static bool done;
     if (!done) {
-        tn_heap_init(&json, malloc(64 << 10), 64 << 10, false);
-        tn_heap_init(&avro, malloc(96 << 10), 96 << 10, false);
-        tn_json_use_heap(&json);
-        tn_avro_use_heap(&avro);
+        tn_heap_init(&bed_json, malloc(64 << 10), 64 << 10, false);
+        tn_heap_init(&bed_avro, malloc(96 << 10), 96 << 10, false);
+        tn_json_use_heap(&bed_json);
+        tn_avro_use_heap(&bed_avro);
         done = true;
     }
 }

@@ -335,6 +335,47 @@ static void damaged_manifests_are_refused(void)
     bed_deinit(&bed);
 }
 
+static void check_mutant(struct bed *bed, struct tn_bytes bytes, size_t json, size_t avro)
+{
+    (void)read_bytes(bed, bytes); /* its arena is as it was */
+    for (size_t i = 0; i < COUNT(bed->worker.plans->slots); i++) {
+        CHECK(bed->worker.plans->slots[i].readers == 0);
+    }
+    CHECK(bed_json.used == json && bed_avro.used == avro);
+}
+
+/* apache/avro#3732: what was decoded up to a wrong byte is given back. Each byte is another one,
+ * and each is the last. */
+static void no_mutant_of_a_manifest_keeps_memory(void)
+{
+    static const char *const names[] = {"java-manifest", "pypaimon-manifest"};
+    for (size_t n = 0; n < COUNT(names); n++) {
+        static struct bed bed;
+        struct tn_bytes whole;
+        struct tn_err err;
+        bed_init(&bed, 1, false);
+        make_manifest_folder(&bed);
+        put_golden(&bed, names[n]);
+        char *path = tn_arena_format(&bed.own, ROOT "/manifest/%s", names[n]);
+        CHECK(read_all(&bed, path) == TN_ABSENT);
+        tn_rc rc = tn_io_read_all(&bed.disk.io, path, 1 << 16, &bed.own, &whole, &err);
+        CHECK_OK(rc, err);
+        unsigned char *copy = tn_arena_take(&bed.own, whole.size);
+        size_t json = bed_json.used;
+        size_t avro = bed_avro.used;
+        for (size_t i = 0; i < whole.size; i++) {
+            const unsigned char flips[] = {(unsigned char)(1U << i % 8), 0xff};
+            check_mutant(&bed, (struct tn_bytes){whole.data, i}, json, avro);
+            for (size_t f = 0; f < COUNT(flips); f++) {
+                memcpy(copy, whole.data, whole.size);
+                copy[i] ^= flips[f];
+                check_mutant(&bed, (struct tn_bytes){copy, whole.size}, json, avro);
+            }
+        }
+        bed_deinit(&bed);
+    }
+}
+
 /* Little memory is AGAIN with a number, whatever the amount, and leaves the arena as it was. */
 static void a_full_arena_is_again(void)
 {
@@ -377,6 +418,7 @@ static const struct test tests[] = {
     TEST(manifests_of_real_writers_are_read),
     TEST(manifests_of_several_writers_are_open_at_once),
     TEST(damaged_manifests_are_refused),
+    TEST(no_mutant_of_a_manifest_keeps_memory),
     TEST(a_full_arena_is_again),
     TEST(a_file_of_another_size_is_corrupt),
 };
