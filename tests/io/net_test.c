@@ -454,6 +454,167 @@ static void a_lookup_that_is_cancelled_is_done_once(void)
     }
 }
 
+/* ---- timers ---- */
+
+enum { NS_IN_MS = 1000000, SECOND_MS = 1000 };
+
+/* A clock that goes on when it is told to: nobody waits for it. */
+struct told_clock {
+    struct tn_clock clock; /* first */
+    int64_t ns;
+};
+
+static int64_t told_ns(struct tn_clock *clock)
+{
+    return ((struct told_clock *)(void *)clock)->ns;
+}
+
+static const struct tn_clock_vtable told_vtable = {.monotonic_ns = told_ns};
+static struct told_clock told;
+
+static void use_told_clock(void)
+{
+    told = (struct told_clock){.clock = {&told_vtable}, .ns = SECOND_MS * (int64_t)NS_IN_MS};
+    net->clock = &told.clock;
+}
+
+static void pass_ms(int64_t ms)
+{
+    told.ns += ms * NS_IN_MS;
+    (void)tn_net_turn(net, 0);
+}
+
+static int64_t system_ns(void)
+{
+    return tn_clock_system.vtable->monotonic_ns(&tn_clock_system);
+}
+
+struct busy {
+    struct tn_request request; /* first */
+    struct tn_request *then;
+    int64_t began_ns; /* when it armed the other one */
+};
+
+static void work_long(struct tn_request *request)
+{
+    struct busy *busy = (struct busy *)(void *)request;
+    told.ns += INT64_C(500) * NS_IN_MS;
+    tn_net_after(net, 500, busy->then);
+}
+
+/* libuv/libuv#1068: a timer counts from the call that arms it, however long the callback took in
+ * which that is. */
+static void a_timer_that_a_long_callback_arms_takes_its_time(void)
+{
+    struct call late;
+    struct busy busy = {.request = {.done = work_long}, .then = &late.request};
+    prepare(&late, 0);
+    use_told_clock();
+    tn_net_after(net, 10, &busy.request);
+    pass_ms(10);
+    CHECK(tn_request_under_way(&late.request) && late.done == 0);
+    pass_ms(499);
+    CHECK(late.done == 0);
+    pass_ms(1);
+    CHECK(late.done == 1 && late.request.rc == TN_OK);
+    net->clock = &tn_clock_system;
+}
+
+static void work_for_real(struct tn_request *request)
+{
+    struct busy *busy = (struct busy *)(void *)request;
+    int64_t start = system_ns();
+    while (system_ns() - start < INT64_C(40) * NS_IN_MS) {
+    }
+    busy->began_ns = system_ns();
+    tn_net_after(net, 20, busy->then);
+}
+
+/* libuv/libuv#1068, where libuv waits: its own time is as old as the callback is long. */
+static void a_long_callback_makes_no_wait_shorter(void)
+{
+    struct call late;
+    struct busy busy = {.request = {.done = work_for_real}, .then = &late.request};
+    prepare(&late, 0);
+    tn_net_after(net, 1, &busy.request);
+    int turns = 0;
+    for (; late.done == 0; turns++) {
+        (void)tn_net_turn(net, WAIT_MS);
+    }
+    CHECK(system_ns() - busy.began_ns >= INT64_C(20) * NS_IN_MS);
+    CHECK(turns < 10); /* it waits in them */
+}
+
+/* libuv/libuv#922: one that is long, on a machine of 32 bits too, is waited for, and not lost. */
+static void a_long_timer_is_neither_spun_nor_lost(void)
+{
+    const uint32_t longs[] = {45 * 60 * SECOND_MS, INT32_MAX, UINT32_MAX};
+    use_told_clock();
+    for (size_t i = 0; i < COUNT(longs); i++) {
+        struct call late;
+        prepare(&late, 0);
+        tn_net_after(net, longs[i], &late.request);
+        CHECK(tn_net_patience(net, UINT32_MAX) == longs[i] && late.done == 0);
+        pass_ms((int64_t)longs[i] - 1);
+        CHECK(tn_net_patience(net, UINT32_MAX) == 1 && late.done == 0);
+        pass_ms(1);
+        CHECK(late.done == 1);
+    }
+    net->clock = &tn_clock_system;
+}
+
+struct regular {
+    struct tn_request request; /* first */
+    int64_t busy_ms;
+    int64_t due_ns;
+    int done;
+};
+
+enum { PERIOD_MS = 50, PERIODS = 200 };
+
+static void arm_regular(struct regular *regular)
+{
+    regular->due_ns += PERIOD_MS * (int64_t)NS_IN_MS;
+    int64_t left_ms = (regular->due_ns - told.ns) / NS_IN_MS;
+    tn_net_after(net, left_ms > 0 ? (uint32_t)left_ms : 0, &regular->request);
+}
+
+static void on_forgotten(struct tn_request *request)
+{
+    CHECK(request->rc == TN_CANCELED);
+}
+
+static void on_regular(struct tn_request *request)
+{
+    struct regular *regular = (struct regular *)(void *)request;
+    told.ns += regular->busy_ms * NS_IN_MS;
+    regular->done++;
+    arm_regular(regular);
+}
+
+/* libuv/libuv#1068: who arms for what is left of a period keeps it, whatever callbacks take. */
+static void timers_that_repeat_keep_their_period(void)
+{
+    struct regular all[] = {{.busy_ms = 14}, {.busy_ms = 1}};
+    use_told_clock();
+    int64_t end_ns = told.ns + (int64_t)PERIODS * PERIOD_MS * NS_IN_MS;
+    for (size_t i = 0; i < COUNT(all); i++) {
+        all[i].request.done = on_regular;
+        all[i].due_ns = told.ns;
+        arm_regular(&all[i]);
+    }
+    while (told.ns < end_ns) {
+        pass_ms(1);
+    }
+    for (size_t i = 0; i < COUNT(all); i++) {
+        CHECK(all[i].done >= PERIODS - 1 && all[i].done <= PERIODS);
+        tn_request_cancel(&all[i].request);
+        all[i].request.done = on_forgotten;
+    }
+    (void)tn_net_turn(net, 0);
+    net->clock = &tn_clock_system;
+}
+
 static void endpoints_are_read_as_people_write_them(void)
 {
     static const struct {
@@ -520,6 +681,10 @@ static const struct test tests[] = {
     TEST(a_unix_socket_is_replaced_when_nobody_answers),
     TEST(a_wake_from_another_thread_ends_the_wait),
     TEST(a_signal_that_is_held_waits),
+    TEST(a_timer_that_a_long_callback_arms_takes_its_time),
+    TEST(a_long_callback_makes_no_wait_shorter),
+    TEST(a_long_timer_is_neither_spun_nor_lost),
+    TEST(timers_that_repeat_keep_their_period),
     TEST(a_lookup_that_is_cancelled_is_done_once),
 };
 
