@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "app/older.h"
+#include "file/names.h"
 
 enum {
     PAUSE_MS_MIN = 500,
@@ -15,6 +16,7 @@ enum {
     RECORD_BITS = 20,         /* of a letter's position: records of one message */
     POSITION_SIZE = TN_JOURNAL_IDENTITY_SIZE + 40,
     LETTER_TEXTS = 2048, /* of a letter, all but the record */
+    LOOK_MS = 10 * 1000, /* from one look for its folder to the next */
 };
 
 /* ---- what is said ---- */
@@ -80,7 +82,7 @@ static void say_script(void *user, const char *level, struct tn_bytes text)
                  k->name, (int)text.size, (const char *)text.data);
 }
 
-/* ---- open ---- */
+/* ---- what it opens ---- */
 
 static tn_rc publish_letters(void *user_data, struct tn_err *err)
 {
@@ -186,8 +188,68 @@ static void shut(struct tn_keeper *k)
     k->idle_once = false;
 }
 
+/* ---- whether it is there ---- */
+
+static tn_rc look(struct tn_task *task, void *context, struct tn_err *err)
+{
+    struct tn_keeper_look *look = (struct tn_keeper_look *)(void *)task;
+    int64_t ignored;
+    (void)context;
+    return look->io->vtable->modified(look->io, look->path, &ignored, err);
+}
+
+static void looked(struct tn_task *task, tn_rc rc)
+{
+    struct tn_keeper_look *look = (struct tn_keeper_look *)(void *)task;
+    look->under_way = false;
+    look->gone = rc == TN_ABSENT; /* what else is wrong, its own work will say */
+}
+
+static tn_rc name_look(struct tn_keeper *k, struct tn_err *err)
+{
+    const char *root = NULL;
+    struct tn_env *env = &k->spec.share->env;
+    size_t mark = tn_arena_mark(env->arena);
+    tn_rc rc = tn_name_table_root(env->arena, k->name, &root, err);
+    k->look.io = env->io;
+    k->look.task = (struct tn_task){.execute = look, .complete = looked, .lane = TN_LANE_SHORT};
+    if (rc == TN_OK && (size_t)snprintf(k->look.path, sizeof k->look.path, "%s/%s", root,
+                                        TN_DIR_SCHEMA) >= sizeof k->look.path) {
+        rc = tn_err_set(err, TN_INVALID, 0, "%s: its name is too long", k->name);
+    }
+    tn_arena_reset(env->arena, mark);
+    return rc;
+}
+
+static void say_gone(struct tn_keeper *k, struct tn_err *err)
+{
+    (void)tn_err_set(err, TN_ABSENT, 0,
+                     "%s is gone: there is no folder %s; rows that were taken and not committed "
+                     "wait in the journal until there is",
+                     k->name, k->look.path);
+}
+
+static bool is_gone(struct tn_keeper *k)
+{
+    int64_t ms;
+    struct tn_err ignored;
+    return k->look.io->vtable->modified(k->look.io, k->look.path, &ms, &ignored) == TN_ABSENT;
+}
+
+static void look_again(struct tn_keeper *k, int64_t now_ms)
+{
+    if (!k->look.under_way && now_ms >= k->look.due_ms) {
+        k->look.due_ms = now_ms + LOOK_MS;
+        k->look.under_way = true;
+        tn_exec_submit(k->spec.share->env.exec, &k->look.task);
+    }
+}
+
+/* ---- start, end ---- */
+
 static tn_rc start(struct tn_keeper *k, struct tn_err *err)
 {
+    k->look.gone = false;
     tn_rc rc = open_script(k, err);
     if (rc == TN_OK) {
         rc = open_table(k, err);
@@ -217,7 +279,8 @@ tn_rc tn_keeper_open(struct tn_keeper *keeper, const struct tn_keeper_spec *spec
 {
     *keeper = (struct tn_keeper){.spec = *spec, .name = spec->config->name};
     (void)snprintf(keeper->who, sizeof keeper->who, "%s", spec->who);
-    return start(keeper, err);
+    tn_rc rc = name_look(keeper, err);
+    return rc == TN_OK ? start(keeper, err) : rc;
 }
 
 void tn_keeper_close(struct tn_keeper *keeper)
@@ -585,6 +648,9 @@ static bool try_open(struct tn_keeper *k, int64_t now_ms)
     tn_rc rc = start(k, &err);
     k->reopened += rc == TN_OK;
     if (rc != TN_OK) {
+        if (rc == TN_ABSENT && is_gone(k)) {
+            say_gone(k, &err);
+        }
         note_trouble(k, rc, &err, now_ms);
         put_off(k, now_ms);
     }
@@ -619,7 +685,11 @@ bool tn_keeper_turn(struct tn_keeper *keeper, int64_t now_ms, uint32_t *wait_ms)
     if (k->state == TN_KEEPER_SHUT) {
         return try_open(k, now_ms);
     }
-    tn_rc rc = tn_table_turn(k->table, false, &err);
+    look_again(k, now_ms);
+    tn_rc rc = k->look.gone ? TN_ABSENT : tn_table_turn(k->table, false, &err);
+    if (k->look.gone) {
+        say_gone(k, &err);
+    }
     if (rc == TN_FULL) { /* rows and round are as they were; there may be room by then */
         note_trouble(k, rc, &err, now_ms);
         put_off(k, now_ms);

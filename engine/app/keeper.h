@@ -9,6 +9,9 @@
  * LIVE, from the disk while it is BEHIND. All that was put is durable in the journal, so a commit
  * names no place that a power cut takes back, and what is in memory may be forgotten at any time.
  *
+ * Somebody may remove a table's folder meanwhile: it is looked for now and then, and when it is
+ * gone the table fails until it is there again; rows that were not committed wait in the journal.
+ *
  * A table that fails bothers nobody else: it is closed, and opened again after a while, longer each
  * time; its script is loaded again, then, for somebody may have corrected it. Opening is blocking
  * I/O. The loop's thread only.
@@ -46,6 +49,16 @@ struct tn_keeper_place {
     uint32_t items;
 };
 
+/* Whether its folder is there: a task, since that may wait for a disk. */
+struct tn_keeper_look {
+    struct tn_task task; /* first */
+    struct tn_io *io;
+    char path[320]; /* of its schemas */
+    int64_t due_ms;
+    bool under_way;
+    bool gone;
+};
+
 struct tn_keeper {
     struct tn_keeper_spec spec;
     const char *name;
@@ -79,6 +92,8 @@ struct tn_keeper {
     struct tn_err trouble_text;
     int64_t retry_ms; /* SHUT: when it is opened again; else when it is turned again */
     int64_t pause_ms; /* the pause before that */
+
+    struct tn_keeper_look look;
 
     /* For reports. */
     uint64_t rows;

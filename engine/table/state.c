@@ -213,6 +213,12 @@ static tn_rc load_schemas(struct tn_table *t, struct tn_err *err)
     return rc;
 }
 
+static tn_rc name_schema(struct tn_table *t, struct tn_arena *arena, struct tn_err *err)
+{
+    t->schema_path = tn_name_numbered(arena, t->root, TN_DIR_SCHEMA, "schema-", t->schema->id);
+    return t->schema_path ? TN_OK : tn_err_set(err, TN_AGAIN, 0, "no memory for a schema's name");
+}
+
 /* Pages are halved until the buckets that are expected to be open have four each. */
 static uint32_t page_size(const struct tn_table *t)
 {
@@ -423,6 +429,9 @@ tn_rc tn_table_make_state(struct tn_table *table, struct tn_err *err)
     }
     tn_schemas_init(&t->schemas, t->env->io, t->root, arena);
     rc = load_schemas(t, err);
+    if (rc == TN_OK) {
+        rc = name_schema(t, arena, err);
+    }
     if (rc == TN_OK) {
         rc = tn_options_read(t->schema, TN_OPTIONS_WRITE, arena, &t->options, err);
     }

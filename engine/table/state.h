@@ -131,6 +131,7 @@ struct tn_table {
 
     struct tn_schemas schemas;
     const struct tn_schema *schema;
+    const char *schema_path; /* "db.db/t/schema/schema-0" */
     struct tn_options options;
     struct tn_row_layout layout;
     struct tn_order order;
@@ -240,6 +241,10 @@ bool tn_buckets_wait(const struct tn_table *table); /* some rows wait for a flus
 /* ---- work.c: starts what can be started ---- */
 
 void tn_work_start(struct tn_table *table);
+
+/* ABSENT: somebody removed the table under us. Folders of it must not be made anew then: what is
+ * committed into them nobody could read. On the worker, before what makes folders. */
+TN_MUST_USE tn_rc tn_work_check_there(const struct tn_table *table, struct tn_err *err);
 /* The closing round has letters that are to be published, and nothing is in the way. */
 bool tn_work_letters_due(const struct tn_table *table);
 /* More runs than num-sorted-run.stop-trigger. */

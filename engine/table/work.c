@@ -19,6 +19,17 @@ static void freeze_largest(struct tn_table *t)
     }
 }
 
+tn_rc tn_work_check_there(const struct tn_table *t, struct tn_err *err)
+{
+    uint64_t size;
+    struct tn_err ignored;
+    struct tn_io *io = t->env->io;
+    return io->vtable->stat(io, t->schema_path, &size, &ignored) != TN_ABSENT
+               ? TN_OK
+               : tn_err_set(err, TN_ABSENT, 0, "%s is gone: there is no %s any more", t->spec.name,
+                            t->schema_path);
+}
+
 tn_rc tn_work_dir(void *user, const struct tn_entry *entry, const char **dir, struct tn_err *err)
 {
     struct tn_table *t = user;

@@ -314,7 +314,10 @@ static tn_rc commit_round(struct tn_commit_task *commit, struct tn_worker *worke
                                   .foreign = t->spec.resolver ? tn_rivals_see : NULL,
                                   .user_data = &commit->rivals};
     struct sync_list sync = {0};
-    tn_rc rc = say_whose(commit, worker, &spec, err);
+    tn_rc rc = tn_work_check_there(t, err);
+    if (rc == TN_OK) {
+        rc = say_whose(commit, worker, &spec, err);
+    }
     if (rc == TN_OK) {
         rc = properties_of(t, round, arena, &spec.properties, err);
     }

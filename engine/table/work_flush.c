@@ -43,7 +43,8 @@ static tn_rc flush_execute(struct tn_task *task, void *context, struct tn_err *e
     struct tn_flush_task *flush = (struct tn_flush_task *)(void *)task;
     struct tn_worker *worker = context;
     flush->mark = tn_arena_mark(&worker->arena);
-    return tn_flush(&flush->spec, worker, &flush->files, err);
+    tn_rc rc = tn_work_check_there(flush->table, err);
+    return rc == TN_OK ? tn_flush(&flush->spec, worker, &flush->files, err) : rc;
 }
 
 static struct tn_round *round_of(struct tn_table *t, int64_t number)

@@ -264,7 +264,7 @@ static tn_rc load_execute(struct tn_task *task, void *context, struct tn_err *er
     struct tn_load_task *load = (struct tn_load_task *)(void *)task;
     struct tn_worker *worker = context;
     size_t mark = tn_arena_mark(&worker->arena);
-    tn_rc rc = TN_OK;
+    tn_rc rc = tn_work_check_there(load->table, err);
     for (uint32_t i = 0; rc == TN_OK && i < load->count; i++) {
         rc = worker->io->vtable->make_dir(worker->io, load->loads[i].bucket->dir, err);
     }

@@ -1,0 +1,206 @@
+/* Somebody removes a table's folder while the daemon runs: the table says so and takes nothing, the
+ * others go on, nothing is written to where it was, and what was acknowledged and not committed is
+ * put when it is there again. */
+#include "given.h"
+#include "intake_world.h"
+
+enum { LONG_MS = 60 * 1000, SOON_MS = 15 * 1000, NAMES_MAX = 1024, NAME_MAX = 128, ROUNDS = 40 };
+
+static const char table_a[] =
+    "{\"fields\":[{\"name\":\"id\",\"type\":\"BIGINT\"},{\"name\":\"n\",\"type\":\"BIGINT\"}],"
+    "\"primaryKeys\":[\"id\"],\"options\":{\"bucket\":\"1\"}}";
+static const char table_b[] = "{\"fields\":[{\"name\":\"id\",\"type\":\"BIGINT\"}],"
+                              "\"options\":{\"bucket\":\"-1\"}}";
+
+/* ---- rm -r ---- */
+
+struct names {
+    char names[NAMES_MAX][NAME_MAX];
+    bool is_dir[NAMES_MAX];
+    uint32_t count;
+};
+
+static tn_rc keep_name(void *user, const char *name, bool is_dir, struct tn_err *err)
+{
+    struct names *names = user;
+    (void)err;
+    CHECK(names->count < NAMES_MAX);
+    names->is_dir[names->count] = is_dir;
+    (void)snprintf(names->names[names->count++], NAME_MAX, "%s", name);
+    return TN_OK;
+}
+
+static void remove_all(const char *path)
+{
+    struct tn_err err;
+    struct tn_io *io = &world.disk.io;
+    struct names *names = calloc(1, sizeof *names);
+    tn_rc rc = io->vtable->list(io, path, keep_name, names, &err);
+    CHECK(rc == TN_OK || rc == TN_ABSENT);
+    for (uint32_t i = 0; rc == TN_OK && i < names->count; i++) {
+        char below[2 * NAME_MAX];
+        (void)snprintf(below, sizeof below, "%s/%s", path, names->names[i]);
+        if (names->is_dir[i]) {
+            remove_all(below);
+        } else {
+            CHECK_OK(io->vtable->unlink(io, below, &err), err);
+        }
+    }
+    free(names);
+    if (rc == TN_OK) {
+        CHECK_OK(io->vtable->remove_dir(io, path, &err), err);
+    }
+}
+
+static bool is_there(const char *path)
+{
+    struct tn_err err;
+    int64_t ms;
+    return world.disk.io.vtable->modified(&world.disk.io, path, &ms, &err) == TN_OK;
+}
+
+/* ---- worlds ---- */
+
+static void begin(uint32_t commit_ms)
+{
+    sim_disk_init(&world.disk, WORLD_DISK_SIZE);
+    world_make_table("db.a", table_a);
+    world_make_table("db.b", table_b);
+    world_start(commit_ms);
+    world_run(100);
+}
+
+static void end(void)
+{
+    world_kill();
+    sim_disk_deinit(&world.disk);
+}
+
+static void check_gone(void)
+{
+    const struct tn_keeper *a = &world.keepers[0];
+    CHECK(a->state == TN_KEEPER_SHUT && a->trouble == TN_ABSENT);
+    CHECK(strstr(a->trouble_text.text, "db.a") && strstr(a->trouble_text.text, "is gone"));
+    CHECK(world.keepers[1].state == TN_KEEPER_LIVE && world.keepers[1].trouble == TN_OK);
+    CHECK(!is_there("db.db/a"));
+}
+
+static void make_again(void)
+{
+    struct tn_err err;
+    struct tn_schema schema;
+    struct tn_options options;
+    size_t mark = tn_arena_mark(&world.engine.own);
+    CHECK_OK(tn_schema_from_user(tn_bytes_of(table_a), &world.engine.own, &schema, &err), err);
+    CHECK_OK(tn_make_table(&world.engine.env, "db.a", &schema, &options, &err), err);
+    tn_arena_reset(&world.engine.own, mark);
+}
+
+static bool is_logged(const char *text)
+{
+    static char lines[WORLD_LOG_SIZE + 1];
+    struct tn_buf out;
+    tn_buf_init(&out, (unsigned char *)lines, WORLD_LOG_SIZE);
+    (void)tn_log_read(&world.log, 0, &out);
+    lines[out.size] = 0;
+    return strstr(lines, text) != NULL;
+}
+
+static void a_quiet_table_that_goes_is_told(void)
+{
+    struct tn_err err = {0};
+    begin(50);
+    world_take("db.a", "{\"id\":1,\"n\":1}\n");
+    world_run(1000);
+    remove_all("db.db/a");
+    world_run(SOON_MS);
+    check_gone();
+    CHECK(is_logged("error table table=db.a") && is_logged("is gone"));
+    CHECK(world_offer("db.a", TN_INPUT_JSON, "{\"id\":2}\n", &err) == TN_UNSUPPORTED);
+    CHECK(strstr(err.text, "is gone"));
+    world_take("db.b", "{\"id\":1}\n");
+    world_run(LONG_MS);
+    check_gone();
+    end();
+}
+
+/* The commit would make folders, and a snapshot of a table that has no schema. */
+static void what_waits_for_a_commit_is_put_when_it_is_there_again(void)
+{
+    begin(2000);
+    world_take("db.a", "{\"id\":1,\"n\":1}\n");
+    world_run(4000);
+    world_take("db.a", "{\"id\":2,\"n\":1}\n");
+    world_run(100);
+    remove_all("db.db/a");
+    world_take("db.a", "{\"id\":3,\"n\":1}\n"); /* nobody knows yet */
+    world_take("db.b", "{\"id\":1}\n");
+    world_run(SOON_MS);
+    check_gone();
+    make_again();
+    world_run(2 * LONG_MS);
+    CHECK(world.keepers[0].state == TN_KEEPER_LIVE && world.keepers[0].trouble == TN_OK);
+    world_take("db.a", "{\"id\":4,\"n\":1}\n");
+    world_run(4000);
+    world_kill();
+    const char *rows = world_rows("db.a");
+    CHECK(strstr(rows, "\"id\":2,") && strstr(rows, "\"id\":3,") && strstr(rows, "\"id\":4,"));
+    CHECK(world_count(world_rows("db.b"), "\n") == 1);
+    sim_disk_deinit(&world.disk);
+}
+
+/* Whatever is under way. Rows that were committed went with the folder; no others did. */
+static void a_table_may_go_at_any_time(void)
+{
+    uint64_t random = given_number("SEED", 1);
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        begin(200);
+        uint32_t committed = 0;
+        uint32_t count = 5 + random_below(&random, 60);
+        static uint64_t places[100];
+        for (uint32_t id = 0; id < count; id++) {
+            struct tn_err err;
+            char text[32];
+            (void)snprintf(text, sizeof text, "{\"id\":%u,\"n\":1}\n", id);
+            struct tn_message message = {.table = "db.a", .bytes = tn_bytes_of(text)};
+            CHECK_OK(tn_hub_offer(&world.intake.hub, &message, &err), err);
+            places[id] = message.place;
+            world_take("db.b", "{\"id\":1}\n");
+            for (uint32_t turns = random_below(&random, 40); turns > 0; turns--) {
+                uint32_t wait_ms;
+                CHECK_OK(tn_intake_turn(&world.intake, &wait_ms, &err), err);
+                sim_clock_advance_ms(&world.engine.clock, random_below(&random, 20));
+            }
+        }
+        for (uint32_t id = 0; id < count; id++) {
+            committed += places[id] < world.keepers[0].cut.place;
+        }
+        remove_all("db.db/a");
+        world_run(SOON_MS);
+        check_gone();
+        world_kill();
+        CHECK(world_count(world_rows("db.b"), "\n") == count);
+        world_make_table("db.a", table_a);
+        world_start(50);
+        world_run(1000);
+        world_kill();
+        const char *rows = world_rows("db.a");
+        for (uint32_t id = committed; id < count; id++) {
+            char text[32];
+            (void)snprintf(text, sizeof text, "{\"id\":%u,", id);
+            CHECK(strstr(rows, text));
+        }
+        sim_disk_deinit(&world.disk);
+    }
+}
+
+static const struct test tests[] = {
+    TEST(a_quiet_table_that_goes_is_told),
+    TEST(what_waits_for_a_commit_is_put_when_it_is_there_again),
+    TEST(a_table_may_go_at_any_time),
+};
+
+int main(int argc, char **argv)
+{
+    return world_run_tests(argc, argv, tests, COUNT(tests));
+}
