@@ -1,6 +1,8 @@
 /* How a board's table becomes parts, at its own size and at others. */
 #include "base/budget.h"
 
+#include <sys/mman.h>
+
 #include "check.h"
 
 static const struct tn_part_spec specs[] = {
@@ -125,6 +127,55 @@ static void a_part_of_another_is_carved_when_wanted(void)
     }
 }
 
+/* Every byte of every part, through its allocator. */
+static void use_all(struct tn_budget *budget)
+{
+    struct tn_pool pool;
+    struct tn_arena arena;
+    struct tn_heap heap;
+    void *block = NULL;
+    tn_budget_pool(budget, "pages", &pool, 4096);
+    tn_budget_arena(budget, "work", &arena);
+    tn_budget_heap(budget, "text", &heap, false);
+    CHECK(tn_pool_free(&pool) >= 24);
+    while ((block = tn_pool_take(&pool)) != NULL) {
+        CHECK((uintptr_t)block % 16 == 0);
+        memset(block, 1, 4096);
+    }
+    size_t room = tn_arena_free(&arena) / 16 * 16;
+    block = tn_arena_take(&arena, room);
+    CHECK(block && room > 190 * 1024);
+    memset(block, 2, room);
+    for (size_t size = 64 * 1024; size >= 64; size /= 2) {
+        while ((block = tn_heap_take(&heap, size)) != NULL) {
+            memset(block, 3, size);
+        }
+    }
+    tn_heap_check(&heap);
+}
+
+/* fluent/fluent-bit#9730: a system whose pages have 16 or 64 KB. Nothing in the block begins or
+ * ends with a page, and nothing is touched beside it: there are pages that nobody may touch. */
+static void parts_lie_well_on_pages_of_any_size(void)
+{
+    static const size_t pages[] = {4096, 16384, 65536};
+    for (size_t i = 0; i < COUNT(pages); i++) {
+        struct tn_budget budget;
+        struct tn_err err;
+        size_t size = 1000 * (size_t)1024 / pages[i] * pages[i];
+        size_t whole = size + 3 * pages[i];
+        unsigned char *map =
+            mmap(NULL, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        CHECK(map != MAP_FAILED);
+        unsigned char *block = map + 2 * pages[i] - (uintptr_t)map % pages[i];
+        CHECK(mprotect(block, size, PROT_READ | PROT_WRITE) == 0);
+        CHECK_OK(tn_budget_open_on(&budget, &board, block, size, &err), err);
+        use_all(&budget);
+        tn_budget_close(&budget);
+        CHECK(munmap(map, whole) == 0);
+    }
+}
+
 static void the_board_of_this_build_fits_its_own_size(void)
 {
     struct tn_budget budget;
@@ -142,6 +193,7 @@ static const struct test tests[] = {
     TEST(too_little_memory_names_the_size_that_would_do),
     TEST(a_part_knows_what_its_allocator_uses),
     TEST(a_part_of_another_is_carved_when_wanted),
+    TEST(parts_lie_well_on_pages_of_any_size),
     TEST(the_board_of_this_build_fits_its_own_size),
 };
 
