@@ -354,6 +354,46 @@ def test_a_relative_path_begins_where_the_warehouse_lies(tarn):
     need(any("tarn.script" in line and '"lua/t.lua"' in line for line in options), "the path is kept as it was given: %s" % options)
 
 
+# influxdata/telegraf#7555: integers of 64 bits lost digits in JSON's numbers, or in the script's.
+WIDE = ("--field", "id BIGINT", "--field", "ns BIGINT", "--field", "u DECIMAL(20,0)", "--field", "copy BIGINT",
+        "--field", "copied DECIMAL(20,0)", "--primary-key", "id", "--option", "bucket=1")
+EXACT = ('{"id":2882429806056571124,"ns":9223372036854775807,"u":18446744073709551615}',
+         '{"id":-9223372036854775808,"ns":-9007199254740993,"u":"18446744073709551614"}',
+         '{"id":3,"ns":9007199254740993,"u":99999999999999999999}', '{"id":1e3,"ns":2}')
+TOO_MUCH = ('{"id":9223372036854775808,"ns":1}', '{"id":1.5,"ns":3}', '{"id":2,"ns":-9223372036854775809}', '{"id":1e19}',
+            '{"id":4,"u":100000000000000000000}', '{"id":5,"u":0.5}', '{"id":6,"ns":1e400}')
+
+
+def check_digits(tarn, copies, *more):
+    tarn.run("create", TABLE, *WIDE, *more).ok("create")
+    same(write(tarn, EXACT + TOO_MUCH, "--dead-letters", "plant.dead").rc, 1, "exit code")
+    want = []
+    for text in EXACT:
+        row = {"ns": None, "u": None, **json.loads(text)}
+        row = {"id": int(row["id"]), "ns": row["ns"], "u": row["u"] and str(row["u"])}
+        want.append({**row, "copy": row["id"] if copies else None, "copied": row["u"] if copies else None})
+    same(cat(tarn), sorted(want, key=lambda row: row["id"]), "rows")
+    same(sorted(r["record"] for r in cat(tarn, "plant.dead")), sorted(TOO_MUCH), "dead letters")
+
+
+def test_integers_keep_their_digits_from_json_to_the_table(tarn):
+    check_digits(tarn, False)
+
+
+def test_integers_keep_their_digits_through_map(tarn):
+    check_digits(tarn, False, "--option", "tarn.script=%s" % script(tarn, "return {map = function(r) return r end}"))
+
+
+def test_integers_keep_their_digits_when_map_copies_them(tarn):
+    path = script(tarn, "return {map = function(r) return {id = r.id, ns = r.ns, u = r.u, copy = r.id, copied = r.u} end}")
+    check_digits(tarn, True, "--option", "tarn.script=%s" % path)
+
+
+def test_integers_keep_their_digits_when_merge_copies_them(tarn):
+    path = script(tarn, "return {merge = function(now, row) row.copy, row.copied = row.id, row.u return row end}")
+    check_digits(tarn, True, "--option", "tarn.script=%s" % path)
+
+
 def test_map_makes_any_number_of_rows_of_a_record(tarn):
     table(tarn, "local m = {}\nfunction m.map(r, meta)\nassert(meta.source and meta.position >= 0 and meta.clock)\n"
                 "local rows = {}\nfor i = 1, r.times do rows[i] = {k = r.name .. i, n = i, s = tostring(meta.position)} end\n"
