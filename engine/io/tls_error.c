@@ -31,19 +31,21 @@ static const char *alert_text(unsigned char alert)
     }
 }
 
-tn_rc tn_tls_explain(const char *peer, const mbedtls_ssl_context *ssl,
-                     const struct tn_tls_check *check, int code, struct tn_err *err)
+tn_rc tn_tls_explain(const struct tn_tls *tls, int code, struct tn_err *err)
 {
+    const char *peer = tls->stream.peer;
+    unsigned char alert = 0;
     switch (code) {
     case MBEDTLS_ERR_X509_CERT_VERIFY_FAILED:
     case MBEDTLS_ERR_SSL_BAD_HS_CERTIFICATE:
         return tn_err_set(err, TN_INVALID, code, "TLS with %s: %s", peer,
-                          check->rank > 0 ? check->reason : "its certificate is malformed");
+                          tls->check.rank > 0 ? tls->check.reason : "its certificate is malformed");
     case MBEDTLS_ERR_SSL_NO_CLIENT_CERTIFICATE:
         return tn_err_set(err, TN_INVALID, code, "TLS with %s: it has no certificate", peer);
     case MBEDTLS_ERR_SSL_FATAL_ALERT_MESSAGE:
+        alert = tls->ssl.in_msg[1];
         return tn_err_set(err, TN_IO, code, "TLS with %s: it refused: %s (alert %d)", peer,
-                          alert_text(ssl->in_msg[1]), ssl->in_msg[1]);
+                          alert_text(alert), alert);
     case MBEDTLS_ERR_SSL_CONN_EOF:
     case MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY:
         return tn_err_set(err, TN_IO, code, "TLS with %s: the peer cut the connection", peer);
