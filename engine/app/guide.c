@@ -460,7 +460,7 @@ static const char config_text[] =
     "\n"
     "  warehouse      where the tables are\n"
     "  memory         all that the process may use; else the board's\n"
-    "  disk_reserve   \"16M\": below that nothing is read any more\n"
+    "  disk_reserve   \"16M\": with less room nothing is read; tables commit and compact\n"
     "  listen         HTTP: \"127.0.0.1:7080\"; others than this machine need a `token` to show\n"
     "  token, tls     of HTTP: file(\"token\"); { certificate = file(\"a.pem\"), key = "
     "file(\"b.pem\") }\n"

@@ -447,6 +447,9 @@ static tn_rc offer(struct tn_hub *hub, struct tn_message *message, struct tn_err
     if (rc == TN_OK && in->stopping) {
         rc = tn_err_set(err, TN_CANCELED, 0, "tarn ends");
     }
+    if (rc == TN_OK && in->reserve.low) {
+        rc = again(in, err, "the disk has no more room than disk_reserve says is to be kept");
+    }
     if (rc == TN_OK) {
         rc = message->table ? offer_rows(in, message, err)
                             : append(in, message, (struct tn_bytes){0}, &message->place, err);
@@ -816,7 +819,7 @@ static void say_durable(struct tn_intake *in)
 
 static void say_room(struct tn_intake *in)
 {
-    if (in->room_owed && !in->stopping && room(&in->ring, slot_size(in))) {
+    if (in->room_owed && !in->stopping && !in->reserve.low && room(&in->ring, slot_size(in))) {
         in->room_owed = false;
         tn_hub_say_room(&in->hub);
     }
@@ -826,7 +829,8 @@ static void say_room(struct tn_intake *in)
 static bool pressed(const struct tn_intake *in)
 {
     uint64_t most = in->spec.config->journal.size_max;
-    return tn_journal_full(in->journal) || tn_journal_size(in->journal) > most - most / PRESSED;
+    return in->reserve.low || tn_journal_full(in->journal) ||
+           tn_journal_size(in->journal) > most - most / PRESSED;
 }
 
 static void trim(struct tn_intake *in, int64_t now_ms)
@@ -917,6 +921,7 @@ tn_rc tn_intake_turn(struct tn_intake *intake, uint32_t *wait_ms, struct tn_err 
     pump(in, now_ms, wait_ms);
     turn_keepers(in, now_ms, wait_ms);
     trim(in, now_ms);
+    in->room_owed = tn_reserve_turn(&in->reserve, now_ms, wait_ms) || in->room_owed;
     say_room(in);
     return TN_OK;
 }
@@ -1039,6 +1044,8 @@ tn_rc tn_intake_open(struct tn_intake *intake, const struct tn_intake_spec *spec
         uint64_t durable = tn_journal_durable(in->journal);
         in->hub.durable = durable > 0 ? durable - 1 : 0;
         in->begun = tn_journal_next(in->journal);
+        tn_reserve_open(&in->reserve, spec->env->io, spec->env->exec, spec->log,
+                        spec->config->disk_reserve);
     }
     return rc;
 }

@@ -19,6 +19,7 @@
 #pragma once
 
 #include "app/keeper.h"
+#include "app/reserve.h"
 #include "ingest/hub.h"
 
 struct tn_intake_spec {
@@ -71,6 +72,7 @@ struct tn_intake {
     uint64_t begun;                /* the journal's next place, at the start */
     int64_t stuck_ms;              /* since when the ring's oldest has no room; 0: it has */
     uint64_t trimmed;
+    struct tn_reserve reserve;
     int64_t paced_ms;    /* when a table is next to commit by age alone, with a pace */
     uint32_t paced;      /* the keeper that is asked first */
     uint64_t walk_bytes; /* of the walk at hand */

@@ -45,6 +45,9 @@ const char *tn_status_journal_trouble(const struct tn_intake *intake)
     if (intake->failed != TN_OK) {
         return intake->failure.text;
     }
+    if (intake->reserve.low) {
+        return "the disk has no more room than disk_reserve says is to be kept: no row is taken";
+    }
     return tn_journal_full(intake->journal) ? "the journal is full: its tables don't commit" : NULL;
 }
 
@@ -54,7 +57,8 @@ static bool takes_rows(const struct tn_intake *in)
     for (uint32_t i = 0; i < in->spec.keeper_count; i++) {
         any = any || in->spec.keepers[i].state == TN_KEEPER_LIVE;
     }
-    return any && in->failed == TN_OK && !in->stopping && !tn_journal_full(in->journal);
+    return any && in->failed == TN_OK && !in->stopping && !in->reserve.low &&
+           !tn_journal_full(in->journal);
 }
 
 const char *tn_status_reload_trouble(const struct tn_reload *reload)

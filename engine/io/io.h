@@ -55,6 +55,8 @@ struct tn_io_vtable {
     tn_rc (*stat)(struct tn_io *io, const char *path, uint64_t *size, struct tn_err *err);
     /* When a file or folder was last changed: ms since 1970 by the system's clock. */
     tn_rc (*modified)(struct tn_io *io, const char *path, int64_t *ms, struct tn_err *err);
+    /* How many bytes there is room for, below the root. */
+    tn_rc (*room)(struct tn_io *io, uint64_t *bytes, struct tn_err *err);
     /* Takes an exclusive lock on a file (made when missing), released by `close` or the process's
      * end. EXISTS when another process has it, with what that one wrote into it in `err`. */
     tn_rc (*lock)(struct tn_io *io, const char *path, const char *who, int *file,

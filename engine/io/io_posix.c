@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -460,6 +461,16 @@ static tn_rc posix_modified(struct tn_io *io, const char *path, int64_t *ms, str
     return TN_OK;
 }
 
+static tn_rc posix_room(struct tn_io *io, uint64_t *bytes, struct tn_err *err)
+{
+    struct statvfs system;
+    if (fstatvfs(root_of(io), &system) != 0) {
+        return fail(err, "room of", "/");
+    }
+    *bytes = (uint64_t)system.f_bavail * system.f_frsize;
+    return TN_OK;
+}
+
 static tn_rc fail_held(int file, const char *path, struct tn_err *err)
 {
     char holder[HOLDER_SIZE];
@@ -520,6 +531,7 @@ static const struct tn_io_vtable vtable = {
     .list = posix_list,
     .stat = posix_stat,
     .modified = posix_modified,
+    .room = posix_room,
     .lock = posix_lock,
 };
 

@@ -258,6 +258,16 @@ def test_a_warehouse_with_a_path_too_long_for_a_socket_is_refused():
             need(b"has at most 107 bytes" in result.stderr, result.stderr)
 
 
+def test_a_disk_without_its_reserve_is_said():
+    """No disk has so much."""
+    with running(rest='disk_reserve = "1048576G",') as d:
+        status, text = d.ask("/health")
+        health = json.loads(text)
+        same((status, health["status"]), (503, "failing"), "health")
+        need(any("disk_reserve" in reason["text"] for reason in health["reasons"]), text)
+        need("no row is taken any more" in d.log(), d.log())
+
+
 def test_who_wants_a_table_of_the_daemon_hears_where_it_takes_rows():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))

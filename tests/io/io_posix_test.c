@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 
 #include "check.h"
@@ -186,6 +187,21 @@ static void modified_is_the_time_of_the_last_change(void)
     close_root();
 }
 
+/* As the system says it; others may write meanwhile, so it is near that. */
+static void room_is_what_the_file_system_has_for_who_is_not_root(void)
+{
+    open_root();
+    struct tn_err err;
+    struct statvfs system;
+    uint64_t bytes = 0;
+    CHECK(statvfs(root, &system) == 0);
+    tn_rc rc = io->vtable->room(io, &bytes, &err);
+    CHECK_OK(rc, err);
+    uint64_t want = (uint64_t)system.f_bavail * system.f_frsize;
+    CHECK(bytes > want / 2 && bytes / 2 <= want);
+    close_root();
+}
+
 static void reopen_cuts_off_and_appends(void)
 {
     open_root();
@@ -321,6 +337,7 @@ static const struct test tests[] = {
     TEST(no_path_leaves_the_root),
     TEST(rename_new_never_replaces_and_replace_does),
     TEST(modified_is_the_time_of_the_last_change),
+    TEST(room_is_what_the_file_system_has_for_who_is_not_root),
     TEST(reopen_cuts_off_and_appends),
     TEST(both_kinds_of_barrier_take_files_and_folders),
     TEST(list_gives_each_name_once_and_stops_at_an_error),

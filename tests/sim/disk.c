@@ -675,6 +675,18 @@ static tn_rc sim_modified(struct tn_io *io, const char *path, int64_t *ms, struc
     return rc;
 }
 
+static tn_rc sim_room(struct tn_io *io, uint64_t *bytes, struct tn_err *err)
+{
+    struct sim_disk *disk = disk_of(io);
+    tn_rc rc = begin(disk, "room", "", false, err);
+    if (rc == TN_OK) {
+        uint64_t used = sim_disk_used(disk);
+        *bytes = used < disk->capacity ? disk->capacity - used : 0;
+        rc = end(disk, rc, "room", "", err);
+    }
+    return rc;
+}
+
 static tn_rc lock_file(struct sim_disk *disk, const char *path, const char *who, uint32_t *number,
                        struct tn_err *err)
 {
@@ -738,6 +750,7 @@ static const struct tn_io_vtable vtable = {
     .list = sim_list,
     .stat = sim_stat,
     .modified = sim_modified,
+    .room = sim_room,
     .lock = sim_lock,
 };
 

@@ -1,0 +1,146 @@
+/* A disk that fills up to what is to be kept of it: no row is taken then, what was taken is
+ * committed, and what frees room brings rows back. */
+#include "daemon_world.h"
+
+enum { RESERVE = 400 * 1024, ROOM = 1200 * 1024 };
+
+static uint64_t room_left(const struct world *w)
+{
+    uint64_t used = sim_disk_used(&w->disk);
+    return used < w->disk.capacity ? w->disk.capacity - used : 0;
+}
+
+/* Sends until nothing is taken any more. */
+static void fill(struct world *w)
+{
+    while (!w->intake.reserve.low) {
+        turn(w, true);
+        CHECK(w->sent[0] < ROWS && w->sent[1] < ROWS);
+    }
+}
+
+/* No row is taken, but each that was is in a snapshot, and the journal is trimmed. */
+static void check_rest(struct world *w)
+{
+    int64_t sent[TABLES] = {w->sent[0], w->sent[1]};
+    uint64_t waits = w->intake.counts.waits;
+    for (int i = 0; i < 2000; i++) {
+        turn(w, true);
+    }
+    CHECK(w->intake.reserve.low && w->intake.counts.waits > waits && w->intake.room_owed);
+    for (uint32_t t = 0; t < TABLES; t++) {
+        CHECK(w->sent[t] == sent[t]);
+        CHECK(tn_keeper_settled(&w->keepers[t]) && w->keepers[t].trouble == TN_OK);
+        check_rows(w, t);
+    }
+    CHECK(room_left(w) > RESERVE / 2);
+}
+
+static void check_goes_on(struct world *w)
+{
+    int64_t sent = w->sent[0];
+    for (int i = 0; i < 2000 && w->sent[0] == sent; i++) {
+        turn(w, true);
+    }
+    CHECK(!w->intake.reserve.low && w->sent[0] > sent);
+}
+
+static void begin(struct world *w, uint64_t seed)
+{
+    disk_reserve = RESERVE;
+    begin_world(w, seed, "false");
+    sim_disk_capacity(&w->disk, sim_disk_used(&w->disk) + ROOM);
+}
+
+static void rows_wait_until_there_is_room_again(void)
+{
+    uint64_t random = given_number("SEED", 1);
+    for (int i = 0; i < 3; i++) {
+        struct world *w = &world;
+        begin(w, random_next(&random));
+        fill(w);
+        check_rest(w);
+        sim_disk_capacity(&w->disk, w->disk.capacity + RESERVE);
+        check_goes_on(w);
+        commit_all(w);
+        check_rows(w, 0);
+        check_rows(w, 1);
+        end_world(w);
+    }
+}
+
+/* A little more than the reserve is not enough: it would go to and fro. */
+static void a_little_room_is_none(void)
+{
+    struct world *w = &world;
+    begin(w, 7);
+    fill(w);
+    check_rest(w);
+    sim_disk_capacity(&w->disk, sim_disk_used(&w->disk) + RESERVE + RESERVE / 16);
+    check_rest(w);
+    sim_disk_capacity(&w->disk, sim_disk_used(&w->disk) + RESERVE + RESERVE / 4);
+    check_goes_on(w);
+    end_world(w);
+}
+
+static void what_a_compaction_and_an_expiry_free_brings_rows_back(void)
+{
+    struct world *w = &world;
+    begin(w, 3);
+    fill(w);
+    check_rest(w);
+    for (uint32_t t = 0; t < TABLES; t++) {
+        struct tn_err err = {0};
+        struct tn_job_wish wishes[] = {{.verb = TN_JOB_COMPACT, .full = true},
+                                       {.verb = TN_JOB_EXPIRE, .expiry = {1, 1, 0}}};
+        for (size_t i = 0; i < COUNT(wishes); i++) {
+            const struct tn_job *job = NULL;
+            (void)snprintf(wishes[i].table, sizeof wishes[i].table, "%s", names[t]);
+            CHECK_OK(tn_jobs_ask(&w->jobs, &wishes[i], &job, &err), err);
+            while (job->state != TN_JOB_OVER) {
+                turn(w, false);
+            }
+            CHECK_OK(job->rc, job->err);
+        }
+    }
+    CHECK(room_left(w) > RESERVE + RESERVE / 4);
+    check_goes_on(w);
+    commit_all(w);
+    check_rows(w, 0);
+    check_rows(w, 1);
+    end_world(w);
+}
+
+/* Nothing is taken by a start, either; and a disk that doesn't say what it has is taken for large.
+ */
+static void it_is_asked_before_the_first_row(void)
+{
+    struct world *w = &world;
+    begin(w, 5);
+    CHECK(!w->intake.reserve.low);
+    sim_disk_capacity(&w->disk, sim_disk_used(&w->disk) + RESERVE - 1);
+    tn_reserve_open(&w->intake.reserve, &w->disk.io, engine.env.exec, &w->log, RESERVE);
+    CHECK(w->intake.reserve.low);
+    sim_disk_fail_call(&w->disk, w->disk.calls + 1, TN_IO);
+    tn_reserve_open(&w->intake.reserve, &w->disk.io, engine.env.exec, &w->log, RESERVE);
+    CHECK(!w->intake.reserve.low && w->intake.reserve.said);
+    tn_reserve_open(&w->intake.reserve, &w->disk.io, engine.env.exec, &w->log, 0);
+    CHECK(!w->intake.reserve.low);
+    end_world(w);
+}
+
+static const struct test tests[] = {
+    TEST(rows_wait_until_there_is_room_again),
+    TEST(a_little_room_is_none),
+    TEST(what_a_compaction_and_an_expiry_free_brings_rows_back),
+    TEST(it_is_asked_before_the_first_row),
+};
+
+int main(int argc, char **argv)
+{
+    input = malloc(INPUT_SIZE);
+    CHECK(input != NULL);
+    int code = bed_run_tests(argc, argv, tests, COUNT(tests), &engine, 1);
+    free(input);
+    return code;
+}
