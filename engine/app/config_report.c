@@ -68,7 +68,7 @@ static bool is_used(const struct sum *s, const char *part)
 static uint64_t memtable_needs(const struct sum *s)
 {
     uint64_t most = 0;
-    uint64_t within = 0;
+    size_t within = 0;
     uint32_t scripted = 0;
     for (const struct tn_config_table *t = s->config->tables; t; t = t->next) {
         uint64_t own = (uint64_t)buckets_of(s, t) * PAGES_OF_BUCKET * PAGE_MIN;

@@ -107,7 +107,7 @@ static size_t choose(const struct tn_share_sizes *sizes, struct split *split)
 }
 
 /* As spread gives them more. */
-size_t tn_share_needed(const struct tn_share_sizes *sizes, size_t rows)
+uint64_t tn_share_needed(const struct tn_share_sizes *sizes, uint64_t rows)
 {
     struct split split;
     uint64_t kib = choose(sizes, &split);
@@ -115,7 +115,7 @@ size_t tn_share_needed(const struct tn_share_sizes *sizes, size_t rows)
     uint64_t large = count - (split.small ? sizes->plain : 0);
     uint64_t more = rows / KIB > ROWS_KIB ? rows / KIB - ROWS_KIB : 0;
     kib += large > 0 ? 2 * more * large * count / (large + count) : 0;
-    return (size_t)kib * KIB;
+    return kib * KIB;
 }
 
 /* What is left is for rows: the half of all, the half of those that are not small. */

@@ -41,7 +41,7 @@ struct tn_share_sizes {
 
 /* Bytes of the part "memtable" that they need at the least, so that each but small ones has `rows`
  * bytes for its rows. */
-size_t tn_share_needed(const struct tn_share_sizes *sizes, size_t rows);
+uint64_t tn_share_needed(const struct tn_share_sizes *sizes, uint64_t rows);
 
 /* Splits the env's parts into `count` shares, which begin where they are in memory; of what they
  * have, `plain` and `scripted` alone are read. INVALID: they are too small; the text says what is
