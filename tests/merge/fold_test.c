@@ -93,7 +93,7 @@ static void append(char *text, const struct tn_kv *kv, enum tn_row_kind kind)
 static tn_rc list_next(struct tn_iter *iter, struct tn_kv *kv, struct tn_err *err)
 {
     (void)err;
-    struct list *list = (struct list *)iter;
+    struct list *list = (struct list *)(void *)iter;
     memset(list->row, 0xEE, sizeof list->row);
     if (list->at == list->count) {
         return TN_ABSENT;
