@@ -5,6 +5,7 @@ looks again; what doesn't happen within DEADLINE is a Failure that says what the
     daemon.start([...])
     daemon.until("it is ready", lambda: "ready" in daemon.said)
 """
+import random
 import shutil
 import signal
 import socket
@@ -114,6 +115,44 @@ class Child:
         except subprocess.TimeoutExpired as e:
             raise Failure("no end after %s; it said %s" % (what, self.log())) from e
         same(self.process.returncode, 0, "exit code after %s; it said %s" % (what, self.log()))
+
+
+class Driver(Child):
+    """One of tests/interop/*_driver.c whose clients send, with its state in a folder of its own, which stays when a test fails."""
+
+    def __init__(self, args, prefix, *options):
+        self.args = args
+        self.rng = random.Random(args.seed)
+        self.folder = Path(tempfile.mkdtemp(prefix=prefix))
+        self.state = self.folder / "state"
+        self.options = options
+        self.port = 0
+        super().__init__(self.folder / "log")
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, kind, *_):
+        self.kill()
+        if kind is None:
+            shutil.rmtree(self.folder)
+
+    def starts(self):
+        return self.said.count("port ")
+
+    def start(self):
+        super().start([self.args.driver, "state=%s" % self.state, "port=%d" % self.port, *self.options])
+        self.until("it listens", lambda: self.says().startswith("port "))
+        self.port = int(self.says().split()[1])
+
+    def stop(self):
+        super().stop()
+        need(self.said.endswith("\nstopped\n"), "it didn't say that it stopped: %s" % self.log())
+
+    def rows(self):
+        text = self.state.read_text() if self.state.exists() else "\n\n"
+        return text.split("\n\n", 1)[1].splitlines()
 
 
 class Mosquitto(Child):

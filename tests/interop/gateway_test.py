@@ -7,7 +7,6 @@ into an append table and into a counting fold in Lua; W4, with late rows, from a
 --java another writer commits twenty times in the middle and keeps one snapshot, before the daemon starts again; official Paimon reads
 the tables, and looks through them.
 """
-import argparse
 import http.client
 import json
 import random
@@ -205,17 +204,5 @@ def test_all_sources_at_once_and_kills(args):
             world.check()
             print("%d kills, %d rows of each source" % (args.kills, world.count))
 
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kills", type=int, default=8)
-    parser.add_argument("--java", action="store_true")
-    parser.add_argument("names", nargs="*")
-    args = parser.parse_args()
-    options = " --seed %d --kills %d%s" % (args.seed, args.kills, " --java" if args.java else "")
-    return runner.run_tests(runner.tests_of(globals()), args.names, lambda test: test(args), options)
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(runner.run_given(globals(), kills=8, java=False))

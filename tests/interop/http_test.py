@@ -2,67 +2,32 @@
 
     http_test.py [--seed S] [--kills N] [--driver PROGRAM] [NAME...]
 """
-import argparse
 import http.client
 import json
 import random
 import shutil
-import signal
 import socket
 import ssl
 import subprocess
-import tempfile
 import threading
 import time
 from collections import Counter
-from pathlib import Path
 
 import runner
+from child import DEADLINE, Driver
 from peer import need
 
-DEADLINE = 60  # seconds until something that has to happen counts as not happening
 ROWS = "/tables/db.t/rows"
 
 
-class Bench:
-    """A driver with its state in a folder of its own."""
+class Bench(Driver):
+    """It is asked as a client would."""
 
     def __init__(self, args, *options, tls=False):
-        self.args = args
-        self.rng = random.Random(args.seed)
-        self.folder = Path(tempfile.mkdtemp(prefix="tarn-http-"))
-        self.state = self.folder / "state"
-        self.options = options
-        self.port = 0
-        self.driver = self.trust = None
+        super().__init__(args, "tarn-http-", *options)
+        self.trust = None
         if tls:
             self.use_tls()
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, kind, *_):
-        self.kill()
-        if kind is None:
-            shutil.rmtree(self.folder)
-
-    def start(self):
-        self.driver = subprocess.Popen([self.args.driver, "state=%s" % self.state, "port=%d" % self.port, *self.options],
-                                       stdout=subprocess.PIPE, text=True)
-        said = self.driver.stdout.readline().split()
-        need(len(said) == 2 and said[0] == "port", "the driver said %r" % said)
-        self.port = int(said[1])
-
-    def kill(self):
-        self.driver.kill()
-        self.driver.wait()
-        self.driver.stdout.close()
-
-    def stop(self):
-        self.driver.send_signal(signal.SIGTERM)
-        need(self.driver.wait(timeout=DEADLINE) == 0, "the driver ended with %s" % self.driver.returncode)
-        need(self.driver.stdout.read() == "stopped\n", "the driver didn't say that it stopped")
 
     def connect(self):
         if self.trust:
@@ -88,10 +53,6 @@ class Bench:
         finally:
             if not connection:
                 client.close()
-
-    def rows(self):
-        text = self.state.read_text() if self.state.exists() else "\n\n"
-        return text.split("\n\n", 1)[1].splitlines()
 
 
 def rows_of(name, count):
@@ -214,8 +175,11 @@ class Sender(threading.Thread):
         try:
             while i < self.count:
                 need(time.monotonic() < end, "sender %s got no further than %d" % (self.name_, i))
+                starts = self.bench.starts()
                 try:
                     i += self.send(client, i)
+                except ConnectionRefusedError:
+                    self.bench.until("it is there again", lambda: self.bench.starts() > starts, ends=False)
                 except (OSError, http.client.HTTPException):
                     client.close()
                     client = self.bench.connect()
@@ -246,17 +210,5 @@ def test_killed_and_started_again(args):
         need(sum(s.tries for s in senders) > sum(s.count for s in senders), "no kill met a request")
         bench.stop()
 
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kills", type=int, default=10)
-    parser.add_argument("--driver", default="build/host/tests/interop/http_driver")
-    parser.add_argument("names", nargs="*")
-    args = parser.parse_args()
-    args.driver = str(Path(args.driver).resolve())
-    return runner.run_tests(runner.tests_of(globals()), args.names, lambda test: test(args))
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(runner.run_given(globals(), kills=10, driver="build/host/tests/interop/http_driver"))

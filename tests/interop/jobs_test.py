@@ -2,13 +2,11 @@
 
     jobs_test.py [--java] [NAME...]
 """
-import argparse
 import json
 import signal
 import socket
 import subprocess
 import threading
-import time
 from contextlib import contextmanager
 
 import peer
@@ -44,14 +42,6 @@ def files(daemon, table):
     return [json.loads(line) for line in verb(daemon, "ls", table, "--format", "json")[0].splitlines()]
 
 
-def wait_for(daemon, what, holds):
-    end = time.monotonic() + DEADLINE
-    while not holds():
-        need(daemon.process.poll() is None, "tarn run ended: %s" % daemon.log())
-        need(time.monotonic() < end, "%s doesn't happen: %s" % (what, daemon.log()))
-        time.sleep(0.01)
-
-
 def send(daemon, table, ids):
     text = "".join('{"id":%d,"v":"x%d"}\n' % (i, i) for i in ids)
     same(daemon.ask("POST", "/tables/%s/rows" % table, text)[0], 200, "status")
@@ -62,7 +52,7 @@ def commit_some(daemon, table, rounds=ROUNDS):
     for i in range(rounds):
         before = len(snapshots(daemon, table))
         send(daemon, table, range(100 * i, 100 * i + 100))
-        wait_for(daemon, "a commit", lambda: len(snapshots(daemon, table)) > before)
+        daemon.asked_until("a commit", lambda: len(snapshots(daemon, table)) > before)
 
 
 @contextmanager
@@ -75,22 +65,29 @@ def running(tables):
 
 @contextmanager
 def rows_coming(daemon, table, first):
-    """Somebody sends meanwhile; gives the ids that are in at the end."""
-    ids, over, error = [], threading.Event(), []
+    """Somebody sends meanwhile; gives what waits until more are in."""
+    ids, came, over, error = [], threading.Condition(), threading.Event(), []
 
     def work():
         try:
             while not over.is_set():
                 some = range(first + len(ids), first + len(ids) + 10)
                 send(daemon, table, some)
-                ids.extend(some)
+                with came:
+                    ids.extend(some)
+                    came.notify_all()
         except Exception as e:  # the test's thread tells
             error.append(e)
+
+    def wait_for_more():
+        with came:
+            had = len(ids)
+            need(came.wait_for(lambda: len(ids) > had, DEADLINE), "no more rows come; the daemon said %s" % daemon.log())
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     try:
-        yield ids
+        yield wait_for_more
     finally:
         over.set()
         thread.join()
@@ -126,10 +123,9 @@ def test_rows_go_on_while_it_is_compacted(args):
     with running(TABLES) as daemon:
         for table in TABLES:
             commit_some(daemon, table, 3)
-            with rows_coming(daemon, table, 1000) as ids:
+            with rows_coming(daemon, table, 1000) as wait_for_more:
                 for _ in range(3):
-                    had = len(ids)
-                    wait_for(daemon, "more rows", lambda: len(ids) > had)
+                    wait_for_more()
                     answer(daemon, "compact", table, "--full")
         daemon.stop()
         for table in TABLES:
@@ -187,7 +183,7 @@ def test_what_is_begun_goes_on_without_who_asked(args):
             s.connect(str(daemon.warehouse / ".tarn/daemon.sock"))
             s.sendall(b"POST /job?verb=compact&table=db.k&full=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
             s.shutdown(socket.SHUT_WR)
-        wait_for(daemon, "the compaction", lambda: "table=db.k compact=done" in daemon.log())
+        daemon.until("the compaction", lambda: "table=db.k compact=done" in daemon.log())
         same(len(files(daemon, "db.k")), 2, "files")
         daemon.stop()
 
@@ -228,14 +224,5 @@ def test_who_else_holds_a_table_is_named(args):
             same(writer.wait(timeout=DEADLINE), 0, "exit code")
         daemon.stop()
 
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--java", action="store_true")
-    parser.add_argument("names", nargs="*")
-    args = parser.parse_args()
-    return runner.run_tests(runner.tests_of(globals()), args.names, lambda test: test(args), " --java" if args.java else "")
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(runner.run_given(globals(), java=False))

@@ -10,26 +10,16 @@
  *         input=BYTES    what it can hold of a packet
  *         stop=N         ends in order when N rows are durable
  *
- * A row is a line: the payload, the topic, its table. It prints the log, and "ready" and "lost". */
-#include <stdalign.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
-
-#include "check.h"
+ * A row is a line: the payload, the topic, its table; the payload of one that is too long is
+ * "cut:SIZE". It prints the log, "ready" and "lost", and
+ * with each commit how many rows it has: "kept N". */
+#include "driver.h"
 #include "ingest/mqtt_source.h"
-#include "io/net_uv.h"
-#include "io/tls_memory.h"
 
 enum {
     FILTERS_MAX = 8,
     STATE_MAX = 1 << 22,
-    PEM_MAX = 1 << 16,
     ARENA_SIZE = 1 << 18,
-    HEAP_SIZE = 1 << 20,
-    BUFFER_SIZE = 4096,
     LOG_SIZE = 1 << 14,
     TURN_MS = 2,
     PARTS_MAX = 16,
@@ -39,15 +29,15 @@ enum {
 static struct {
     uint16_t port;
     const char *state_path;
-    int64_t commit_ms;
-    int64_t take_rate;
-    uint64_t stop_at;
+    uint32_t commit_ms;
+    uint32_t take_rate;
+    uint32_t stop_at;
     size_t size_max;
     struct tn_mqtt_wish filters[FILTERS_MAX];
     struct tn_mqtt_route routes[FILTERS_MAX];
     struct tn_mqtt_spec spec;
     struct tn_tls_spec tls;
-} options = {.commit_ms = 10, .take_rate = 1000000, .size_max = 8192};
+} given = {.commit_ms = 10, .take_rate = 1000000, .size_max = 8192};
 
 /* Rows and memos up to a place. */
 struct cut {
@@ -71,12 +61,6 @@ static int64_t began;
 static int64_t now_ms(void)
 {
     return tn_clock_system.vtable->monotonic_ns(&tn_clock_system) / 1000000;
-}
-
-static void say(const char *what)
-{
-    (void)printf("%s\n", what);
-    (void)fflush(stdout);
 }
 
 static void print_line(void *user, enum tn_log_level level, const char *line, size_t size)
@@ -107,7 +91,7 @@ static void swap(char *text, char from, char to)
 static void load(void)
 {
     static char text[STATE_MAX];
-    FILE *file = fopen(options.state_path, "rb");
+    FILE *file = fopen(given.state_path, "rb");
     if (!file) {
         return;
     }
@@ -133,17 +117,18 @@ static void load(void)
 static void end_commit(void)
 {
     char path[512];
-    (void)snprintf(path, sizeof path, "%s.new", options.state_path);
+    (void)snprintf(path, sizeof path, "%s.new", given.state_path);
     FILE *file = fopen(path, "wb");
     CHECK(file != NULL);
     swap(next.memos[1], '\n', '\t');
     (void)fprintf(file, "%llu\n%s\n%s\n", (unsigned long long)next.place, next.memos[0],
                   next.memos[1]);
     CHECK(fwrite(rows, 1, next.size, file) == next.size);
-    CHECK(fclose(file) == 0 && rename(path, options.state_path) == 0);
+    CHECK(fclose(file) == 0 && rename(path, given.state_path) == 0);
     committing = false;
     durable_count = next.count;
     tn_hub_say_durable(&hub, next.place);
+    say("kept %llu", (unsigned long long)next.count);
 }
 
 static void commit_in_time(void)
@@ -157,12 +142,12 @@ static void commit_in_time(void)
         next = now;
         committing = true;
     }
-    commit_at = now_ms() + options.commit_ms;
+    commit_at = now_ms() + given.commit_ms;
 }
 
 static bool has_room(void)
 {
-    return (int64_t)now.count * 1000 < (now_ms() - began + 1000) * options.take_rate;
+    return (int64_t)now.count * 1000 < (now_ms() - began + 1000) * given.take_rate;
 }
 
 static void add_row(const struct tn_message *message)
@@ -170,7 +155,11 @@ static void add_row(const struct tn_message *message)
     struct tn_bytes parts[PARTS_MAX];
     struct tn_buf row;
     tn_buf_init(&row, rows + now.size, sizeof rows - now.size);
-    tn_buf_append(&row, message->bytes.data, message->bytes.size);
+    if (message->cut_size > 0) {
+        tn_buf_format(&row, "cut:%llu", (unsigned long long)message->cut_size);
+    } else {
+        tn_buf_append(&row, message->bytes.data, message->bytes.size);
+    }
     uint32_t count = tn_mqtt_topic_parts(message->topic, parts, PARTS_MAX);
     tn_buf_text(&row, " ");
     for (uint32_t i = 0; i < count && i < PARTS_MAX; i++) {
@@ -192,10 +181,7 @@ static char *memo_of(struct tn_bytes sender)
 
 static tn_rc f_offer(struct tn_hub *self, struct tn_message *message, struct tn_err *why)
 {
-    CHECK(self == &hub);
-    if (message->table && message->bytes.size > hub.size_max) {
-        return tn_err_set(why, TN_INVALID, 0, "%zu bytes are too many", message->bytes.size);
-    }
+    CHECK(self == &hub && message->bytes.size <= hub.size_max);
     if (!has_room()) {
         full = true;
         return tn_err_set(why, TN_AGAIN, 0, "so many a second");
@@ -233,39 +219,15 @@ static void say_room(void)
 
 /* ---- the doors ---- */
 
-static struct tn_net *open_net(void)
-{
-    static alignas(16) unsigned char heap_memory[HEAP_SIZE];
-    static alignas(16) unsigned char pool_memory[8 * BUFFER_SIZE];
-    static alignas(16) unsigned char memory[ARENA_SIZE];
-    static struct tn_heap heap;
-    static struct tn_pool pool;
-    static struct tn_arena arena;
-    struct tn_net *net = NULL;
-    tn_heap_init(&heap, heap_memory, sizeof heap_memory, true);
-    tn_pool_init(&pool, pool_memory, sizeof pool_memory, BUFFER_SIZE);
-    tn_arena_init(&arena, memory, sizeof memory);
-    struct tn_net_spec spec = {.heap = &heap,
-                               .arena = &arena,
-                               .buffers = &pool,
-                               .clock = &tn_clock_system,
-                               .streams_max = 4};
-    CHECK_OK(tn_net_uv_open(&spec, &net, &err), err);
-    return net;
-}
-
 static struct tn_tls_config *open_tls(void)
 {
-    static alignas(16) unsigned char memory[HEAP_SIZE];
-    static struct tn_heap heap;
     struct tn_tls_config *config = NULL;
-    if (!options.tls.ca.data && !options.tls.pinned.data) {
+    if (!given.tls.ca.data && !given.tls.pinned.data) {
         return NULL;
     }
-    tn_heap_init(&heap, memory, sizeof memory, true);
-    tn_tls_boot(&heap);
-    options.tls.clock = &tn_clock_system;
-    CHECK_OK(tn_tls_config_make(&options.tls, &config, &err), err);
+    boot_tls();
+    given.tls.clock = &tn_clock_system;
+    CHECK_OK(tn_tls_config_make(&given.tls, &config, &err), err);
     return config;
 }
 
@@ -290,11 +252,11 @@ static struct tn_mqtt_source *open_source(struct tn_net *net, struct tn_exec *ex
                                        .net = net,
                                        .hub = &hub,
                                        .log = &log,
-                                       .broker = {"localhost", options.port},
+                                       .broker = {"localhost", given.port},
                                        .tls = open_tls(),
                                        .exec = exec,
-                                       .mqtt = options.spec,
-                                       .routes = options.routes};
+                                       .mqtt = given.spec,
+                                       .routes = given.routes};
     tn_arena_init(&arena, memory, sizeof memory);
     CHECK(tn_mqtt_source_memory(&spec) <= sizeof memory);
     CHECK_OK(tn_mqtt_source_open(&source, &spec, &arena, &err), err);
@@ -308,98 +270,50 @@ static void add_filter(const char *text)
     static const char *const tables[FILTERS_MAX] = {"d.t0", "d.t1", "d.t2", "d.t3",
                                                     "d.t4", "d.t5", "d.t6", "d.t7"};
     const char *colon = strrchr(text, ':');
-    uint32_t i = options.spec.filter_count++;
+    uint32_t i = given.spec.filter_count++;
     CHECK(i < FILTERS_MAX);
-    options.filters[i] = (struct tn_mqtt_wish){
+    given.filters[i] = (struct tn_mqtt_wish){
         .filter = {(const unsigned char *)text, colon ? (size_t)(colon - text) : strlen(text)},
         .qos = (unsigned char)(colon ? colon[1] - '0' : 2)};
-    options.routes[i] = (struct tn_mqtt_route){.table = tables[i]};
+    given.routes[i] = (struct tn_mqtt_route){.table = tables[i]};
 }
 
-/* With the zero behind them that TLS wants. */
-static struct tn_bytes file_of(const char *path)
+static void set_version(const char *value)
 {
-    static char texts[4][PEM_MAX];
-    static int count;
-    CHECK(count < 4);
-    char *text = texts[count++];
-    FILE *file = fopen(path, "rb");
-    CHECK(file != NULL);
-    size_t size = fread(text, 1, PEM_MAX - 1, file);
-    (void)fclose(file);
-    return (struct tn_bytes){(unsigned char *)text, size};
+    given.spec.version = *value == '3' ? TN_MQTT_V3 : *value == '5' ? TN_MQTT_V5 : TN_MQTT_ANY;
 }
 
-static bool set_text(const char *name, const char *value)
-{
-    const struct {
-        const char *name;
-        struct tn_bytes *to;
-        bool file;
-    } texts[] = {{"client", &options.spec.client_id, false},
-                 {"user", &options.spec.user, false},
-                 {"password", &options.spec.password, false},
-                 {"ca", &options.tls.ca, true},
-                 {"pinned", &options.tls.pinned, true},
-                 {"certificate", &options.tls.certificate, true},
-                 {"key", &options.tls.key, true}};
-    for (size_t i = 0; i < COUNT(texts); i++) {
-        if (strcmp(name, texts[i].name) == 0) {
-            *texts[i].to = texts[i].file ? file_of(value) : tn_bytes_of(value);
-            return true;
-        }
-    }
-    return false;
-}
+static const struct option options[] = {
+    {"port", OPTION_U16, &given.port, NULL},
+    {"client", OPTION_BYTES, &given.spec.client_id, NULL},
+    {"user", OPTION_BYTES, &given.spec.user, NULL},
+    {"password", OPTION_BYTES, &given.spec.password, NULL},
+    {"ca", OPTION_FILE, &given.tls.ca, NULL},
+    {"pinned", OPTION_FILE, &given.tls.pinned, NULL},
+    {"certificate", OPTION_FILE, &given.tls.certificate, NULL},
+    {"key", OPTION_FILE, &given.tls.key, NULL},
+    {"filter", OPTION_CALL, NULL, add_filter},
+    {"version", OPTION_CALL, NULL, set_version},
+    {"state", OPTION_TEXT, &given.state_path, NULL},
+    {"commit", OPTION_U32, &given.commit_ms, NULL},
+    {"take", OPTION_U32, &given.take_rate, NULL},
+    {"input", OPTION_SIZE, &given.spec.input_size, NULL},
+    {"keepalive", OPTION_U16, &given.spec.keep_alive_s, NULL},
+    {"stop", OPTION_U32, &given.stop_at, NULL},
+};
 
-static void set_option(const char *name, const char *value)
+static void take_options(int argc, char **argv)
 {
-    struct tn_mqtt_spec *spec = &options.spec;
-    long number = strtol(value, NULL, 10);
-    if (set_text(name, value)) {
-        return;
-    }
-    if (strcmp(name, "port") == 0) {
-        options.port = (uint16_t)number;
-    } else if (strcmp(name, "filter") == 0) {
-        add_filter(value);
-    } else if (strcmp(name, "version") == 0) {
-        spec->version = number == 3 ? TN_MQTT_V3 : number == 5 ? TN_MQTT_V5 : TN_MQTT_ANY;
-    } else if (strcmp(name, "state") == 0) {
-        options.state_path = value;
-    } else if (strcmp(name, "commit") == 0) {
-        options.commit_ms = number;
-    } else if (strcmp(name, "take") == 0) {
-        options.take_rate = number;
-    } else if (strcmp(name, "input") == 0) {
-        spec->input_size = (size_t)number;
-    } else if (strcmp(name, "keepalive") == 0) {
-        spec->keep_alive_s = (uint16_t)number;
-    } else if (strcmp(name, "stop") == 0) {
-        options.stop_at = (uint64_t)number;
-    } else {
-        (void)fprintf(stderr, "option '%s' is unknown\n", name);
-        exit(2);
-    }
-}
-
-static void read_options(int argc, char **argv)
-{
-    options.spec = (struct tn_mqtt_spec){.client_id = tn_bytes_of("tarn"),
-                                         .filters = options.filters,
-                                         .session_expiry_s = UINT32_MAX,
-                                         .keep_alive_s = 30,
-                                         .in_flight = 100,
-                                         .known_max = 200,
-                                         .answer_ms_max = 5000,
-                                         .wait_ms_min = 20,
-                                         .wait_ms_max = 500};
-    for (int i = 1; i < argc; i++) {
-        char *equal = strchr(argv[i], '=');
-        CHECK(equal != NULL);
-        *equal = 0;
-        set_option(argv[i], equal + 1);
-    }
+    given.spec = (struct tn_mqtt_spec){.client_id = tn_bytes_of("tarn"),
+                                       .filters = given.filters,
+                                       .session_expiry_s = UINT32_MAX,
+                                       .keep_alive_s = 30,
+                                       .in_flight = 100,
+                                       .known_max = 200,
+                                       .answer_ms_max = 5000,
+                                       .wait_ms_min = 20,
+                                       .wait_ms_max = 500};
+    read_options(argc, argv, options, COUNT(options));
 }
 
 /* ---- the loop ---- */
@@ -408,25 +322,25 @@ static void say_state(enum tn_mqtt_state state, bool *ready)
 {
     if (*ready != (state == TN_MQTT_READY)) {
         *ready = !*ready;
-        say(*ready ? "ready" : "lost");
+        say("%s", *ready ? "ready" : "lost");
     }
 }
 
 /* All that the broker sent was taken, kept, and answered. */
 static bool is_over(const struct tn_mqtt_source_status *status)
 {
-    return options.stop_at > 0 && durable_count >= options.stop_at && now.place == hub.durable &&
+    return given.stop_at > 0 && durable_count >= given.stop_at && now.place == hub.durable &&
            status->in_flight == 0 && status->state == TN_MQTT_READY;
 }
 
 int main(int argc, char **argv)
 {
-    read_options(argc, argv);
+    take_options(argc, argv);
     hub.vtable = &(const struct tn_hub_vtable){.offer = f_offer, .sender = f_sender};
-    hub.size_max = options.size_max;
+    hub.size_max = given.size_max;
     load();
     began = now_ms();
-    struct tn_net *net = open_net();
+    struct tn_net *net = open_net(4);
     struct tn_exec *exec = open_exec();
     struct tn_mqtt_source *source = open_source(net, exec);
     bool ready = false;

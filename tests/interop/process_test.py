@@ -4,7 +4,6 @@
 
 The simulator cuts the power between any two calls and loses what was not synced; this is the smoke test beside it.
 """
-import argparse
 import json
 import os
 import random
@@ -12,7 +11,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -266,16 +264,5 @@ def refused(b, fields, options, word):
 TESTS = [a_second_writer_says_who_holds_the_table, kill_minus_9_costs_nothing_that_was_reported, a_full_disk_keeps_the_last_snapshot,
          damaged_files_are_named_and_end_nothing, everything_stays_in_16_mib, a_wrong_command_line_changes_nothing]
 
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--rows", type=int, default=300000, help="of the table that is larger than memory")
-    parser.add_argument("names", nargs="*")
-    args = parser.parse_args()
-    return runner.run_tests(TESTS, args.names, lambda test: test(args), " --seed %d --kills %d --rows %d" % (args.seed, args.kills, args.rows))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(runner.run_given(globals(), TESTS, kills=50, rows=300000))

@@ -2,7 +2,6 @@
 
     reload_test.py [--seed S] [--kills N] [--java] [NAME...]
 """
-import argparse
 import json
 import os
 import random
@@ -381,17 +380,5 @@ def test_a_table_that_cannot_commit_does_not_go(_args):
         same({row["id"] for row in daemon.rows("db.s")} | gone, set(range(taken)), "rows and letters")
         same(daemon.rows("db.t"), [{"id": 1, "n": 1}], "rows of the other table")
 
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kills", type=int, default=8)
-    parser.add_argument("--java", action="store_true")
-    parser.add_argument("names", nargs="*")
-    args = parser.parse_args()
-    options = " --seed %d%s" % (args.seed, " --java" if args.java else "")
-    return runner.run_tests(runner.tests_of(globals()), args.names, lambda test: test(args), options)
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(runner.run_given(globals(), kills=8, java=False))

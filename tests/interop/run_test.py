@@ -4,7 +4,6 @@
 
 With --java official Paimon reads the tables, and looks through them.
 """
-import argparse
 import http.client
 import json
 import random
@@ -536,17 +535,5 @@ def test_what_another_writer_makes_void_is_done_again(args):
         same(rows, {1: 40, 2: 37, **{100 + i: 1 for i in range(40)}}, "rows; it said %s" % daemon.log())
         daemon.check(args, ["db.t"])
 
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kills", type=int, default=8)
-    parser.add_argument("--java", action="store_true")
-    parser.add_argument("names", nargs="*")
-    args = parser.parse_args()
-    options = " --seed %d%s" % (args.seed, " --java" if args.java else "")
-    return runner.run_tests(runner.tests_of(globals()), args.names, lambda test: test(args), options)
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(runner.run_given(globals(), kills=8, java=False))

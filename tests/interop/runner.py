@@ -46,6 +46,22 @@ def run_tests(tests, names, run, options=""):
     return 1 if failed or not passed else 0
 
 
+def run_given(module, tests=None, **given):
+    """`run_tests` with arguments: --seed, the names, and what is given, each with what it is otherwise; False: a switch."""
+    given = {"seed": 1, **given}
+    parser = argparse.ArgumentParser(description=module["__doc__"], formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, otherwise in given.items():
+        if otherwise is False:
+            parser.add_argument("--" + name, action="store_true")
+        else:
+            parser.add_argument("--" + name, type=type(otherwise), default=otherwise)
+    parser.add_argument("names", nargs="*")
+    args = parser.parse_args()
+    values = [(name, getattr(args, name)) for name in given]
+    options = "".join(" --" + name if value is True else " --%s %s" % (name, value) for name, value in values if value is not False)
+    return run_tests(tests or tests_of(module), args.names, lambda test: test(args), options)
+
+
 def random_cases(make, summary):
     """Runs cases that `make(seed, folder, java)` gives, up to the first failure, which keeps its folder.
 

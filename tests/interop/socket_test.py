@@ -2,13 +2,10 @@
 
     socket_test.py [--seed S] [--kills N] [--driver PROGRAM] [NAME...]
 """
-import argparse
 import json
 import random
 import shutil
-import signal
 import socket
-import subprocess
 import tempfile
 import threading
 import time
@@ -16,55 +13,19 @@ from collections import Counter
 from pathlib import Path
 
 import runner
+from child import DEADLINE, Driver
 from peer import need
 
-DEADLINE = 60  # seconds until something that has to happen counts as not happening
 
 
-class Bench:
-    """A driver with its state in a folder of its own."""
+class Bench(Driver):
+    """It is talked to as a client would."""
 
     def __init__(self, args, *options):
-        self.args = args
-        self.rng = random.Random(args.seed)
-        self.folder = Path(tempfile.mkdtemp(prefix="tarn-socket-"))
-        self.state = self.folder / "state"
-        self.options = options
-        self.port = 0
-        self.driver = None
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, kind, *_):
-        self.kill()
-        if kind is None:
-            shutil.rmtree(self.folder)
-
-    def start(self):
-        self.driver = subprocess.Popen([self.args.driver, "state=%s" % self.state, "port=%d" % self.port, *self.options],
-                                       stdout=subprocess.PIPE, text=True)
-        said = self.driver.stdout.readline().split()
-        need(len(said) == 2 and said[0] == "port", "the driver said %r" % said)
-        self.port = int(said[1])
-
-    def kill(self):
-        self.driver.kill()
-        self.driver.wait()
-        self.driver.stdout.close()
-
-    def stop(self):
-        self.driver.send_signal(signal.SIGTERM)
-        need(self.driver.wait(timeout=DEADLINE) == 0, "the driver ended with %s" % self.driver.returncode)
-        need(self.driver.stdout.read() == "stopped\n", "the driver didn't say that it stopped")
+        super().__init__(args, "tarn-socket-", *options)
 
     def connect(self):
         return socket.create_connection(("127.0.0.1", self.port), timeout=DEADLINE)
-
-    def rows(self):
-        text = self.state.read_text() if self.state.exists() else "\n\n"
-        return text.split("\n\n", 1)[1].splitlines()
 
 
 def talk(client, text):
@@ -169,11 +130,14 @@ class Sender(threading.Thread):
             while self.received < len(self.lines):
                 need(time.monotonic() < end, "sender %s got no further than %d" % (self.name_, self.received))
                 self.connections += 1
+                starts = self.bench.starts()
                 try:
                     with self.bench.connect() as client, client.makefile() as answers:
                         self.send_some(client, answers)
+                except ConnectionRefusedError:
+                    self.bench.until("it is there again", lambda: self.bench.starts() > starts, ends=False)
                 except (OSError, ValueError):
-                    time.sleep(0.005)
+                    pass  # it was cut
         except Exception as e:  # told by the test
             self.error = e
 
@@ -200,17 +164,5 @@ def test_killed_while_senders_send(args):
             need(set(Counter(own)) == set(sender.lines), "sender %s: lines are missing" % sender.name_)
         need(sum(sender.connections for sender in senders) > len(senders), "nobody was cut")
 
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--driver", default="build/host/tests/interop/socket_driver")
-    parser.add_argument("names", nargs="*")
-    args = parser.parse_args()
-    args.driver = str(Path(args.driver).resolve())
-    return runner.run_tests(runner.tests_of(globals()), args.names, lambda test: test(args))
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(runner.run_given(globals(), kills=20, driver="build/host/tests/interop/socket_driver"))
