@@ -50,7 +50,7 @@ STRESS_SECONDS ?= 1200
 export SEED PEER_SECONDS CUT_SECONDS FUZZ_SECONDS
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
-.PHONY: all library programs gen objects deps test peers cross tidy fmt bench stress soak sim demo fuzz clean help venv oracle threaded fuzzers
+.PHONY: all library programs gen objects deps test peers cross tidy fmt bench delay stress soak sim demo fuzz clean help venv oracle threaded fuzzers
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -97,6 +97,10 @@ stress: deps ## a source at three times what the daemon takes, for STRESS_SECOND
 	@scripts/deps/debian stress
 	@$(MAKE) --no-print-directory all
 	@$(PYTHON) tests/bench/stress.py build/stress --seconds $(STRESS_SECONDS) --seed $(SEED)
+
+delay: deps ## how long a row waits while the daemon compacts two million others, on one core
+	@$(MAKE) --no-print-directory all
+	@$(PYTHON) tests/bench/delay.py --seed $(SEED)
 
 soak: ## test and peers with ten times the seconds that CI gives them
 	@$(MAKE) --no-print-directory test PEER_SECONDS=600 CUT_SECONDS=1200 FUZZ_SECONDS=600
