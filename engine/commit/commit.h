@@ -96,7 +96,8 @@ struct tn_commit_found {
     int64_t append_id;
     int64_t compact_id; /* 0: none of that identifier */
 };
-/* What `skip_if_done` asks. */
+/* What `skip_if_done` asks. Reads snapshots from the newest on back to the user's newest: all that
+ * are there, when it has none. */
 TN_MUST_USE tn_rc tn_commit_find(struct tn_worker *worker, const char *root, const char *user,
                                  int64_t identifier, struct tn_commit_found *found,
                                  struct tn_err *err);

@@ -5,7 +5,7 @@
  * reason, and where the record lies in the input. The rest goes on.
  *
  *     json            one object a line: {"dev":"a","temp":1.5}: +I
- *     changes         {"kind":"+U","row":{...}}: as said; what `cat --kind` prints
+ *     changes         {"kind":"+U","row":{...}}: as said; what `tail` and `cat --kind` print
  *     debezium-json   {"before":...,"after":...,"op":"c|u|r|d"}, also as "payload" beside "schema"
  *                     c, r: +I; u: -U before (when there is one) and +U after; d: -D before;
  *                     a null record (tombstone) gives nothing. The schema says what numbers in
