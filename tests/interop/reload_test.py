@@ -2,6 +2,7 @@
 
     reload_test.py [--seed S] [--kills N] [--java] [NAME...]
 """
+import http.client
 import json
 import os
 import random
@@ -54,6 +55,16 @@ class Reloaded(Daemon):
         if code == 0:
             self.until("it says that it started again", lambda: self.starts() > starts)
         return done.stderr.decode()
+
+    def connection(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE)
+
+    def knows(self, table):
+        """It takes rows for that table; False, too, while it starts again."""
+        try:
+            return self.ask("POST", "/tables/%s/rows" % table, '{"id":1,"n":1}')[0] == 200
+        except (OSError, http.client.HTTPException):
+            return False
 
     def hang_up(self):
         self.process.send_signal(signal.SIGHUP)
@@ -206,6 +217,70 @@ def test_a_script_is_another_one_after_it(_args):
         same(daemon.rows("db.t"), [{"id": 1, "n": 31}], "rows")
 
 
+class Counting:
+    """Somebody who posts the numbers from 1 on, a row each, until they are acknowledged."""
+
+    def __init__(self, daemon):
+        self.daemon, self.number, self.connection = daemon, 0, None
+
+    def post(self, count):
+        for number in range(self.number + 1, self.number + count + 1):
+            status = None
+            while status != 200:
+                self.connection = self.connection or self.daemon.connection()
+                status = self.daemon.post("db.t", '{"number":%d}' % number, {"X-Sender": "one", "X-Sequence": str(number)}, self.connection)
+                if status is None:
+                    self.connection.close()
+                    self.connection = None
+        self.number += count
+
+    def post_while(self, process):
+        while process.poll() is None:
+            self.post(1)
+
+
+def test_a_script_that_is_broken_changes_nothing(_args):
+    """fluent/fluent-bit#8185: the old one was gone before the new one was proven, or the answer was not what ran."""
+    script = ("return { map = function(r) r.v = '%s' return r end, merge = function(now, row) "
+              "row.n = 1 + (now and now.n or 0) row.v = now and now.v or row.v return row end }")
+    table = '{ fields = { "number INT", "v STRING", "n INT" }, primary_key = "number", options = { bucket = 1 }, script = "map.lua", commit = "1h" }'
+    with Reloaded({}) as daemon:
+        path, sender = daemon.folder / "map.lua", Counting(daemon)
+        path.write_text(script % "one")
+        daemon.configure({"db.t": table})
+        daemon.start()
+        daemon.wait_until_ready()
+        sender.post(3)
+        path.write_text("return {\n  map = function(r) r.v = 'two' return r\n}")
+        said = daemon.reload(2)
+        need("map.lua:3: " in said and "refused" in said, said)
+        status, text = daemon.ask("GET", "/health")
+        need(status == 200 and "map.lua:3: " in text, "health: %d, %s" % (status, text))
+        same(daemon.starts(), 1, "starts")
+        sender.post(100)
+        path.write_text(script % "two")
+        ones = sender.number
+        reload = subprocess.Popen([str(peer.TARN), "reload", "-w", str(daemon.warehouse)], stderr=subprocess.DEVNULL)
+        sender.post_while(reload)
+        same(reload.returncode, 0, "exit code of reload; it said %s" % daemon.log())
+        same(daemon.ask("GET", "/health"), (200, '{"status":"ok"}\n'), "health")
+        same(daemon.starts(), 2, "starts")
+        twos = sender.number
+        sender.post(100)
+        path.write_text("while true do end")
+        said = daemon.reload(2)
+        need("map.lua:1: its budget" in said, said)
+        sender.post(1)
+        same(daemon.starts(), 2, "starts")
+        daemon.stop()
+        rows = sorted(daemon.rows("db.t"), key=lambda row: row["number"])
+        same([(row["number"], row["n"]) for row in rows], [(i + 1, 1) for i in range(sender.number)], "numbers, and how often each came")
+        values = [row["v"] for row in rows]
+        changed = values.index("two")
+        need(ones <= changed <= twos, "row %d is the first with the new script, which was there from %d to %d" % (changed, ones, twos))
+        same(set(values[changed:]), {"two"}, "values behind it")
+
+
 def test_a_source_is_there_no_more(_args):
     with Reloaded({}) as daemon:
         path = daemon.folder / "in.sock"
@@ -243,6 +318,30 @@ def test_many_signals_are_one_reload_or_two(_args):
         daemon.hang_up()
         daemon.until("a refusal", lambda: daemon.refusals() > 0)
         need(daemon.starts() <= 4, "%d starts: %s" % (daemon.starts(), daemon.log()))
+        daemon.stop()
+
+
+def test_of_reloads_that_follow_quickly_the_last_one_wins(args):
+    """fluent/fluent-bit#8457: what was asked for while a reload was under way was forgotten."""
+    rng = random.Random(args.seed)
+    with Reloaded({}) as daemon:
+        daemon.configure({"db.t": PLAIN % "1h"})
+        daemon.start()
+        daemon.wait_until_ready()
+        for i in range(8):
+            names = ["db.%s%d" % (letter, i) for letter in "abc"]
+            starts, refused, begun = daemon.starts(), daemon.refusals(), daemon.begun()
+            for name in names:
+                daemon.configure({"db.t": PLAIN % "1h", name: PLAIN % "1h"})
+                daemon.hang_up()
+                if name == names[1] and i % 2:
+                    daemon.until("it begins", lambda: daemon.begun() > begun)
+                time.sleep(rng.uniform(0, 0.01))  # the instant is what is drawn
+            daemon.until("the last one is checked", lambda: daemon.starts() > starts and daemon.is_ready())
+            daemon.asked_until("the last one is active", lambda: daemon.knows(names[2]))
+            same([daemon.knows(name) for name in names], [False, False, True], "tables of the configurations")
+            need(daemon.starts() <= starts + 3, "%d starts" % (daemon.starts() - starts))
+            same(daemon.refusals(), refused, "refusals")
         daemon.stop()
 
 
