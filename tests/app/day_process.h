@@ -82,12 +82,14 @@ static tn_rc day_open_keepers(struct day_process *p, struct tn_err *err)
 {
     static unsigned char room[DAY_PARCEL];
     struct tn_env *env = &day_engines[0].env;
+    p->shares[DAY_COUNT].scripted = true;
     tn_rc rc = tn_share_out(env, p->shares, DAY_TABLES, err);
     for (uint32_t i = 0; rc == TN_OK && i < DAY_TABLES; i++) {
         p->configs[i] = (struct tn_config_table){
             .name = day_names[i], .commit = {.ms = 100 + day_below(20000), .rows = 40}};
         struct tn_keeper_spec spec = {.config = &p->configs[i],
                                       .share = &p->shares[i],
+                                      .warehouse = "tests/app", /* of scripts */
                                       .dead_letters = day_letters[i],
                                       .who = "a day",
                                       .room = room,
@@ -143,8 +145,8 @@ static tn_rc day_open_socket(struct day_process *p, struct tn_err *err)
 
 static tn_rc day_open_mqtt(struct day_process *p, struct tn_err *err)
 {
-    static const char *const filters[DAY_TABLES] = {"plant/append/+", "plant/sum/#",
-                                                    "plant/last/+"};
+    static const char *const filters[DAY_TABLES] = {"plant/append/+", "plant/sum/#", "plant/last/+",
+                                                    "plant/count/1"};
     for (uint32_t i = 0; i < DAY_TABLES; i++) {
         p->sources.wishes[i] = (struct tn_mqtt_wish){.filter = tn_bytes_of(filters[i]), .qos = 2};
         p->sources.routes[i] =

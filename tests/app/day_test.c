@@ -5,7 +5,8 @@
  * tables, the machine sleeps. One seed decides all of it.
  *
  * At each look, and in the end: each table is whole (fsck); each row of a sender with an identity
- * is in its table once, in the sender's order; each other row that was acknowledged is there. */
+ * is in its table once, in the sender's order, and was counted once by a script; each other row
+ * that was acknowledged is there. */
 #include "day_broker.h"
 #include "day_http.h"
 #include "day_process.h"
@@ -36,6 +37,9 @@ static const char *const schemas[DAY_TABLES] = {
     "\"snapshot.num-retained.max\":\"12\"}}",
     "{\"fields\":[{\"name\":\"id\",\"type\":\"BIGINT\"},{\"name\":\"n\",\"type\":\"BIGINT\"}],"
     "\"primaryKeys\":[\"id\"],\"options\":{\"bucket\":\"1\",\"changelog-producer\":\"lookup\","
+    "\"snapshot.num-retained.min\":\"4\",\"snapshot.num-retained.max\":\"12\"}}",
+    "{\"fields\":[{\"name\":\"id\",\"type\":\"BIGINT\"},{\"name\":\"n\",\"type\":\"BIGINT\"}],"
+    "\"primaryKeys\":[\"id\"],\"options\":{\"bucket\":\"2\",\"tarn.script\":\"app/day.lua\","
     "\"snapshot.num-retained.min\":\"4\",\"snapshot.num-retained.max\":\"12\"}}",
 };
 
@@ -179,6 +183,27 @@ static void check_last(uint32_t client, uint32_t slot, uint32_t row, bool all)
     }
 }
 
+/* What the script counted of a key is of each message with it, once. */
+static void check_count(uint32_t client, uint32_t slot, uint32_t row, bool all)
+{
+    uint64_t least = 0;
+    uint64_t most = 0;
+    uint32_t got = seen[day_id(client, slot, row)];
+    for (uint32_t n = 1; n <= day.clients[client].wanted; n++) {
+        if (n % DAY_LASTS == slot && !day_is_bad(client, n) &&
+            day_table_of(client, n) == DAY_COUNT && row < day_rows_of(client, n)) {
+            enum day_promise promise = promise_of(client, n);
+            least += all && promise != DAY_MAYBE && is_acked(client, n) ? 1 : 0;
+            most += promise == DAY_AT_LEAST ? UINT32_MAX : 1;
+        }
+    }
+    if (got < least || got > most) {
+        DAY_BAD("db.count has %u of client %u, key %u.%u, where %" PRIu64 " to %" PRIu64
+                " were to be counted",
+                got, client, slot, row, least, most);
+    }
+}
+
 /* Rows of the table, or its letters. */
 static void check_messages(enum day_table table, bool bad, bool all)
 {
@@ -197,12 +222,13 @@ static void check_table(enum day_table table, bool all)
     read_rows(day_letter_roots[table], see_letter);
     check_messages(table, true, all);
     read_rows(day_roots[table], see_row);
-    if (table != DAY_LAST) {
+    if (!day_is_slotted(table)) {
         check_messages(table, false, all);
         return;
     }
     for (uint32_t i = 0; i < DAY_CLIENTS * DAY_LASTS * DAY_ROWS; i++) {
-        check_last(i / DAY_ROWS / DAY_LASTS, i / DAY_ROWS % DAY_LASTS, i % DAY_ROWS, all);
+        (table == DAY_LAST ? check_last : check_count)(i / DAY_ROWS / DAY_LASTS,
+                                                       i / DAY_ROWS % DAY_LASTS, i % DAY_ROWS, all);
     }
 }
 
@@ -383,7 +409,7 @@ static tn_rc other_compacts(struct tn_table *table, enum day_table which, struct
     tn_rc rc = TN_OK;
     tn_buf_init(&buf, bytes, sizeof bytes);
     tn_values_to_binary(NULL, NULL, 0, &buf);
-    for (int32_t bucket = 0; rc == TN_OK && bucket < (which == DAY_SUM ? 2 : 1); bucket++) {
+    for (int32_t bucket = 0; rc == TN_OK && bucket < (which == DAY_LAST ? 1 : 2); bucket++) {
         while ((rc = tn_table_touch(table, tn_buf_bytes(&buf), bucket, err)) == TN_AGAIN) {
             rc = tn_table_turn(table, true, err);
             if (rc != TN_OK) {
@@ -407,7 +433,7 @@ static void other_writes(void)
     }
     uint32_t number = client->wanted + !compacts;
     enum day_table which =
-        compacts ? (enum day_table)(DAY_SUM + day_below(2)) : day_table_of(DAY_OTHER, number);
+        compacts ? (enum day_table)(DAY_SUM + day_below(3)) : day_table_of(DAY_OTHER, number);
     client->wanted = number;
     struct tn_table_spec spec = {.name = day_names[which],
                                  .user = day_process.up ? "somebody" : NULL,

@@ -6,11 +6,12 @@
  *
  *     append, sum   {"id": client, number, row; "n": 1}     a row that is there twice shows
  *     last          {"id": client, number % 8, row; "n": number}     so does one out of its order
+ *     count         {"id": client, number % 8, row; "n": 1}     day.lua counts how many there were
  *     bad_...       letters: {"id": client, number, 0; "n": "bad"}
  */
 #pragma once
 
-#define BED_SCALE 10
+#define BED_SCALE 18
 #include "../table/bed.h"
 
 #include <stdarg.h>
@@ -19,7 +20,7 @@
 #include "given.h"
 #include "sim/net.h"
 
-enum day_table { DAY_APPEND, DAY_SUM, DAY_LAST, DAY_TABLES };
+enum day_table { DAY_APPEND, DAY_SUM, DAY_LAST, DAY_COUNT, DAY_TABLES };
 
 enum {
     DAY_NUMBERS = 600, /* of a client */
@@ -56,11 +57,13 @@ struct day_client {
     int64_t away_ms; /* until when it doesn't connect */
 };
 
-static const char *const day_names[DAY_TABLES] = {"db.append", "db.sum", "db.last"};
-static const char *const day_roots[DAY_TABLES] = {"db.db/append", "db.db/sum", "db.db/last"};
-static const char *const day_letters[DAY_TABLES] = {"db.bad_append", "db.bad_sum", "db.bad_last"};
+static const char *const day_names[DAY_TABLES] = {"db.append", "db.sum", "db.last", "db.count"};
+static const char *const day_roots[DAY_TABLES] = {"db.db/append", "db.db/sum", "db.db/last",
+                                                  "db.db/count"};
+static const char *const day_letters[DAY_TABLES] = {"db.bad_append", "db.bad_sum", "db.bad_last",
+                                                    "db.bad_count"};
 static const char *const day_letter_roots[DAY_TABLES] = {"db.db/bad_append", "db.db/bad_sum",
-                                                         "db.db/bad_last"};
+                                                         "db.db/bad_last", "db.db/bad_count"};
 
 static struct {
     uint64_t seed;
@@ -139,6 +142,12 @@ static uint32_t day_rows_of(uint32_t client, uint32_t number)
     return day_is_http(client) ? 1 + day_draw(client, number ^ 0x5555, DAY_ROWS) : 1;
 }
 
+/* Few keys, which come again and again. */
+static bool day_is_slotted(enum day_table table)
+{
+    return table == DAY_LAST || table == DAY_COUNT;
+}
+
 /* One that can't be taken: a letter. HTTP has none: it would refuse the whole message. */
 static bool day_is_bad(uint32_t client, uint32_t number)
 {
@@ -152,14 +161,15 @@ static int64_t day_id(uint32_t client, uint32_t number, uint32_t row)
 
 static void day_put_rows(struct tn_buf *out, uint32_t client, uint32_t number)
 {
-    bool last = day_table_of(client, number) == DAY_LAST;
+    enum day_table table = day_table_of(client, number);
+    uint32_t key = day_is_slotted(table) ? number % DAY_LASTS : number;
     if (day_is_bad(client, number)) {
         tn_buf_format(out, "{\"id\":%" PRId64 ",\"n\":\"bad\"}\n", day_id(client, number, 0));
         return;
     }
     for (uint32_t row = 0; row < day_rows_of(client, number); row++) {
-        tn_buf_format(out, "{\"id\":%" PRId64 ",\"n\":%u}\n",
-                      day_id(client, last ? number % DAY_LASTS : number, row), last ? number : 1);
+        tn_buf_format(out, "{\"id\":%" PRId64 ",\"n\":%u}\n", day_id(client, key, row),
+                      table == DAY_LAST ? number : 1);
     }
 }
 
