@@ -3,8 +3,10 @@
  * after it ended, however that was. */
 #pragma once
 
+#include "day_file.h"
 #include "day_world.h"
 
+#include "ingest/file_source.h"
 #include "ingest/http_server.h"
 #include "ingest/mqtt_source.h"
 #include "ingest/socket_source.h"
@@ -12,7 +14,7 @@
 enum {
     DAY_INPUT_SIZE = 3 << 20,
     DAY_LOG_SIZE = 4096,
-    DAY_PARCEL = 8192,
+    DAY_PARCEL = 16384,
     DAY_STOP_MS = 90 * DAY_SECOND, /* then it's killed */
     DAY_STARTS_CALM = 3,
     DAY_LATE_MS = 30 * DAY_SECOND,
@@ -25,6 +27,9 @@ struct day_sources {
     struct tn_mqtt_source *mqtt;
     struct tn_mqtt_wish wishes[DAY_TABLES];
     struct tn_mqtt_route routes[DAY_TABLES];
+    struct tn_file_source file;
+    bool file_open;
+    bool file_notified;
 };
 
 struct day_process {
@@ -168,6 +173,32 @@ static tn_rc day_open_mqtt(struct day_process *p, struct tn_err *err)
     return tn_mqtt_source_open(&p->sources.mqtt, &spec, &p->arena, err);
 }
 
+static void day_file_notify(void *user)
+{
+    struct day_sources *sources = user;
+    sources->file_notified = true;
+}
+
+static tn_rc day_open_file(struct day_process *p, struct tn_err *err)
+{
+    size_t size = tn_file_source_memory(&p->intake.hub);
+    struct tn_file_source_spec spec = {.name = "file",
+                                       .table = day_names[DAY_APPEND],
+                                       .input = TN_INPUT_JSON,
+                                       .path = DAY_FOLDER "/" DAY_FILE_NAME,
+                                       .hub = &p->intake.hub,
+                                       .exec = day_engines[0].env.exec,
+                                       .clock = &day.clock.clock,
+                                       .log = &p->log,
+                                       .memory = tn_arena_take(&p->arena, size),
+                                       .notify = day_file_notify,
+                                       .user = &p->sources};
+    CHECK(spec.memory != NULL);
+    tn_rc rc = tn_file_source_open(&p->sources.file, &spec, err);
+    p->sources.file_open = rc == TN_OK;
+    return rc;
+}
+
 static tn_rc day_open_sources(struct day_process *p, struct tn_err *err)
 {
     p->sources = (struct day_sources){0};
@@ -176,7 +207,10 @@ static tn_rc day_open_sources(struct day_process *p, struct tn_err *err)
     if (rc == TN_OK) {
         rc = day_open_socket(p, err);
     }
-    return rc == TN_OK ? day_open_mqtt(p, err) : rc;
+    if (rc == TN_OK) {
+        rc = day_open_mqtt(p, err);
+    }
+    return rc == TN_OK ? day_open_file(p, err) : rc;
 }
 
 /* ---- end ---- */
@@ -195,6 +229,9 @@ static void day_judge(const char *what, tn_rc rc, const struct tn_err *err)
 
 static void day_close(struct day_process *p)
 {
+    if (p->sources.file_open) {
+        tn_file_source_stop(&p->sources.file);
+    }
     for (uint32_t i = 0; i < p->open; i++) {
         tn_keeper_close(&p->keepers[i]);
     }
@@ -285,6 +322,7 @@ static void day_stop(void)
         tn_http_server_stop(p->sources.http);
         tn_socket_source_stop(p->sources.socket);
         tn_mqtt_source_stop(p->sources.mqtt);
+        tn_file_source_stop(&p->sources.file);
     }
     tn_intake_stop(&p->intake);
 }
@@ -349,6 +387,16 @@ static void day_go_on(struct day_process *p)
     }
 }
 
+/* What the file had is taken for good once nothing waits for the journal. */
+static void day_turn_file(struct day_process *p, uint32_t *wait_ms)
+{
+    if (p->intake.ring.count == 0) {
+        day_file_taken(&p->sources.file.look.place);
+    }
+    p->sources.file_notified = false;
+    tn_file_source_turn(&p->sources.file, wait_ms);
+}
+
 /* Lowers `*wait_ms` to when it wants to be turned again; where it wants nothing it may be later
  * than it asks for. */
 static void day_turn_process(int64_t *wait_ms)
@@ -356,6 +404,7 @@ static void day_turn_process(int64_t *wait_ms)
     struct day_process *p = &day_process;
     struct tn_err err = {0};
     uint32_t soon = 0;
+    uint32_t file_ms = UINT32_MAX;
     if (!p->up && day_now() >= p->start_ms) {
         day_start();
     }
@@ -364,6 +413,7 @@ static void day_turn_process(int64_t *wait_ms)
     }
     if (p->sources_open) {
         (void)tn_ops_run(&p->sources.ops, 1 + (int)day_below(8));
+        day_turn_file(p, &file_ms);
     }
     tn_rc rc = tn_intake_turn(&p->intake, &soon, &err);
     if (rc != TN_OK) {
@@ -374,6 +424,9 @@ static void day_turn_process(int64_t *wait_ms)
     if (!day.disk.off) {
         day_go_on(p);
     }
-    int64_t wait = p->sources.ops.first ? 0 : soon < 1000 ? soon : 1000 + day_below(DAY_LATE_MS);
+    soon = soon < file_ms ? soon : file_ms;
+    int64_t wait = p->sources.ops.first || p->sources.file_notified ? 0
+                   : soon < 1000                                    ? soon
+                                                                    : 1000 + day_below(DAY_LATE_MS);
     *wait_ms = wait < *wait_ms ? wait : *wait_ms;
 }

@@ -1,13 +1,14 @@
 /* A day in the simulator: the whole daemon, and all who send to it, for 24 hours in which
  * everything happens that happens to a box in a shed: the power goes, the process is killed, the
  * disk is full for a while, fails, and gives errors for a minute; the wall clock is set, the
- * network is slow, cuts and loses, senders and broker vanish for hours, somebody else writes to the
- * tables, the machine sleeps. One seed decides all of it.
+ * network is slow, cuts and loses, a file is rotated, senders and broker vanish for hours, somebody
+ * else writes to the tables, the machine sleeps. One seed decides all of it.
  *
- * At each look, and in the end: each table is whole (fsck); each row of a sender with an identity
- * is in its table once, in the sender's order, and was counted once by a script; each other row
- * that was acknowledged is there. */
+ * At each look, and in the end: each table is whole (fsck); each row of a sender with an identity,
+ * and of the file, is in its table once, in the sender's order, and was counted once by a script;
+ * each other row that was acknowledged is there. */
 #include "day_broker.h"
+#include "day_file.h"
 #include "day_http.h"
 #include "day_process.h"
 #include "day_socket.h"
@@ -515,6 +516,7 @@ static void turn(int64_t until_ms)
     day_http_steps();
     day_socket_steps();
     day_broker_step();
+    day_file_step();
     day_turn_process(&wait);
     if (day.disk.off) {
         end_now();
@@ -620,6 +622,7 @@ static uint64_t run_day(uint64_t seed)
     day_http_open();
     day_socket_open();
     day_broker_open();
+    day_file_open();
     for (int64_t next = 0; day_now() < DAY_MS;) {
         if (day_now() >= next) {
             uint32_t far = day_below(10);

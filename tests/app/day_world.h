@@ -44,6 +44,7 @@ enum day_client_id {
     DAY_SOCKET_NAMED,
     DAY_SOCKET_CERTAIN, /* named, and says which line comes first */
     DAY_SOCKET_NOBODY,
+    DAY_FILE,
     DAY_MQTT,
     DAY_OTHER, /* another program that writes on the same disk */
     DAY_CLIENTS,
@@ -133,6 +134,7 @@ static bool day_is_http(uint32_t client)
 static enum day_table day_table_of(uint32_t client, uint32_t number)
 {
     return day_is_socket(client) ? DAY_SUM
+           : client == DAY_FILE  ? DAY_APPEND
            : client == DAY_OTHER ? (enum day_table)day_draw(client, number, DAY_LAST)
                                  : (enum day_table)day_draw(client, number, DAY_TABLES);
 }
@@ -151,7 +153,7 @@ static bool day_is_slotted(enum day_table table)
 /* One that can't be taken: a letter. HTTP has none: it would refuse the whole message. */
 static bool day_is_bad(uint32_t client, uint32_t number)
 {
-    return (day_is_socket(client) || client == DAY_MQTT) && number % 13 == 6;
+    return (day_is_socket(client) || client == DAY_FILE || client == DAY_MQTT) && number % 13 == 6;
 }
 
 static int64_t day_id(uint32_t client, uint32_t number, uint32_t row)
