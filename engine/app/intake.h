@@ -19,7 +19,10 @@
 #pragma once
 
 #include "app/keeper.h"
+#include "app/packer.h"
 #include "app/reserve.h"
+#include "app/ring.h"
+#include "app/strangers.h"
 #include "ingest/hub.h"
 
 struct tn_intake_spec {
@@ -42,51 +45,26 @@ struct tn_intake_counts {
     uint64_t replayed; /* items that came from the journal */
 };
 
-struct tn_ring {
-    unsigned char *data;
-    size_t size;
-    size_t head; /* of the oldest */
-    size_t tail; /* where the next one begins */
-    size_t wrap; /* where entries end that go on at 0; `size`: they don't */
-    uint32_t count;
-};
-
-/* A table that the journal has rows of, and nobody keeps. */
-struct tn_stranger {
-    char name[128];
-    uint64_t place; /* what is before it is committed */
-};
-
-enum { TN_STRANGERS_MAX = 8 };
-
 struct tn_intake {
     struct tn_hub hub; /* first */
     struct tn_intake_spec spec;
     struct tn_journal *journal;
     struct tn_ring ring;
-    struct tn_arena decode;        /* a decoder, or what the journal is read with */
-    struct tn_decoder *decoder;    /* of the message before, or NULL */
-    const struct tn_keeper *whose; /* it is, */
-    uint64_t opened;               /* opened for the time that this is, */
-    enum tn_input input;           /* and for this */
-    uint64_t begun;                /* the journal's next place, at the start */
-    int64_t stuck_ms;              /* since when the ring's oldest has no room; 0: it has */
+    struct tn_packer packer; /* its memory is lent to walks */
+    struct tn_strangers strangers;
+    uint64_t begun;   /* the journal's next place, at the start */
+    int64_t stuck_ms; /* since when the ring's oldest has no room; 0: it has */
     uint64_t trimmed;
     struct tn_reserve reserve;
-    int64_t paced_ms;    /* when a table is next to commit by age alone, with a pace */
-    uint32_t paced;      /* the keeper that is asked first */
-    uint64_t walk_bytes; /* of the walk at hand */
-    bool room_owed;      /* an offer was AGAIN */
-    bool durable_owed;   /* something was taken that is durable as it is */
-    struct tn_stranger strangers[TN_STRANGERS_MAX];
-    uint32_t stranger_count;
-    uint64_t known; /* strangers' rows before this place were looked at */
+    int64_t paced_ms;  /* when a table is next to commit by age alone, with a pace */
+    uint32_t paced;    /* the keeper that is asked first */
+    bool room_owed;    /* an offer was AGAIN */
+    bool durable_owed; /* something was taken that is durable as it is */
     bool stopping;
     int64_t stop_ms; /* since when */
     tn_rc failed;    /* the journal takes nothing any more, until a new start */
     struct tn_err failure;
     tn_rc said; /* the code of the journal's trouble that was logged last */
-    char topic[1024];
     struct tn_intake_counts counts;
 };
 
