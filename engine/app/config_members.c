@@ -197,11 +197,11 @@ void tn_config_take_input(struct tn_config_reader *r, struct tn_config_node *nod
                           const struct tn_config_member *member, void *target)
 {
     (void)member;
-    const char *names[TN_INPUT_LINE + 1];
-    for (int i = 0; i <= TN_INPUT_LINE; i++) {
+    const char *names[TN_INPUT_COUNT];
+    for (int i = 0; i < TN_INPUT_COUNT; i++) {
         names[i] = tn_input_name((enum tn_input)i);
     }
-    int word = tn_config_word(r, node, names, TN_INPUT_LINE + 1);
+    int word = tn_config_word(r, node, names, TN_INPUT_COUNT);
     if (word >= 0) {
         *(enum tn_input *)target = (enum tn_input)word;
     }

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "ingest/decode_private.h"
 
-static const char *const input_names[] = {
+static const char *const input_names[TN_INPUT_COUNT] = {
     [TN_INPUT_JSON] = "json",
     [TN_INPUT_CHANGES] = "changes",
     [TN_INPUT_DEBEZIUM] = "debezium-json",
@@ -16,7 +16,6 @@ static const char *const input_names[] = {
     [TN_INPUT_MAXWELL] = "maxwell-json",
     [TN_INPUT_LINE] = "line-protocol",
 };
-enum { INPUT_COUNT = sizeof input_names / sizeof input_names[0] };
 _Static_assert((int)TN_DECODE_PAD >= (int)TN_SCAN_PAD, "a padded source needs no copy");
 
 static void (*const record_decoders[])(struct tn_decoder *) = {
@@ -28,13 +27,13 @@ static void (*const record_decoders[])(struct tn_decoder *) = {
 
 tn_rc tn_input_parse(const char *name, enum tn_input *input, struct tn_err *err)
 {
-    for (uint32_t i = 0; i < INPUT_COUNT; i++) {
+    for (uint32_t i = 0; i < TN_INPUT_COUNT; i++) {
         if (strcmp(name, input_names[i]) == 0) {
             *input = (enum tn_input)i;
             return TN_OK;
         }
     }
-    const char *near = tn_nearest_name(tn_bytes_of(name), input_names, INPUT_COUNT);
+    const char *near = tn_nearest_name(tn_bytes_of(name), input_names, TN_INPUT_COUNT);
     if (near) {
         return tn_err_set(err, TN_INVALID, 0, "input '%.40s' is unknown; did you mean '%s'?", name,
                           near);

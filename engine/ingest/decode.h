@@ -52,6 +52,7 @@ enum tn_input {
     TN_INPUT_MAXWELL,
     TN_INPUT_LINE,
 };
+enum { TN_INPUT_COUNT = TN_INPUT_LINE + 1 };
 enum tn_unknown { TN_UNKNOWN_FAIL, TN_UNKNOWN_DROP };
 
 enum { TN_DECODE_DEPTH_MAX = 32, TN_DECODE_PAD = 16 };

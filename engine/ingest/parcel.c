@@ -54,7 +54,7 @@ static struct tn_bytes take(struct tn_bytes *from, size_t size)
 tn_rc tn_parcel_open(struct tn_bytes *parcel, struct tn_parcel_head *head, struct tn_err *err)
 {
     struct tn_bytes rest = *parcel;
-    if (rest.size < HEAD_SIZE || rest.data[0] != VERSION || rest.data[9] > TN_INPUT_LINE ||
+    if (rest.size < HEAD_SIZE || rest.data[0] != VERSION || rest.data[9] >= TN_INPUT_COUNT ||
         rest.data[10] > rest.size - HEAD_SIZE) {
         return tn_err_set(err, TN_CORRUPT, 0, "no parcel of rows that this program knows");
     }
