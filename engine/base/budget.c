@@ -218,7 +218,8 @@ tn_rc tn_budget_open_on(struct tn_budget *budget, const struct tn_board *board, 
 void tn_budget_close(struct tn_budget *budget)
 {
     tn_unpoison(budget->block, budget->size);
-    TN_CHECK(!budget->mapped || munmap(budget->block, budget->size) == 0);
+    int rc = budget->mapped ? munmap(budget->block, budget->size) : 0;
+    TN_CHECK(rc == 0);
     *budget = (struct tn_budget){0};
 }
 
