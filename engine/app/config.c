@@ -98,6 +98,7 @@ static const struct tn_config_member members[] = {
     {"warehouse", tn_config_take_path, AT(warehouse), 0, 0, true},
     {"memory", tn_config_take_size, AT(memory), 1 << 20, UINT64_C(1) << 40, false},
     {"disk_reserve", tn_config_take_size, AT(disk_reserve), 4 << 20, UINT64_C(1) << 50, false},
+    {"wear_budget", tn_config_take_size, AT(wear_budget), 0, UINT64_C(1) << 50, false},
     {"listen", take_listen, AT(http.listen), 0, 0, false},
     {"token", tn_config_take_token, AT(http.token), 0, 0, false},
     {"tls", tn_config_take_tls, AT(http.tls), 0, 0, false},
@@ -176,6 +177,7 @@ tn_rc tn_config_read(const char *path, void *vm_memory, size_t vm_size, struct t
     struct tn_config made = {
         .path = tn_arena_text(arena, tn_bytes_of(path)),
         .disk_reserve = 16 * MIB,
+        .wear_budget = TN_CONFIG_NO_BUDGET,
         .http = {.connections = 16,
                  .body_size_max = 256 * KIB,
                  .timeout_ms = 10 * SECOND_MS,

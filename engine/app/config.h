@@ -132,11 +132,14 @@ struct tn_config_journal {
     uint64_t size_max;
 };
 
+#define TN_CONFIG_NO_BUDGET UINT64_MAX
+
 struct tn_config {
     const char *path;
     const char *warehouse; /* from "/"; relative paths begin in the config's folder */
     uint64_t memory;       /* bytes; 0: the board's */
     uint64_t disk_reserve;
+    uint64_t wear_budget; /* bytes a day; TN_CONFIG_NO_BUDGET: any */
     uint32_t pace_ms; /* at most one commit that is due by age alone begins in so long; 0: any */
     struct tn_config_http http; /* `listen`, `token`, `tls` and `limits` of the file */
     struct tn_config_journal journal;

@@ -20,6 +20,7 @@ enum {
     DROP_STEPS = 64,
     DROP_WAIT_MS = 20,
     EXIT_AT_ONCE = 4,
+    OVERDRAWN_MS = 3600 * 1000,
 };
 
 /* ---- signals ---- */
@@ -147,6 +148,66 @@ static tn_rc open_doors(struct tn_daemon *d, struct tn_err *err)
         app->env.exec = d->exec;
     }
     return rc;
+}
+
+/* ---- the wear budget ---- */
+
+static int64_t now_ns(const struct tn_daemon *d)
+{
+    struct tn_clock *clock = d->spec.app->env.clock;
+    return clock->vtable->monotonic_ns(clock);
+}
+
+static int64_t wall_ms(const struct tn_daemon *d)
+{
+    struct tn_clock *clock = d->spec.app->env.clock;
+    return clock->vtable->now_ms(clock);
+}
+
+/* Before the tables are opened, which go by it. */
+static void open_wear(struct tn_daemon *d)
+{
+    struct tn_env *env = &d->spec.app->env;
+    uint64_t budget = d->spec.config->wear_budget;
+    d->wears = budget != TN_CONFIG_NO_BUDGET;
+    if (d->wears) {
+        tn_wear_init(&d->wear, budget, env->io, now_ns(d) / NS_PER_MS);
+        tn_wear_load(&d->wear, wall_ms(d), env->arena);
+        env->wear = &d->wear;
+    }
+}
+
+/* Once an hour, while it is overdrawn. */
+static void turn_wear(struct tn_daemon *d)
+{
+    int64_t now_ms = now_ns(d) / NS_PER_MS;
+    if (!d->wears) {
+        return;
+    }
+    tn_wear_look(&d->wear, now_ms);
+    bool due = !d->overdrawn || now_ms - d->overdrawn_said_ms >= OVERDRAWN_MS;
+    if (tn_wear_overdraft(&d->wear) > 0 && due) {
+        d->overdrawn = true;
+        d->overdrawn_said_ms = now_ms;
+        tn_log_event(&d->log, TN_LOG_WARN, "wear",
+                     "budget=%" PRIu64 " overdraft=%" PRIu64
+                     " text=\"the wear budget is spent: compaction waits where rows don't\"",
+                     d->wear.budget, tn_wear_overdraft(&d->wear));
+    }
+}
+
+/* All has been written. */
+static void close_wear(struct tn_daemon *d)
+{
+    struct tn_err err = {0};
+    if (!d->wears) {
+        return;
+    }
+    tn_wear_look(&d->wear, now_ns(d) / NS_PER_MS);
+    if (tn_wear_save(&d->wear, wall_ms(d), &err) != TN_OK) {
+        tn_log_err(&d->log, TN_LOG_WARN, "wear", &err);
+    }
+    d->spec.app->env.wear = NULL;
 }
 
 /* ---- tables ---- */
@@ -313,18 +374,13 @@ static tn_rc open_tables(struct tn_daemon *d, struct tn_err *err)
         rc = make_tables(d, err);
     }
     if (rc == TN_OK) {
+        open_wear(d);
         rc = tn_share_out(&d->spec.app->env, d->shares, config->table_count, err);
     }
     for (const struct tn_config_table *t = config->tables; rc == TN_OK && t; t = t->next) {
         rc = open_keeper(d, t, room, err);
     }
     return rc;
-}
-
-static int64_t now_ns(const struct tn_daemon *d)
-{
-    struct tn_clock *clock = d->spec.app->env.clock;
-    return clock->vtable->monotonic_ns(clock);
 }
 
 static tn_rc open_intake(struct tn_daemon *d, struct tn_err *err)
@@ -336,6 +392,7 @@ static tn_rc open_intake(struct tn_daemon *d, struct tn_err *err)
                                     .budget = &d->spec.app->budget,
                                     .shares = d->shares,
                                     .pulse = &d->pulse,
+                                    .wear = d->wears ? &d->wear : NULL,
                                     .reload = &d->reload,
                                     .begun_ms = now_ns(d) / NS_PER_MS};
     struct tn_reload_spec reload = {.config = d->spec.config,
@@ -441,6 +498,7 @@ static tn_rc turn(struct tn_daemon *d, uint32_t soon, struct tn_err *err)
 {
     uint32_t wait_ms;
     tn_control_turn(&d->control);
+    turn_wear(d);
     tn_sources_turn(&d->sources, &soon);
     tn_rc rc = tn_intake_turn(&d->intake, &wait_ms, err);
     if (rc == TN_OK) {
@@ -598,6 +656,7 @@ void tn_daemon_close(struct tn_daemon *daemon)
     if (d->exec) {
         d->exec->vtable->close(d->exec);
     }
+    close_wear(d);
     give_signals(d);
     if (d->net) {
         tn_net_close(d->net);

@@ -53,6 +53,10 @@ struct tn_daemon {
     struct tn_pulse pulse;
     struct tn_notify notify;
     struct tn_reload reload;
+    struct tn_wear wear;
+    bool wears; /* there is a budget */
+    bool overdrawn;
+    int64_t overdrawn_said_ms;
     bool signals; /* are ours */
     bool again;   /* after close comes tn_reload_exec */
 };

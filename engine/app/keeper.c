@@ -12,6 +12,7 @@ enum {
     PAUSE_MS_MIN = 500,
     PAUSE_MS_MAX = 60 * 1000,
     QUIET_MS_MIN = 60 * 1000,
+    WEAR_MS = 60 * 1000,      /* looks at a budget that is spent */
     SAY_AGAIN_MS = 60 * 1000, /* the same trouble is said once in so long */
     RECORD_BITS = 20,         /* of a letter's position: records of one message */
     POSITION_SIZE = TN_JOURNAL_IDENTITY_SIZE + 40,
@@ -671,6 +672,9 @@ static void watch(struct tn_keeper *k, int64_t now_ms, uint32_t *wait_ms)
     }
     if (k->trend.bad > 0) {
         lower(wait_ms, k->trend.next_ms - now_ms);
+    }
+    if (k->table && tn_table_spared(k->table)) {
+        lower(wait_ms, tn_wear_wait_ms(k->spec.share->env.wear, WEAR_MS));
     }
 }
 

@@ -159,6 +159,34 @@ static void say_pulse(const struct tn_pulse *pulse, struct tn_buf *out)
                   heading.name, count);
 }
 
+/* ---- of the wear budget ---- */
+
+OF(wear_budget, tn_wear, of->budget)
+OF(wear_left, tn_wear, of->left > 0 ? of->left : 0)
+OF(wear_overdraft, tn_wear, tn_wear_overdraft(of))
+
+struct wear_figure {
+    struct heading heading;
+    double (*of)(const struct tn_wear *wear);
+};
+
+static const struct wear_figure of_wear[] = {
+    {{"tarn_wear_budget_bytes", GAUGE, "that may be written a day"}, wear_budget},
+    {{"tarn_wear_left_bytes", GAUGE, "of it, now"}, wear_left},
+    {{"tarn_wear_overdraft_bytes", GAUGE, "written without it, not paid back yet"}, wear_overdraft},
+};
+enum { WEAR_COUNT = sizeof of_wear / sizeof of_wear[0] };
+
+static void say_wear(const struct tn_wear *wear, const struct wear_figure *figure,
+                     struct tn_buf *out)
+{
+    if (wear) {
+        say_heading(&figure->heading, out);
+        tn_buf_text(out, figure->heading.name);
+        say_value(out, figure->of(wear));
+    }
+}
+
 /* ---- of parts of the memory ---- */
 
 OF(part_size, tn_status_part, of->there ? of->size : 0)
@@ -292,6 +320,7 @@ OF(snapshot_id, table, of->keeper->latest_id)
 OF(snapshots, table, snapshot_count(of))
 OF(untold, table, of->keeper->untold)
 OF(reopened, table, of->keeper->reopened)
+OF(spared, table, of->keeper->table &&tn_table_spared(of->keeper->table))
 OF(converges, table, tn_trend_converges(&of->keeper->trend))
 OF(runs, table, of->backlog.runs_max)
 OF(runs_stop, table, of->backlog.stop)
@@ -366,6 +395,7 @@ static const struct table_figure of_tables[] = {
     {{"tarn_table_compaction_converges", GAUGE,
       "0: for minutes flushes waited, or the least overdue runs of a minute grew"},
      converges},
+    {{"tarn_table_compaction_spared", GAUGE, "1: compaction waits for the wear budget"}, spared},
     {{"tarn_table_stalls_total", COUNTER, "flushes that waited for compaction"}, flush_stalls},
     {{"tarn_table_failed_compactions_total", COUNTER, "tries that came to nothing"}, failed},
     {{"tarn_table_flushes_total", COUNTER, "memory that became files"}, flushes},
@@ -513,6 +543,8 @@ bool tn_metrics_part(const struct tn_status_spec *of, uint32_t index, struct tn_
         say_build(out);
     } else if (among(&index, 1, 1, &figure, &first)) {
         say_pulse(of->pulse, out);
+    } else if (among(&index, WEAR_COUNT, 1, &figure, &first)) {
+        say_wear(of->wear, &of_wear[figure], out);
     } else if (among(&index, PARTS_COUNT, 1, &figure, &first)) {
         say_parts(of, &of_parts[figure], out);
     } else if (among(&index, SOURCES_COUNT, of->config->source_count + 1, &figure, &first)) {

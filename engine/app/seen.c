@@ -24,6 +24,9 @@ static const struct tn_json_field of_daemon[] = {
     FIELD("refused", I64, tn_seen_daemon, refused),
     FIELD("stalls", I64, tn_seen_daemon, stalls),
     FIELD("stall_longest_us", I64, tn_seen_daemon, stall_longest_us),
+    FIELD("wear_budget", I64, tn_seen_daemon, wear_budget),
+    FIELD("wear_left", I64, tn_seen_daemon, wear_left),
+    FIELD("wear_overdraft", I64, tn_seen_daemon, wear_overdraft),
     FIELD("trouble", TEXT, tn_seen_daemon, trouble),
 };
 

@@ -232,6 +232,20 @@ static void put_heading(const struct tn_seen *seen, struct tn_buf *out)
     tn_buf_text(out, "\n");
 }
 
+static void put_wear(const struct tn_seen_daemon *d, struct tn_buf *out)
+{
+    char left[CELL_SIZE];
+    char budget[CELL_SIZE];
+    char overdraft[CELL_SIZE];
+    if (!d->wear_budget.present) {
+        return;
+    }
+    put_bytes(left, sizeof left, d->wear_left.value);
+    put_bytes(budget, sizeof budget, d->wear_budget.value);
+    put_bytes(overdraft, sizeof overdraft, d->wear_overdraft.value);
+    tn_buf_format(out, "wear: %s of %s a day left, %s overdrawn\n", left, budget, overdraft);
+}
+
 static void put_rest(const struct tn_seen *seen, struct tn_buf *out)
 {
     const struct tn_seen_journal *j = &seen->journal;
@@ -246,6 +260,7 @@ static void put_rest(const struct tn_seen *seen, struct tn_buf *out)
     tn_buf_format(out, "loop: longest stall %.1f ms, %" PRId64 " over %d ms\n",
                   (double)seen->daemon.stall_longest_us.value / MS_PER_S, seen->daemon.stalls.value,
                   TN_PULSE_STALL_MS);
+    put_wear(&seen->daemon, out);
 }
 
 static void put_reason(void *user, const char *whose, const char *text)

@@ -213,6 +213,18 @@ static void put_switch(struct tn_buf *out, const char *key, bool on)
     tn_buf_text(out, on ? "true" : "false");
 }
 
+/* What was written, and where there is a budget for that, what is left of it. */
+static void put_wear(const struct tn_status_spec *spec, struct tn_buf *out)
+{
+    const struct tn_io *io = spec->intake->spec.env->io;
+    put_count(out, "written_bytes", __atomic_load_n(&io->counts.bytes_written, __ATOMIC_RELAXED));
+    if (spec->wear) {
+        put_count(out, "wear_budget", spec->wear->budget);
+        put_number(out, "wear_left", spec->wear->left > 0 ? spec->wear->left : 0);
+        put_count(out, "wear_overdraft", tn_wear_overdraft(spec->wear));
+    }
+}
+
 static void put_daemon(const struct tn_status_spec *spec, struct tn_buf *out)
 {
     const struct tn_pulse *pulse = spec->pulse;
@@ -231,6 +243,7 @@ static void put_daemon(const struct tn_status_spec *spec, struct tn_buf *out)
     put_count(out, "turns", pulse->turns);
     put_count(out, "stalls", pulse->stalls);
     put_number(out, "stall_longest_us", pulse->longest_ns / NS_PER_US);
+    put_wear(spec, out);
     put_text(out, "trouble", tn_status_reload_trouble(spec->reload));
     tn_buf_text(out, "}\n");
 }
@@ -269,6 +282,7 @@ static void put_backlog(const struct tn_status_spec *spec, const struct tn_keepe
     put_count(out, "runs_over", backlog.runs_over);
     put_count(out, "level0_bytes", backlog.level0_bytes);
     put_switch(out, "converges", tn_trend_converges(&k->trend));
+    put_switch(out, "spared", tn_table_spared(k->table));
     put_number(out, "compaction_busy",
                (int64_t)tn_trend_busy_percent(&k->trend, counts->compaction_ns, now_ms(spec)));
     put_count(out, "compactions", counts->compactions);

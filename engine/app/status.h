@@ -33,6 +33,7 @@ struct tn_status_spec {
     const struct tn_budget *budget;
     const struct tn_share *shares; /* one a keeper */
     const struct tn_pulse *pulse;
+    const struct tn_wear *wear; /* NULL: there is no budget */
     struct tn_reload *reload;
     int64_t begun_ms; /* monotonic */
 };

@@ -8,6 +8,7 @@
 #include "base/pool.h"
 #include "file/worker.h"
 #include "table/bench.h"
+#include "table/wear.h"
 
 struct tn_env {
     struct tn_io *io;
@@ -24,6 +25,7 @@ struct tn_env {
     /* Where compactions lie, which other tables take turns at; NULL: each table has room for one.
      */
     struct tn_benches *benches;
+    struct tn_wear *wear;  /* what may be written; NULL: anything */
     uint32_t sharers;      /* tables that are open at once; 0: one */
     size_t worker_room;    /* bytes that the part "long" has for a task, beside its contexts */
     uint32_t block_size;   /* raw bytes of a data block */

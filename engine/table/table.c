@@ -773,6 +773,11 @@ void tn_table_backlog(const struct tn_table *table, struct tn_backlog *backlog)
     }
 }
 
+bool tn_table_spared(const struct tn_table *table)
+{
+    return table->spared;
+}
+
 const char *tn_table_position_of(const struct tn_table *table, const char *source)
 {
     const struct tn_json_map *map = &table->recovered.properties;

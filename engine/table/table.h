@@ -233,6 +233,9 @@ TN_MUST_USE tn_rc tn_table_tell(struct tn_table *table, struct tn_err *err);
  * files of one are damaged, else UNSUPPORTED. */
 tn_rc tn_table_behind(const struct tn_table *table, uint32_t *count);
 
+/* Compactions that are due wait for the wear budget of its env. */
+bool tn_table_spared(const struct tn_table *table);
+
 /* Costs a walk over the files of open buckets. */
 void tn_table_backlog(const struct tn_table *table, struct tn_backlog *backlog);
 

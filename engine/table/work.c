@@ -2,7 +2,11 @@
 #include "file/names.h"
 #include "table/state.h"
 
-enum { FLUSHES_A_SLICE = 2 }; /* one slice may run after at most two flushes */
+enum {
+    FLUSHES_A_SLICE = 2, /* one slice may run after at most two flushes */
+    UNMERGED_MAX = 10, /* times compaction.min.file-num files without keys, at the most: a guess */
+    NS_PER_MS = 1000000,
+};
 
 /* Pages are short: the bucket that has most of them is to give them back. */
 static void freeze_largest(struct tn_table *t)
@@ -156,6 +160,33 @@ static void end_sweeps(struct tn_table *t)
     }
 }
 
+static bool due(const struct tn_table *t, uint32_t runs)
+{
+    int32_t trigger = t->keyed ? t->options.compaction_trigger : t->options.min_file_num;
+    return (int64_t)runs >= trigger;
+}
+
+/* Rows wait without it, changes are not told, or a person asked: it is done whatever it costs. A
+ * bucket without keys has no stop trigger, and a limit of its own for its files. */
+static bool needed(const struct tn_table *t, const struct tn_bucket *bucket, uint32_t runs)
+{
+    bool many = !t->keyed && runs >= (int64_t)UNMERGED_MAX * t->options.min_file_num;
+    return t->spec.full || t->spec.dedicated || waits_for_compaction(t) ||
+           tn_options_need_lookup(&t->options) || many || bucket->crowded || bucket->unproven ||
+           tn_work_at_stop(t, bucket) || tn_work_owes(t, bucket) ||
+           bucket->swept != TN_SWEEP_NOTHING;
+}
+
+/* Whether it is for want of the wear budget that the bucket is not compacted now. */
+static bool spares(struct tn_table *t, const struct tn_bucket *bucket, uint32_t runs)
+{
+    if (!t->env->wear || !tn_wear_spent(t->env->wear) || needed(t, bucket, runs)) {
+        return false;
+    }
+    t->spared = t->spared || due(t, runs);
+    return true;
+}
+
 /* The bucket with most runs for which there is something to pick. */
 static bool pick_compaction(struct tn_table *t)
 {
@@ -169,7 +200,7 @@ static bool pick_compaction(struct tn_table *t)
             struct tn_bucket *bucket = &t->buckets[i];
             uint32_t runs = bucket->state == TN_BUCKET_READY ? run_count(bucket) : 0;
             bool tried = runs > limit || (runs == limit && i <= limit_index);
-            if (runs > best_runs && !tried && !rests(t, bucket)) {
+            if (runs > best_runs && !tried && !rests(t, bucket) && !spares(t, bucket, runs)) {
                 best = bucket;
                 best_runs = runs;
                 best_index = i;
@@ -190,9 +221,22 @@ static bool pick_compaction(struct tn_table *t)
     }
 }
 
+/* With some of the budget there again, what waited for it is due. */
+static void look_at_wear(struct tn_table *t)
+{
+    struct tn_wear *wear = t->env->wear;
+    struct tn_clock *clock = t->env->clock;
+    if (wear) {
+        tn_wear_look(wear, clock->vtable->monotonic_ns(clock) / NS_PER_MS);
+        t->compact_due = t->compact_due || (t->spared && !tn_wear_spent(wear));
+        t->spared = t->spared && !t->compact_due; /* else a pick says it again */
+    }
+}
+
 static void begin_compaction(struct tn_table *t)
 {
     struct tn_benches *benches = t->env->benches;
+    look_at_wear(t);
     if (!tn_table_may_compact(t) || !t->compact_due || t->slice.active || t->reload ||
         (benches && !tn_bench_take(benches, t, &t->slice.arena))) {
         return;

@@ -129,13 +129,17 @@ static void members_on_top_are_told_with_what_would_do(void)
         {on_top, "memory = 33554432", NULL},
         {on_top, "disk_reserve = '1M'",
          "disk_reserve: got '1M', want a size like '32M', from 4M to 1048576G\n"},
+        {on_top, "wear_budget = 0", NULL},
+        {on_top, "wear_budget = '500M'", NULL},
+        {on_top, "wear_budget = '500M a day'",
+         "wear_budget: got '500M a day', want a size like '32M', from 0 to 1048576G\n"},
         {on_top, "memroy = '32M'", "memroy: is unknown; did you mean 'memory'?\n"},
         {on_top, "zebra = 1",
-         "zebra: is unknown; known here: warehouse, memory, disk_reserve, listen, token, tls, "
-         "limits, journal, pace, tables or sources\n"},
+         "zebra: is unknown; known here: warehouse, memory, disk_reserve, wear_budget, listen, "
+         "token, tls, limits, journal, pace, tables or sources\n"},
         {on_top, "['\\27[2J'] = 1",
-         "['?[2J']: is unknown; known here: warehouse, memory, disk_reserve, listen, token, tls, "
-         "limits, journal, pace, tables or sources\n"},
+         "['?[2J']: is unknown; known here: warehouse, memory, disk_reserve, wear_budget, listen, "
+         "token, tls, limits, journal, pace, tables or sources\n"},
         {on_top, "'a'", "[1]: a list's item where members have names\n"},
         {on_top, "[true] = 1", "has a member whose name is no text\n"},
         {on_top, "listen = '127.0.0.1'",

@@ -536,6 +536,46 @@ def test_the_figures_of_a_commit_are_those_of_its_files():
             before, disk = live, on_disk()
 
 
+def test_without_a_wear_budget_rows_go_on_and_the_overdraft_is_told():
+    """Runs go up to the stop trigger, at which a compaction comes that rows would wait for; the next start goes on with what is left."""
+    fields = 'fields = { "k INT NOT NULL", "v INT" }, primary_key = "k", commit = "1 rows"'
+    stop = 'options = { bucket = 1, ["num-sorted-run.stop-trigger"] = 7 }'
+    with Daemon('["db.t"] = { %s, %s }' % (fields, stop), rest="wear_budget = 0,") as d:
+        d.start()
+        most = 0
+        for i in range(40):
+            d.put("db.t", [{"k": i % 9, "v": i}])
+            d.committed("db.t", i + 1)
+            t = d.status()["table", "db.t"]
+            most = max(most, t["runs_max"])
+            need(t["runs_max"] <= 8, "runs: %s" % t)
+        need(most > 6 and t["compactions"] > 0, "it was compacted at the stop trigger alone: %d runs, %s" % (most, t))
+        d.until("compaction waits", lambda: d.status()["table", "db.t"]["spared"] or d.put("db.t", [{"k": 1, "v": 50}]))
+        seen = d.status()["daemon", None]
+        same((seen["wear_budget"], seen["wear_left"]), (0, 0), "the budget")
+        need(seen["written_bytes"] >= seen["wear_overdraft"] > 1000, "overdraft: %s" % seen)
+        _, values, _ = parse_metrics(d.ask("/metrics")[1])
+        same((values["tarn_wear_budget_bytes", None], values["tarn_wear_left_bytes", None]), (0, 0), "metrics")
+        same(values["tarn_table_compaction_spared", "db.t"], 1, "spared")
+        overdraft = values["tarn_wear_overdraft_bytes", None]
+        need(overdraft >= seen["wear_overdraft"], "overdraft of metrics")
+        need(any(re.match(r"wear: 0B of 0B a day left, \S+ overdrawn$", line) for line in d.tarn.run("top").ok("top")), "top says it")
+        same(len(re.findall("wear budget is spent", d.log())), 1, "the log says it, once")
+        rows = {r["k"]: r["v"] for r in map(json.loads, d.tarn.run("cat", "db.t").ok("cat"))}
+        same(sorted(rows), list(range(9)), "keys")
+        same([rows[k] for k in (0, 2, 3)], [36, 38, 39], "the newest rows")
+        d.stop()
+        d.start()
+        need(d.status()["daemon", None]["wear_overdraft"] >= overdraft, "what was overdrawn is still")
+        d.stop()
+    with running(rest='wear_budget = "1G",') as d:
+        d.put("db.t", [{"k": 1, "v": "x"}])
+        d.committed("db.t", 1)
+        seen = d.status()["daemon", None]
+        same((seen["wear_budget"], seen["wear_overdraft"], d.status()["table", "db.t"]["spared"]), (1 << 30, 0, False), "plenty")
+        need(0 < (1 << 30) - seen["wear_left"] <= seen["written_bytes"], "what was written is taken of it: %s" % seen)
+
+
 def answer_by_hand(address, request):
     with socket.create_connection(address, timeout=DEADLINE) as s:
         s.sendall(request.encode())
