@@ -7,6 +7,8 @@ With --java official Paimon reads the tables, and looks through them.
 import http.client
 import json
 import random
+import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -281,6 +283,52 @@ def test_it_starts_on_a_full_disk(args):
     finally:
         subprocess.run(["umount", str(folder)], check=False)
         folder.rmdir()
+
+
+def test_a_table_that_is_removed_is_told(args):
+    """Under a running daemon: it says so, takes nothing for it, and makes nothing where it was; others go on."""
+    tables = {name: '{ fields = { "id BIGINT" }, options = { bucket = "-1" }, commit = "100ms" }' for name in ("db.kept", "db.lost")}
+    with Daemon(tables) as daemon:
+        daemon.start()
+        daemon.wait_until_ready()
+        for table in tables:
+            same(daemon.ask("POST", "/tables/%s/rows" % table, '{"id":1}')[0], 200, "status")
+        shutil.rmtree(daemon.warehouse / "db.db/lost")
+        daemon.asked_until("it is missed", lambda: "db.lost is gone" in daemon.ask("GET", "/health")[1])
+        status, text = daemon.ask("POST", "/tables/db.lost/rows", '{"id":2}')
+        need(status == 503 and "db.lost is gone" in text, "%d: %s" % (status, text))
+        same(daemon.ask("POST", "/tables/db.kept/rows", '{"id":2}')[0], 200, "status")
+        daemon.process.send_signal(signal.SIGTERM)
+        daemon.join()
+        same(daemon.process.returncode, 2, "exit code with a table in trouble; it said %s" % daemon.log())
+        need(not (daemon.warehouse / "db.db/lost").exists(), "something was made where it was")
+        same({row["id"] for row in daemon.rows("db.kept")}, {1, 2}, "rows")
+
+
+def test_rows_wait_while_java_alters_their_table(args):
+    """They are there afterwards, with the new columns, or as letters."""
+    if not args.java:
+        return
+    table = '{ fields = { "id BIGINT NOT NULL", "v STRING" }, primary_key = "id", options = { bucket = 1 }, commit = "1h" }'
+    changes = [{"op": "add", "name": "n", "type": "INT", "first": True}, {"op": "type", "name": "v", "type": "INT"},
+               {"op": "rename", "name": "v", "to": "w"}]
+    with Daemon({"db.t": table}) as daemon:
+        daemon.start()
+        daemon.wait_until_ready()
+        for body in ('{"id":1,"v":"11"}\n{"id":2,"v":"x"}', '{"id":3}'):
+            same(daemon.ask("POST", "/tables/db.t/rows", body)[0], 200, "status")
+        daemon.kill()
+        (daemon.warehouse / "changes.json").write_text(json.dumps(changes))
+        with peer.java() as java:
+            java.run("alter", daemon.warehouse, "db.t", daemon.warehouse / "changes.json").ok("alter")
+        daemon.start()
+        daemon.wait_until_ready()
+        same(daemon.ask("POST", "/tables/db.t/rows", '{"id":4,"n":4,"w":44}')[0], 200, "status")
+        daemon.stop()
+        same(daemon.rows("db.t"), [{"n": None, "id": 1, "w": 11}, {"n": None, "id": 3, "w": None}, {"n": 4, "id": 4, "w": 44}], "rows")
+        letters = (daemon.warehouse / ".tarn/db.t.letters").read_text()
+        need(letters.count("\n") == 1 and "is no value of INT" in letters and '\\"id\\":2' in letters, letters)
+        daemon.check(args, ["db.t"])
 
 
 class Log(threading.Thread):
