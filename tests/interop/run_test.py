@@ -262,7 +262,7 @@ def test_it_starts_on_a_full_disk(args):
         return
     try:
         with Daemon({"db.t": '{ fields = { "id BIGINT", "v STRING" }, options = { bucket = "-1" }, commit = "100ms" }'}) as daemon:
-            daemon.config.write_text(daemon.config.read_text().replace('warehouse = "warehouse"', 'warehouse = "%s/w"' % folder))
+            daemon.config.write_text(daemon.config.read_text().replace('warehouse = "warehouse"', 'disk_reserve = "4M", warehouse = "%s/w"' % folder))
             daemon.warehouse = folder / "w"
             daemon.start()
             daemon.wait_until_ready()
