@@ -6,6 +6,7 @@
 #include "commit/base_list.h"
 #include "commit/conflict.h"
 #include "commit/publish.h"
+#include "commit/standing.h"
 #include "file/names.h"
 
 enum { FOREIGN_LOOK_MAX = 64 }; /* snapshots read to see whose they are; more are somebody's */
@@ -346,112 +347,27 @@ static tn_rc resolve(struct draft *draft, const struct tn_publish_spec *publish,
 
 /* ---- whether it is the one behind the one before ---- */
 
-/* One file by which a draft is known, and whether it is there behind it. */
-struct mark {
-    const char *name; /* NULL: nothing was given or taken */
-    int32_t level;
-    bool given;
-    int64_t live; /* ADD entries less DELETE entries */
-};
-
-static struct mark mark_of(const struct draft *draft)
+/* By a file that it gave, else by one that it only took. */
+static struct tn_standing_spec standing_of(const struct draft *draft)
 {
     const struct tn_commit_spec *spec = draft->commit->spec;
     const struct tn_entry *given = draft->compact ? spec->compacted : spec->added;
     uint32_t count = draft->compact ? spec->compacted_count : spec->added_count;
-    if (count > 0) {
-        return (struct mark){given->file.file_name, given->file.level, true, 0};
+    struct tn_standing_spec mark = {.root = spec->root,
+                                    .id = draft->next.id,
+                                    .manifest_uuid = draft->files.manifest_uuid,
+                                    .given = count > 0};
+    if (mark.given) {
+        mark.file_name = given->file.file_name;
+        mark.level = given->file.level;
     }
-    struct mark mark = {0};
     for (uint32_t i = 0; draft->compact && !mark.given && i < spec->removed_count; i++) {
         const struct tn_commit_removal *removal = &spec->removed[i];
-        bool given_again = removal->upgrade_level >= 0;
-        mark = (struct mark){removal->file_name,
-                             given_again ? removal->upgrade_level : removal->level, given_again, 0};
+        mark.given = removal->upgrade_level >= 0;
+        mark.file_name = removal->file_name;
+        mark.level = mark.given ? removal->upgrade_level : removal->level;
     }
     return mark;
-}
-
-static tn_rc count_mark(void *user, const struct tn_entry *entry, struct tn_err *err)
-{
-    (void)err;
-    struct mark *mark = user;
-    if (entry->file.level == mark->level && strcmp(entry->file.file_name, mark->name) == 0) {
-        mark->live += entry->kind == TN_ENTRY_ADD ? 1 : -1;
-    }
-    return TN_OK;
-}
-
-struct search {
-    const char *uuid;
-    bool found;
-};
-
-static tn_rc look_for_uuid(void *user, const struct tn_manifest_meta *meta, struct tn_err *err)
-{
-    (void)err;
-    struct search *search = user;
-    search->found = search->found || strstr(meta->file_name, search->uuid);
-    return TN_OK;
-}
-
-/* A base list has all files of the snapshot before, and its manifests unless they were merged. A
- * draft that neither gave nor took files can't be told then: to commit it twice does nothing. */
-static bool goes_on_without(const struct draft *draft, const struct tn_snapshot *next)
-{
-    const char *root = draft->commit->spec->root;
-    struct tn_worker *worker = draft->commit->worker;
-    struct search search = {.uuid = draft->files.manifest_uuid};
-    struct mark mark = mark_of(draft);
-    struct tn_live_filter all = {0};
-    struct tn_list lists[TN_LIST_COUNT];
-    struct tn_err ignored;
-    tn_lists_of(next, lists);
-    tn_rc rc = tn_list_each_meta(root, lists[0].name, lists[0].size, worker, look_for_uuid, &search,
-                                 &ignored);
-    if (rc != TN_OK || search.found || !mark.name) {
-        return rc == TN_OK && !search.found;
-    }
-    rc =
-        tn_list_each(root, lists[0].name, lists[0].size, &all, worker, count_mark, &mark, &ignored);
-    return rc == TN_OK && (mark.live > 0) != mark.given;
-}
-
-static bool is_gone(const struct draft *draft, int64_t id)
-{
-    struct tn_worker *worker = draft->commit->worker;
-    struct tn_err ignored;
-    uint64_t size;
-    const char *path = tn_name_numbered(&worker->arena, draft->commit->spec->root, TN_DIR_SNAPSHOT,
-                                        "snapshot-", id);
-    return path && worker->io->vtable->stat(worker->io, path, &size, &ignored) == TN_ABSENT;
-}
-
-enum standing { STANDS, STRAY, STRAY_IF_THERE };
-
-/* Snapshots expire from the oldest on, and are rolled back from the newest on. While the one before
- * is there, ours has no name that was given before and taken away; where the one behind is gone
- * and a newer one is not, it can't be there, if it was not given later. */
-static enum standing standing(const struct draft *draft)
-{
-    struct tn_worker *worker = draft->commit->worker;
-    const char *root = draft->commit->spec->root;
-    int64_t id = draft->next.id;
-    int64_t newest;
-    struct tn_snapshot next;
-    struct tn_err ignored;
-    if (!is_gone(draft, id - 1)) {
-        return STANDS;
-    }
-    tn_rc rc = tn_snapshot_read(worker->io, root, id + 1, &worker->arena, &next, &ignored);
-    if (rc == TN_OK) {
-        return goes_on_without(draft, &next) ? STRAY : STANDS;
-    }
-    bool passed =
-        rc == TN_ABSENT &&
-        tn_snapshot_latest(worker->io, root, &worker->arena, &newest, &ignored) == TN_OK &&
-        newest > id;
-    return passed ? STRAY_IF_THERE : STANDS;
 }
 
 /* Ours has expired, and who did that removed what only it named. Whose name it was is known while a
@@ -459,13 +375,15 @@ static enum standing standing(const struct draft *draft)
 static tn_rc look_behind(struct draft *draft, struct tn_err *err)
 {
     const struct tn_snapshot *newest = NULL;
+    struct tn_standing_spec mark = standing_of(draft);
     draft->files.manifest_count = 0;
     draft->files.list_count = 0;
     tn_rc rc = read_latest(draft->commit, &newest, err);
-    if (rc == TN_OK && (!newest || !goes_on_without(draft, newest))) {
+    if (rc == TN_OK &&
+        (!newest || !tn_standing_goes_on_without(&mark, newest, draft->commit->worker))) {
         return TN_OK;
     }
-    if (rc == TN_OK && !mark_of(draft).name) {
+    if (rc == TN_OK && !mark.file_name) {
         return TN_CONFLICT;
     }
     draft->unknown = true;
@@ -481,12 +399,13 @@ static tn_rc make_sure(struct draft *draft, const struct tn_publish_spec *publis
                        struct tn_err *err)
 {
     struct tn_io *io = draft->commit->worker->io;
-    enum standing where = standing(draft);
-    if (where == STANDS) {
+    struct tn_standing_spec mark = standing_of(draft);
+    enum tn_standing where = tn_standing(&mark, draft->commit->worker);
+    if (where == TN_STANDS) {
         return TN_OK;
     }
     tn_rc rc = io->vtable->unlink(io, publish->final, err);
-    if (rc == TN_ABSENT && where == STRAY_IF_THERE) {
+    if (rc == TN_ABSENT && where == TN_STRAY_IF_THERE) {
         return look_behind(draft, err);
     }
     if (rc == TN_OK) {
