@@ -19,7 +19,7 @@ void tn_older_open(struct tn_older *older, const struct tn_table *table, int64_t
         tn_rc rc =
             tn_evolve_open(&older->evolve, was, newest, tn_table_layout(table), arena, &older->why);
         older->evolves = rc == TN_OK;
-        older->layout = older->evolves ? older->evolve.from : NULL;
+        older->layout = older->evolve.from;
     }
     older->mark = tn_arena_mark(arena);
 }
@@ -62,6 +62,11 @@ tn_rc tn_older_item(struct tn_older *older, struct tn_parcel_item *item, struct 
     if (!tn_row_valid(older->layout, row)) {
         return tn_err_set(err, TN_INVALID, 0,
                           "the journal's row is none of the table: another one was there before");
+    }
+    if (!older->evolves && older->why.code != TN_OK) {
+        *err = older->why;
+        become_text(older, item);
+        return TN_INVALID;
     }
     if (!older->evolves) {
         return TN_OK;

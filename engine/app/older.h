@@ -15,7 +15,7 @@ struct tn_older {
     const struct tn_table *table;
     const struct tn_row_layout *layout; /* of the rows; NULL: it isn't known */
     struct tn_evolve evolve;
-    bool evolves; /* else the schema is the newest, or `why` says why none can be taken */
+    bool evolves; /* else the schema is the newest, or none can be taken: `why` */
     uint32_t size_max;
     struct tn_arena *arena;
     size_t mark; /* what an item takes lies behind it */

@@ -255,18 +255,19 @@ struct tn_arena *tn_packer_lend(struct tn_packer *packer)
 static tn_rc make_parcel(struct tn_packer *packer, struct tn_keeper *k, struct tn_message *message,
                          void *room, struct tn_bytes *parcel, struct tn_err *err)
 {
-    tn_rc rc = open_decoder(packer, k, message, err);
-    if (rc != TN_OK) {
-        return rc;
-    }
     struct packing p = {.packer = packer, .keeper = k, .message = message};
     struct tn_parcel_head head = {tn_table_schema(k->table)->id, message->input,
                                   tn_bytes_of(message->source ? message->source : "")};
     tn_buf_init(&p.parcel, room, packer->parcel_size);
     tn_parcel_begin(&p.parcel, &head);
-    tell_mapper(packer, k, message);
-    rc = pack(&p, err);
-    if (rc == TN_INVALID && p.parcel.overflow && !message->whole && !message->split) {
+    tn_rc rc = open_decoder(packer, k, message, err);
+    bool unread = rc == TN_INVALID; /* the table's columns are to blame, or their defaults */
+    if (rc == TN_OK) {
+        tell_mapper(packer, k, message);
+        rc = pack(&p, err);
+    }
+    bool letter = unread || (rc == TN_INVALID && p.parcel.overflow);
+    if (letter && !message->whole && !message->split) {
         rc = pack_whole(&p, &head, err);
     }
     if (rc == TN_OK) {

@@ -69,7 +69,6 @@ static tn_rc take_memory(struct tn_evolve *evolve, uint32_t count, struct tn_row
     }
     evolve->columns = columns;
     evolve->values = values;
-    evolve->from = layout;
     *from = layout;
     return rc;
 }
@@ -85,6 +84,7 @@ tn_rc tn_evolve_open(struct tn_evolve *evolve, const struct tn_schema *older,
     tn_rc rc = take_memory(evolve, newer->field_count, &from, arena, err);
     if (rc == TN_OK) {
         rc = tn_schema_layout(older, from, NULL, &column_of, arena, err);
+        evolve->from = rc == TN_OK ? from : NULL;
     }
     for (uint32_t i = 0; rc == TN_OK && i < newer->field_count; i++) {
         rc = find_source(&evolve->columns[i], older, column_of, &newer->fields[i], &guess, arena,

@@ -14,7 +14,7 @@
 struct tn_evolve_column; /* evolve.c */
 
 struct tn_evolve {
-    const struct tn_row_layout *from; /* of all columns of the older one */
+    const struct tn_row_layout *from; /* of all columns of the older one; NULL: nobody knows them */
     const struct tn_row_layout *to;
     struct tn_evolve_column *columns; /* of `to` */
     struct tn_value *values;          /* likewise */

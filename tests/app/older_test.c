@@ -166,6 +166,27 @@ static void rows_of_another_table_are_letters(void)
     sim_disk_deinit(&world.disk);
 }
 
+/* Neither what waits nor what comes can be read for it until somebody mends that: letters. */
+static void a_default_that_is_no_value_loses_nothing(void)
+{
+    begin();
+    wait_in_journal(texts, COUNT(texts));
+    alter("db.db/a", 1,
+          (struct change){"  } ],",
+                          "  }, {\n    \"id\" : 2,\n    \"name\" : \"m\",\n"
+                          "    \"type\" : \"INT\",\n    \"defaultValue\" : \"x\"\n  } ],"});
+    take_what_waits();
+    world_take("db.a", "{\"id\":5}\n");
+    world_run(1000);
+    world_kill();
+    CHECK(strcmp(world_rows("db.a"), "") == 0);
+    const char *rows = world_rows("db.a_dead");
+    CHECK(world_count(rows, "\n") == 6 && world_count(rows, "default value") == 5);
+    CHECK(strstr(rows, "\\\"row\\\":{\\\"id\\\":3,"));
+    CHECK(strstr(rows, "\"record\":\"{\\\"id\\\":5}"));
+    sim_disk_deinit(&world.disk);
+}
+
 /* A table that is opened again in the same memory is read for with its newest schema. */
 static void a_table_that_is_opened_again_takes_its_new_column(void)
 {
@@ -194,6 +215,7 @@ static const struct test tests[] = {
     TEST(a_row_that_is_none_any_more_is_a_letter),
     TEST(rows_of_a_schema_that_went_are_letters),
     TEST(rows_of_another_table_are_letters),
+    TEST(a_default_that_is_no_value_loses_nothing),
     TEST(a_table_that_is_opened_again_takes_its_new_column),
 };
 
