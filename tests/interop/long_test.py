@@ -209,7 +209,7 @@ def tables_of_all_kinds_take_long_rows(args):
 
 
 def long_rows_stay_in_16_mib(args):
-    """Anonymous memory, for a table where every tenth row has 512 KiB of bytes, and against one of short rows."""
+    """Anonymous memory, for a table where every tenth row has 512 KiB of bytes, and against one of short rows (apache/paimon#7620)."""
     peaks = {}
     for size in (16, TEXT_MAX):
         with Bench(args.seed, {"bucket": "4"}) as b:
@@ -229,6 +229,7 @@ def long_rows_stay_in_16_mib(args):
 
 
 def a_row_over_the_limit_is_a_dead_letter(args):
+    """apache/paimon#7620: it says its size and the limit, and others of the same commit are there."""
     with Bench(args.seed) as b:
         letters = b.folder / "letters"
         long_row = {"k": 1, "s": "y" * 650000, "b": None, "n": 1}
