@@ -362,6 +362,20 @@ static void turn_keepers(struct tn_intake *in, int64_t now_ms, uint32_t *wait_ms
     }
 }
 
+/* What the disk had no room for is tried as soon as there is some: after a day without, its pause
+ * would be the longest. */
+static void turn_reserve(struct tn_intake *in, int64_t now_ms, uint32_t *wait_ms)
+{
+    if (!tn_reserve_turn(&in->reserve, now_ms, wait_ms)) {
+        return;
+    }
+    in->room_owed = true;
+    for (uint32_t i = 0; i < in->spec.keeper_count; i++) {
+        tn_keeper_hurry(&in->spec.keepers[i], now_ms);
+    }
+    *wait_ms = 0;
+}
+
 tn_rc tn_intake_turn(struct tn_intake *intake, uint32_t *wait_ms, struct tn_err *err)
 {
     struct tn_intake *in = intake;
@@ -381,7 +395,7 @@ tn_rc tn_intake_turn(struct tn_intake *intake, uint32_t *wait_ms, struct tn_err 
     pump(in, now_ms, wait_ms);
     turn_keepers(in, now_ms, wait_ms);
     trim(in, now_ms);
-    in->room_owed = tn_reserve_turn(&in->reserve, now_ms, wait_ms) || in->room_owed;
+    turn_reserve(in, now_ms, wait_ms);
     say_room(in);
     return TN_OK;
 }

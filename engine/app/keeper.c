@@ -643,6 +643,14 @@ void tn_keeper_fail(struct tn_keeper *keeper, tn_rc rc, const struct tn_err *err
     }
 }
 
+void tn_keeper_hurry(struct tn_keeper *keeper, int64_t now_ms)
+{
+    if (keeper->trouble == TN_FULL) {
+        keeper->retry_ms = now_ms;
+        keeper->pause_ms = 0;
+    }
+}
+
 static bool try_open(struct tn_keeper *k, int64_t now_ms)
 {
     struct tn_err err = {0};

@@ -149,6 +149,9 @@ bool tn_keeper_turn(struct tn_keeper *keeper, int64_t now_ms, uint32_t *wait_ms)
 bool tn_keeper_commit(struct tn_keeper *keeper, const char *identity, struct tn_keeper_place at,
                       bool may, int64_t now_ms, uint32_t *wait_ms);
 
+/* There is room again: what wants for it need not wait any longer. */
+void tn_keeper_hurry(struct tn_keeper *keeper, int64_t now_ms);
+
 /* It takes nothing for now: closed, and opened again later. */
 void tn_keeper_fail(struct tn_keeper *keeper, tn_rc rc, const struct tn_err *err, int64_t now_ms);
 

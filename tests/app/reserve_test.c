@@ -111,6 +111,33 @@ static void what_a_compaction_and_an_expiry_free_brings_rows_back(void)
     end_world(w);
 }
 
+/* benbjohnson/litestream#1310: what a full disk stopped stayed so with room again. Here its pause
+ * is the longest by then. */
+static void what_had_no_room_is_committed_once_there_is_some(void)
+{
+    struct world *w = &world;
+    begin(w, 11);
+    while (tn_keeper_settled(&w->keepers[0]) || tn_keeper_settled(&w->keepers[1])) {
+        turn(w, true);
+    }
+    sim_disk_capacity(&w->disk, sim_disk_used(&w->disk));
+    for (int i = 0; i < 200; i++) {
+        turn(w, true);
+        sim_clock_advance_ms(&engine.clock, 1000);
+    }
+    CHECK(w->intake.reserve.low && w->keepers[0].trouble == TN_FULL &&
+          w->keepers[1].trouble == TN_FULL);
+    sim_disk_capacity(&w->disk, w->disk.capacity + 2 * ROOM);
+    for (int i = 0; i < 400; i++) {
+        turn(w, false);
+    }
+    for (uint32_t t = 0; t < TABLES; t++) {
+        CHECK(tn_keeper_settled(&w->keepers[t]) && w->keepers[t].trouble == TN_OK);
+        check_rows(w, t);
+    }
+    end_world(w);
+}
+
 /* Nothing is taken by a start, either; and a disk that doesn't say what it has is taken for large.
  */
 static void it_is_asked_before_the_first_row(void)
@@ -133,6 +160,7 @@ static const struct test tests[] = {
     TEST(rows_wait_until_there_is_room_again),
     TEST(a_little_room_is_none),
     TEST(what_a_compaction_and_an_expiry_free_brings_rows_back),
+    TEST(what_had_no_room_is_committed_once_there_is_some),
     TEST(it_is_asked_before_the_first_row),
 };
 
