@@ -253,36 +253,83 @@ def test_a_changed_configuration_is_no_surprise(args):
         same(len(daemon.rows("db.t")), 3, "rows")
 
 
-def test_it_starts_on_a_full_disk(args):
-    """What was acknowledged is there, and goes on once there is room. Where nothing may be mounted there is nothing to see."""
-    folder = Path(tempfile.mkdtemp(prefix="tarn-full-"))
-    mount = ["mount", "-t", "tmpfs", "-o", "size=10m", "tmpfs", str(folder)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        folder.rmdir()
-        return
-    try:
-        with Daemon({"db.t": '{ fields = { "id BIGINT", "v STRING" }, options = { bucket = "-1" }, commit = "100ms" }'}) as daemon:
-            daemon.config.write_text(daemon.config.read_text().replace('warehouse = "warehouse"', 'disk_reserve = "4M", warehouse = "%s/w"' % folder))
-            daemon.warehouse = folder / "w"
+class SmallDisk:
+    """A file system in memory. Where nothing may be mounted there is nothing to see: `mounted` is False."""
+
+    def __init__(self, size):
+        self.folder = Path(tempfile.mkdtemp(prefix="tarn-full-"))
+        mount = ["mount", "-t", "tmpfs", "-o", "size=" + size, "tmpfs", str(self.folder)]
+        self.mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+        self.ballast = self.folder / "ballast"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.mounted:
+            subprocess.run(["umount", str(self.folder)], check=False)
+        self.folder.rmdir()
+
+    def daemon(self, commit):
+        daemon = Daemon({"db.t": '{ fields = { "id BIGINT", "v STRING" }, options = { bucket = "-1" }, commit = "%s" }' % commit})
+        daemon.config.write_text(daemon.config.read_text().replace('warehouse = "warehouse",', 'warehouse = "%s/w", disk_reserve = "4M",' % self.folder))
+        daemon.warehouse = self.folder / "w"
+        return daemon
+
+    def fill(self):
+        with open(self.ballast, "wb", buffering=0) as ballast:
+            try:
+                while True:
+                    ballast.write(b"x" * 4096)
+            except OSError:
+                pass
+
+
+def test_it_starts_on_a_full_disk(_args):
+    """What was acknowledged is there, and goes on once there is room."""
+    with SmallDisk("16m") as disk:
+        if not disk.mounted:
+            return
+        with disk.daemon("100ms") as daemon:
             daemon.start()
             daemon.wait_until_ready()
             same(daemon.ask("POST", "/tables/db.t/rows", '{"id":1}')[0], 200, "status")
             daemon.kill()
-            with open(folder / "rest", "wb", buffering=0) as rest:
-                try:
-                    while True:
-                        rest.write(b"x" * 4096)
-                except OSError:
-                    pass
+            disk.fill()
             daemon.start()
             daemon.wait_until_ready()
-            (folder / "rest").unlink()
+            disk.ballast.unlink()
             daemon.asked_until("rows are taken", lambda: daemon.ask("POST", "/tables/db.t/rows", '{"id":2}')[0] == 200)
             daemon.stop()
             same({row["id"] for row in daemon.rows("db.t")}, {1, 2}, "rows; it said %s" % daemon.log())
-    finally:
-        subprocess.run(["umount", str(folder)], check=False)
-        folder.rmdir()
+
+
+def test_a_disk_that_fills_up_is_said_and_costs_nothing(args):
+    """benbjohnson/litestream#1310: it said nothing and seemed to be well, and stayed so with room again."""
+    with SmallDisk("16m") as disk:
+        if not disk.mounted:
+            return
+        with disk.daemon("2s") as daemon:
+            daemon.start()
+            daemon.wait_until_ready()
+            same(daemon.ask("POST", "/tables/db.t/rows", '{"id":1}')[0], 200, "status")
+            daemon.until("it commits", lambda: "committed snapshot=1" in daemon.said)
+            same(daemon.ask("POST", "/tables/db.t/rows", '{"id":2}')[0], 200, "status")
+            disk.fill()
+            daemon.until("it says so", lambda: "No space left" in daemon.said)
+            need(str(disk.folder) in daemon.said, "it names no path: %s" % daemon.log())
+            same(daemon.ask("POST", "/tables/db.t/rows", '{"id":3}', {"Idempotency-Key": "3"})[0], 503, "status")
+            status, text = daemon.ask("GET", "/health")
+            need(status == 503 and "No space left" in text and "disk_reserve" in text, "health: %d %s" % (status, text))
+            same([row["id"] for row in daemon.rows("db.t")], [1], "rows of the last snapshot")
+            disk.ballast.unlink()
+            daemon.asked_until("rows are taken", lambda: daemon.ask("POST", "/tables/db.t/rows", '{"id":3}', {"Idempotency-Key": "3"})[0] == 200)
+            daemon.asked_until("all is well", lambda: daemon.ask("GET", "/health") == (200, '{"status":"ok"}\n'))
+            daemon.stop()
+            same(sorted(row["id"] for row in daemon.rows("db.t")), [1, 2, 3], "rows; it said %s" % daemon.log())
+            left = json.loads(peer.Tarn(daemon.warehouse).run("clean", "db.t", "--dry-run", "--older-than", "0 s", "--format", "json").ok("clean")[0])
+            same(left, {"files": 0, "bytes": 0, "folders": 0}, "what nobody needs")
+            daemon.check(args, ["db.t"])
 
 
 def test_a_table_that_is_removed_is_told(args):
