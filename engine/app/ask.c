@@ -53,6 +53,19 @@ tn_rc tn_ask_path(const char *warehouse, char path[TN_ASK_PATH_SIZE], struct tn_
 
 /* ---- the socket ---- */
 
+/* Who has many to let in lets others wait. */
+static bool connects(int fd, const struct sockaddr_un *address)
+{
+    int64_t deadline_ms = now_ms() + TN_ASK_TIMEOUT_MS;
+    int rc;
+    while ((rc = connect(fd, (const struct sockaddr *)address, sizeof *address)) != 0 &&
+           errno == EAGAIN && now_ms() < deadline_ms) {
+        struct timespec moment = {.tv_nsec = NS_PER_MS};
+        (void)nanosleep(&moment, NULL);
+    }
+    return rc == 0;
+}
+
 static tn_rc connect_to(const char *path, int *out, struct tn_err *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -61,7 +74,7 @@ static tn_rc connect_to(const char *path, int *out, struct tn_err *err)
     if (fd < 0) {
         return tn_err_set(err, TN_IO, errno, "ask %s: %s", path, strerror(errno));
     }
-    if (connect(fd, (const struct sockaddr *)&address, sizeof address) == 0) {
+    if (connects(fd, &address)) {
         *out = fd;
         return TN_OK;
     }
@@ -182,18 +195,22 @@ static tn_rc receive(struct asking *a, struct tn_buf *body, struct tn_err *err)
     return rc;
 }
 
-static tn_rc converse(struct asking *a, const char *method, const char *page, struct tn_buf *body,
-                      struct tn_err *err)
+static tn_rc converse(struct asking *a, const char *method, const char *page, struct tn_bytes sent,
+                      struct tn_buf *body, struct tn_err *err)
 {
-    static const char rest[] =
-        " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    char rest[128];
     const char *const request[] = {method, " ", page, rest};
+    (void)snprintf(
+        rest, sizeof rest,
+        " HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
+        sent.size);
     unsigned char head[HEAD_SIZE];
     tn_rc rc = TN_OK;
     tn_buf_init(&a->head, head, sizeof head);
     for (size_t i = 0; rc == TN_OK && i < sizeof request / sizeof request[0]; i++) {
         rc = send_all(a, tn_bytes_of(request[i]), err);
     }
+    rc = rc == TN_OK ? send_all(a, sent, err) : rc;
     rc = rc == TN_OK ? receive(a, body, err) : rc;
     if (rc == TN_OK && a->status != HTTP_OK && a->status != HTTP_UNAVAILABLE) {
         rc = tn_err_set(err, TN_IO, 0, "answers %d: %.*s", a->status,
@@ -203,8 +220,8 @@ static tn_rc converse(struct asking *a, const char *method, const char *page, st
     return rc;
 }
 
-tn_rc tn_ask_by(const char *method, const char *warehouse, const char *page, struct tn_buf *body,
-                struct tn_err *err)
+tn_rc tn_ask_with(const char *method, const char *warehouse, const char *page, struct tn_bytes sent,
+                  struct tn_buf *body, struct tn_err *err)
 {
     char path[TN_ASK_PATH_SIZE];
     struct asking a = {.deadline_ms = now_ms() + TN_ASK_TIMEOUT_MS};
@@ -215,9 +232,15 @@ tn_rc tn_ask_by(const char *method, const char *warehouse, const char *page, str
     if (rc != TN_OK) {
         return rc;
     }
-    rc = converse(&a, method, page, body, err);
+    rc = converse(&a, method, page, sent, body, err);
     (void)close(a.fd);
     return rc == TN_OK ? rc : tn_err_in(err, "ask %s for %s", path, page);
+}
+
+tn_rc tn_ask_by(const char *method, const char *warehouse, const char *page, struct tn_buf *body,
+                struct tn_err *err)
+{
+    return tn_ask_with(method, warehouse, page, (struct tn_bytes){0}, body, err);
 }
 
 tn_rc tn_ask(const char *warehouse, const char *page, struct tn_buf *body, struct tn_err *err)

@@ -24,7 +24,9 @@ long tn_ask_process(const char *warehouse);
 
 /* Appends the page to `body`. ABSENT: nobody listens there. IO: who does gave no answer in time, or
  * another one than 200 or 503. AGAIN: `body` is too small. */
-/* `method`: GET, or POST with no body. */
+/* `method`: GET, or POST, with `sent` as its body or empty. */
+TN_MUST_USE tn_rc tn_ask_with(const char *method, const char *warehouse, const char *page,
+                              struct tn_bytes sent, struct tn_buf *body, struct tn_err *err);
 TN_MUST_USE tn_rc tn_ask_by(const char *method, const char *warehouse, const char *page,
                             struct tn_buf *body, struct tn_err *err);
 TN_MUST_USE tn_rc tn_ask(const char *warehouse, const char *page, struct tn_buf *body,

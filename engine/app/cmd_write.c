@@ -1,5 +1,6 @@
 /* tarn write: records from files or standard input into a table. */
 #include "app/cmd.h"
+#include "app/handover.h"
 #include "app/writing.h"
 
 static struct {
@@ -34,17 +35,33 @@ static const struct tn_flag flags[] = {
     {"stats", 0, TN_FLAG_SET, &o.stats, NULL, "say at the end what was written and read"},
 };
 
-static tn_rc write_all(struct tn_writing *w, const struct tn_text_list *words, struct tn_err *err)
+static tn_rc write_all(struct tn_writing *w, const char *const *paths, uint32_t count,
+                       struct tn_err *err)
 {
-    static const char *const STANDARD[] = {"-"};
-    bool given = words->count > 1;
-    const char *const *paths = given ? words->items + 1 : STANDARD;
-    uint32_t count = given ? words->count - 1 : 1;
     tn_rc rc = TN_OK;
     for (uint32_t i = 0; rc == TN_OK && i < count; i++) {
         rc = tn_copy_source(&w->copy, &w->feed, paths[i], err);
     }
     return rc == TN_OK ? tn_table_finish(w->table, w->feed.rows, err) : rc;
+}
+
+/* Where the daemon holds the table, its rows go there. */
+static int write_rows(const struct tn_writing_spec *spec, const char *const *paths, uint32_t count)
+{
+    static struct tn_writing w;
+    static struct tn_offering offering;
+    struct tn_err err = {0};
+    int code = 0;
+    tn_rc rc = tn_offering_open(&offering, spec->app, spec->table_name, &err);
+    if (rc != TN_ABSENT) {
+        rc = rc == TN_OK ? tn_handover(&offering, spec, paths, count, &code, &err) : rc;
+        return rc == TN_OK ? code : tn_say_error(rc, &err);
+    }
+    rc = tn_writing_open(&w, spec, &err);
+    if (rc == TN_OK) {
+        rc = write_all(&w, paths, count, &err);
+    }
+    return tn_writing_close(&w, rc, &err);
 }
 
 static int run(const struct tn_text_list *words)
@@ -53,7 +70,8 @@ static int run(const struct tn_text_list *words)
         return tn_say_usage(&tn_cmd_write);
     }
     static struct tn_app app;
-    static struct tn_writing w;
+    static const char *const STANDARD[] = {"-"};
+    bool given = words->count > 1;
     struct tn_err err = {0};
     tn_rc rc = tn_boot(&app, false, &err);
     if (rc != TN_OK) {
@@ -71,11 +89,7 @@ static int run(const struct tn_text_list *words)
                                    .from = o.from,
                                    .times = &o.times,
                                    .stats = o.stats};
-    rc = tn_writing_open(&w, &spec, &err);
-    if (rc == TN_OK) {
-        rc = write_all(&w, words, &err);
-    }
-    int code = tn_writing_close(&w, rc, &err);
+    int code = write_rows(&spec, given ? words->items + 1 : STANDARD, given ? words->count - 1 : 1);
     tn_shut(&app);
     return code;
 }

@@ -7,7 +7,6 @@
 
 enum {
     CONNECTIONS = TN_CONTROL_STREAMS - TN_HTTP_SPARE_CONNECTIONS,
-    BODY_SIZE = 16 * 1024,
     TIMEOUT_MS = 2000, /* nobody here is far away */
     IDLE_MS = 5000,
     STEPS_MAX = 64, /* in a turn */
@@ -15,7 +14,7 @@ enum {
 
 static const struct tn_http_server_spec base = {.source = "socket",
                                                 .connections = CONNECTIONS,
-                                                .body_size_max = BODY_SIZE,
+                                                .body_size_max = TN_CONTROL_BODY_SIZE,
                                                 .timeout_ms = TIMEOUT_MS,
                                                 .idle_ms = IDLE_MS};
 

@@ -25,7 +25,10 @@ struct tn_control {
     char host[sizeof "unix:" + TN_ASK_PATH_SIZE];
 };
 
-enum { TN_CONTROL_STREAMS = 4 }; /* at once */
+enum {
+    TN_CONTROL_STREAMS = 4, /* at once */
+    TN_CONTROL_BODY_SIZE = 16 * 1024,
+};
 
 /* Bytes of arena that open takes. */
 size_t tn_control_memory(void);

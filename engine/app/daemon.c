@@ -404,6 +404,7 @@ static tn_rc open_intake(struct tn_daemon *d, struct tn_err *err)
                                 .keepers = d->keepers,
                                 .keeper_count = d->keeper_count,
                                 .log = &d->log,
+                                .intake = &d->intake,
                                 .begun_ms = status.begun_ms};
     tn_reload_init(&d->reload, &reload);
     tn_jobs_init(&d->jobs, &jobs);

@@ -147,7 +147,14 @@ static const char sources_text[] =
     "Every line counts, blank ones too. What can't be a row is a dead letter (`tarn help\n"
     "letters`), and was received; of a line that is too long the letter has the beginning. What\n"
     "has no line end is not taken. Where others than this machine can connect, the greeting needs\n"
-    "the token: \"token\":\"...\". A line {\"error\":\"...\"} ends the connection.\n";
+    "the token: \"token\":\"...\". A line {\"error\":\"...\"} ends the connection.\n"
+    "\n"
+    "`tarn write` into a table that `tarn run` has needs no source: it hands its records over and\n"
+    "ends when they are in a snapshot, whatever the table's commit rule; --commit-every counts\n"
+    "there, too. What can't be a row, or has more than 12 KB, is a dead letter of the daemon's. A\n"
+    "file is sent as a whole each time: where it stopped is not kept. --dead-letters, --from,\n"
+    "--unknown-columns, --time, --user, --commit-id and --stats can't be obeyed there (exit code\n"
+    "2). Exit code 4: the daemon has ended; what wasn't committed by then it may have, or not.\n";
 
 static const char letters_text[] =
     "Dead letters\n"
@@ -628,9 +635,8 @@ static const char other_troubles_text[] =
     "exit code 5, `... is held by ...`\n"
     "    One process at a time changes a table. The lock goes with its process. `tarn run` has "
     "all of\n"
-    "    its tables for as long as it runs: `tarn compact` and `tarn expire` have it do their job, "
-    "and\n"
-    "    wait; rows go to its sources then.\n"
+    "    its tables for as long as it runs: `write`, `compact` and `expire` have it do their job,\n"
+    "    and wait (`tarn help sources`).\n"
     "exit code 4, `no space left`\n"
     "    The last snapshot is whole. Make room and run the same command again. Of the table "
     "itself\n"

@@ -17,22 +17,21 @@ enum {
 };
 
 struct answer {
-    int64_t begun_ms;
-    int64_t rc;
+    struct tn_json_i64 begun_ms;
+    struct tn_json_i64 rc;
     struct tn_json_i64 job;
     struct tn_json_i64 over;
     const char *error;
     struct tn_json_i64 values[TN_JOB_VALUES];
 };
 
-#define FIELD(key, kind, need)                                                       \
-    {                                                                                \
-#key, TN_JSON_##kind, TN_JSON_##need, (uint32_t)offsetof(struct answer, key) \
+#define FIELD(key, kind)                                                               \
+    {                                                                                  \
+#key, TN_JSON_##kind, TN_JSON_OPTIONAL, (uint32_t)offsetof(struct answer, key) \
     }
 
 static const struct tn_json_field fields[FIELDS] = {
-    FIELD(begun_ms, I64, REQUIRED), FIELD(rc, I64, REQUIRED),     FIELD(job, I64, OPTIONAL),
-    FIELD(over, I64, OPTIONAL),     FIELD(error, TEXT, OPTIONAL),
+    FIELD(begun_ms, I64), FIELD(rc, I64), FIELD(job, I64), FIELD(over, I64), FIELD(error, TEXT),
 };
 
 static tn_rc read_answer(struct tn_app *app, enum tn_job_verb verb, struct tn_bytes text,
@@ -43,7 +42,9 @@ static tn_rc read_answer(struct tn_app *app, enum tn_job_verb verb, struct tn_by
     for (uint32_t i = 0; i < FIELDS; i++) {
         all[i] = fields[i];
     }
-    for (uint32_t i = 0; i < TN_JOB_VALUES; i++) {
+    uint32_t count = 0;
+    for (; count < TN_JOB_VALUES && tn_job_values[verb][count]; count++) {
+        uint32_t i = count;
         all[FIELDS + i] = (struct tn_json_field){
             tn_job_values[verb][i], TN_JSON_I64, TN_JSON_OPTIONAL,
             (uint32_t)(offsetof(struct answer, values) + i * sizeof answer->values[0])};
@@ -51,13 +52,14 @@ static tn_rc read_answer(struct tn_app *app, enum tn_job_verb verb, struct tn_by
     *answer = (struct answer){.error = NULL};
     tn_rc rc = tn_json_open(text, &app->input, &json, err);
     if (rc == TN_OK) {
-        rc = tn_json_read(json, all, FIELDS + TN_JOB_VALUES, answer, &app->input, err);
+        rc = tn_json_read(json, all, FIELDS + count, answer, &app->input, err);
         tn_json_close(json);
     }
     return rc;
 }
 
-/* OK: it is begun, or over. Else what the daemon says, or why it can't. */
+/* OK: it is begun, or over. AGAIN: too many ask at once. Else what the daemon says, or why it
+ * can't. */
 static tn_rc ask(struct tn_app *app, enum tn_job_verb verb, const char *method, const char *page,
                  struct answer *answer, struct tn_err *err)
 {
@@ -72,8 +74,9 @@ static tn_rc ask(struct tn_app *app, enum tn_job_verb verb, const char *method, 
     if (rc == TN_OK) {
         rc = read_answer(app, verb, tn_buf_bytes(&body), answer, err);
     }
-    if (rc == TN_OK && answer->rc != TN_OK) {
-        rc = tn_err_set(err, (tn_rc)answer->rc, 0, "%s", answer->error ? answer->error : "");
+    if (rc == TN_OK && (!answer->rc.present || answer->rc.value != TN_OK)) {
+        tn_rc said = answer->rc.present ? (tn_rc)answer->rc.value : TN_AGAIN;
+        rc = tn_err_set(err, said, 0, "%s", answer->error ? answer->error : "");
     }
     tn_arena_reset(&app->input, mark);
     return rc;
@@ -120,9 +123,13 @@ static tn_rc await(struct tn_app *app, const struct tn_job_wish *wish, bool (*st
             return tn_err_set(err, TN_CANCELED, 0, "stopped");
         }
         pause_a_moment();
-        now->begun_ms = asked->begun_ms;
+        now->begun_ms = asked->begun_ms; /* if nobody answers */
         tn_rc rc = ask(app, wish->verb, "GET", page, now, err);
-        if (rc == TN_ABSENT || now->begun_ms != asked->begun_ms) {
+        if (rc == TN_AGAIN) {
+            now->over.value = 0;
+            continue;
+        }
+        if (rc == TN_ABSENT || now->begun_ms.value != asked->begun_ms.value) {
             return tn_err_set(err, TN_IO, 0,
                               "tarn run has ended, or begun anew, before the job was over: what is "
                               "committed stays, try again for the rest");

@@ -166,7 +166,7 @@ static tn_rc sender(struct tn_hub *hub, struct tn_bytes name, struct tn_bytes *m
 /* ---- into the tables ---- */
 
 /* Where the table is: all before it is put. Nothing of a place that isn't durable is named. */
-static struct tn_keeper_place place_of(const struct tn_intake *in, const struct tn_keeper *k)
+struct tn_keeper_place tn_intake_place(const struct tn_intake *in, const struct tn_keeper *k)
 {
     const struct tn_ring_entry *entry = tn_ring_oldest(&in->ring);
     if (k->state != TN_KEEPER_LIVE) {
@@ -182,7 +182,7 @@ static struct tn_keeper_place place_of(const struct tn_intake *in, const struct 
 
 static void fall_behind(struct tn_intake *in, struct tn_keeper *k)
 {
-    k->next = place_of(in, k);
+    k->next = tn_intake_place(in, k);
     k->state = TN_KEEPER_BEHIND;
 }
 
@@ -299,7 +299,7 @@ static void trim(struct tn_intake *in, int64_t now_ms)
     bool hurry = pressed(in);
     for (uint32_t i = 0; i < in->spec.keeper_count; i++) {
         const struct tn_keeper *k = &in->spec.keepers[i];
-        uint64_t done = tn_keeper_done(k, place_of(in, k), now_ms, hurry);
+        uint64_t done = tn_keeper_done(k, tn_intake_place(in, k), now_ms, hurry);
         place = done < place ? done : place;
     }
     if (place != UINT64_MAX && place > in->trimmed) {
@@ -347,7 +347,7 @@ static void turn_keepers(struct tn_intake *in, int64_t now_ms, uint32_t *wait_ms
         uint32_t i = (first + n) % in->spec.keeper_count;
         struct tn_keeper *k = &in->spec.keepers[i];
         k->wants_cut = k->wants_cut || must_commit(in, k, now_ms);
-        struct tn_keeper_place at = place_of(in, k);
+        struct tn_keeper_place at = tn_intake_place(in, k);
         if (at.place + (at.items > 0) <= tn_journal_durable(in->journal)) {
             commit(in, i, at, now_ms, wait_ms);
         }

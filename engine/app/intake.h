@@ -87,6 +87,10 @@ void tn_intake_close(struct tn_intake *intake);
  * start goes on. */
 TN_MUST_USE tn_rc tn_intake_turn(struct tn_intake *intake, uint32_t *wait_ms, struct tn_err *err);
 
+/* Where a table is: all before it is in, and durable. */
+struct tn_keeper_place tn_intake_place(const struct tn_intake *intake,
+                                       const struct tn_keeper *keeper);
+
 /* All tables have what the journal had for them at the start. */
 bool tn_intake_ready(const struct tn_intake *intake);
 /* After stop: all that was taken is committed, but for tables that are shut; or something fails, a

@@ -9,9 +9,10 @@
 const char *const tn_job_values[TN_JOB_VERBS][TN_JOB_VALUES] = {
     {"buckets", "compactions", "bytes_written", "snapshot", "behind", "behind_rc"},
     {"snapshots", "data_files", "metadata_files", "earliest", "tags", "changelogs"},
+    {"snapshot"},
 };
 
-static const char *const verbs[TN_JOB_VERBS] = {"compact", "expire"};
+static const char *const verbs[TN_JOB_VERBS] = {"compact", "expire", "commit"};
 
 enum { NUMBER_SIZE = 24 };
 
@@ -28,7 +29,7 @@ static bool is_plain(unsigned char byte)
            (byte >= 'A' && byte <= 'Z') || byte == '.' || byte == '_' || byte == '-';
 }
 
-static void put_text(struct tn_buf *query, const char *text)
+void tn_job_put_text(struct tn_buf *query, const char *text)
 {
     for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
         tn_buf_format(query, is_plain(*at) ? "%c" : "%%%02X", *at);
@@ -91,6 +92,12 @@ bool tn_job_member(struct tn_bytes query, const char *name, char *value, size_t 
     return false;
 }
 
+uint64_t tn_job_number(struct tn_bytes query, const char *name)
+{
+    char text[NUMBER_SIZE];
+    return tn_job_member(query, name, text, sizeof text) ? strtoull(text, NULL, 10) : 0;
+}
+
 static int64_t number_of(struct tn_bytes query, const char *name)
 {
     char text[NUMBER_SIZE];
@@ -103,12 +110,15 @@ static int64_t number_of(struct tn_bytes query, const char *name)
 void tn_job_wish_put(const struct tn_job_wish *wish, struct tn_buf *query)
 {
     tn_buf_format(query, "verb=%s&table=", verbs[wish->verb]);
-    put_text(query, wish->table);
+    tn_job_put_text(query, wish->table);
     tn_buf_text(query, wish->full ? "&full=1" : "");
     tn_buf_text(query, wish->dry_run ? "&dry_run=1" : "");
     put_number(query, "retain_max", wish->expiry.retain_max);
     put_number(query, "retain_min", wish->expiry.retain_min);
     put_number(query, "older_ms", wish->expiry.older_ms);
+    if (wish->place > 0) {
+        tn_buf_format(query, "&place=%" PRIu64, wish->place);
+    }
 }
 
 tn_rc tn_job_wish_read(struct tn_bytes query, struct tn_job_wish *wish, struct tn_err *err)
@@ -118,7 +128,8 @@ tn_rc tn_job_wish_read(struct tn_bytes query, struct tn_job_wish *wish, struct t
                                  .dry_run = number_of(query, "dry_run") == 1,
                                  .expiry = {.retain_max = number_of(query, "retain_max"),
                                             .retain_min = number_of(query, "retain_min"),
-                                            .older_ms = number_of(query, "older_ms")}};
+                                            .older_ms = number_of(query, "older_ms")},
+                                 .place = tn_job_number(query, "place")};
     if (!tn_job_member(query, "table", wish->table, sizeof wish->table) ||
         !tn_job_member(query, "verb", verb, sizeof verb)) {
         return tn_err_set(err, TN_INVALID, 0, "a job has a verb and a table");

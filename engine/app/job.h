@@ -14,7 +14,7 @@
 #include "app/expiry.h"
 #include "base/bytes.h"
 
-enum tn_job_verb { TN_JOB_COMPACT, TN_JOB_EXPIRE, TN_JOB_VERBS };
+enum tn_job_verb { TN_JOB_COMPACT, TN_JOB_EXPIRE, TN_JOB_COMMIT, TN_JOB_VERBS };
 
 enum { TN_JOB_VALUES = 6, TN_JOB_TABLE_SIZE = 256, TN_JOB_QUERY_SIZE = 1024 };
 
@@ -26,9 +26,10 @@ struct tn_job_wish {
     bool full; /* compact */
     bool dry_run;
     struct tn_expiry expiry;
+    uint64_t place; /* commit: of the rows that are to be in a snapshot, and all before it */
 };
 
-/* The values of a verb's result, in the order of its columns. */
+/* The values of a verb's result, in the order of its columns; behind the last one NULL. */
 enum {
     TN_JOB_BUCKETS,
     TN_JOB_COMPACTIONS,
@@ -45,6 +46,7 @@ enum {
     TN_JOB_TAGS,
     TN_JOB_CHANGELOGS
 };
+enum { TN_JOB_COMMITTED };
 extern const char *const tn_job_values[TN_JOB_VERBS][TN_JOB_VALUES];
 
 const char *tn_job_verb_name(enum tn_job_verb verb);
@@ -57,3 +59,9 @@ TN_MUST_USE tn_rc tn_job_wish_read(struct tn_bytes query, struct tn_job_wish *wi
 
 /* The member of a query, decoded, with its zero; false: it isn't there, or is too long. */
 bool tn_job_member(struct tn_bytes query, const char *name, char *value, size_t size);
+
+/* A number; 0 without one. */
+uint64_t tn_job_number(struct tn_bytes query, const char *name);
+
+/* A text as it stands in a query. */
+void tn_job_put_text(struct tn_buf *query, const char *text);

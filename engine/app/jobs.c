@@ -29,6 +29,9 @@ static void lower(uint32_t *wait_ms, uint32_t ms)
 static void say(const struct tn_jobs *jobs, const struct tn_job *job)
 {
     const char *verb = tn_job_verb_name(job->wish.verb);
+    if (job->rc == TN_OK && job->wish.verb == TN_JOB_COMMIT) {
+        return; /* the table says so */
+    }
     if (job->rc == TN_OK) {
         tn_log_event(jobs->spec.log, TN_LOG_INFO, "job", "table=%s %s=done", job->wish.table, verb);
     } else {
@@ -44,7 +47,7 @@ static void end_job(struct tn_jobs *jobs, struct tn_job *job, tn_rc rc, const st
         tn_table_sweep_end(job->keeper->table);
     }
     job->state = TN_JOB_OVER;
-    job->rc = rc;
+    job->rc = rc == TN_AGAIN ? TN_IO : rc; /* who asks is not to ask for the same answer again */
     if (rc != TN_OK) {
         job->err = *err;
     }
@@ -396,7 +399,8 @@ static struct tn_job *next_job(struct tn_jobs *jobs)
     struct tn_job *next = NULL;
     for (uint32_t i = 0; i < TN_JOBS_MAX; i++) {
         struct tn_job *job = &jobs->jobs[i];
-        if (job->state == TN_JOB_WAITS && (!next || job->number < next->number)) {
+        bool may = job->state == TN_JOB_WAITS && job->wish.verb != TN_JOB_COMMIT;
+        if (may && (!next || job->number < next->number)) {
             next = job;
         }
     }
@@ -438,8 +442,42 @@ static void go_on(struct tn_jobs *jobs, uint32_t *wait_ms)
     }
 }
 
+/* ---- commit ---- */
+
+/* Rows are on their way until the table is behind their place; then a cut that comes has them. */
+static void follow(struct tn_jobs *jobs, struct tn_job *job)
+{
+    struct tn_keeper *k = job->keeper;
+    uint64_t place = job->wish.place;
+    if (!k->table) {
+        if (k->trouble != TN_OK && k->trouble != TN_CONFLICT) {
+            end_by_trouble(jobs, job);
+        }
+        return;
+    }
+    bool there = tn_intake_place(jobs->spec.intake, k).place > place;
+    if (k->committed.place > place || (there && tn_keeper_settled(k))) {
+        job->values[TN_JOB_COMMITTED] = k->latest_id;
+        end_job(jobs, job, TN_OK, NULL);
+    } else if (there && !k->cutting && k->items != k->items_cut) {
+        k->wants_cut = true;
+    }
+}
+
+static void follow_all(struct tn_jobs *jobs, uint32_t *wait_ms)
+{
+    for (uint32_t i = 0; i < TN_JOBS_MAX; i++) {
+        struct tn_job *job = &jobs->jobs[i];
+        if (job->state == TN_JOB_WAITS && job->wish.verb == TN_JOB_COMMIT) {
+            follow(jobs, job);
+            lower(wait_ms, job->keeper->wants_cut ? 0 : TURN_MS);
+        }
+    }
+}
+
 void tn_jobs_turn(struct tn_jobs *jobs, uint32_t *wait_ms)
 {
+    follow_all(jobs, wait_ms);
     if (jobs->under_way) {
         return;
     }
@@ -555,7 +593,8 @@ static void put_job(const struct tn_job *job, struct tn_buf *out)
 {
     bool over = job->state == TN_JOB_OVER;
     tn_buf_format(out, ",\"job\":%" PRIu64 ",\"over\":%d", job->number, over);
-    for (int i = 0; over && job->rc == TN_OK && i < TN_JOB_VALUES; i++) {
+    for (int i = 0;
+         over && job->rc == TN_OK && i < TN_JOB_VALUES && tn_job_values[job->wish.verb][i]; i++) {
         tn_buf_format(out, ",\"%s\":%" PRId64, tn_job_values[job->wish.verb][i], job->values[i]);
     }
 }

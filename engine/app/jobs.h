@@ -1,12 +1,15 @@
-/* jobs: what the daemon does for verbs in other shells, whose tables it holds: compact, expire.
+/* jobs: what the daemon does for verbs in other shells, whose tables it holds: compact, expire,
+ * and that what `write` handed over is in a snapshot.
  *
  *     WAITS -> LOOKS <-> SWEEPS -> COMMITS -> OVER        compact
- *        '---> EXPIRES ------------------------^          expire
+ *        |---> EXPIRES ------------------------^          expire
+ *        '-------------------------------------'          commit
  *
- * One job at a time, the others wait in the order in which they came. A compaction is the table's
- * own, between its flushes, with its slices and its commits: rows go on. LOOKS finds the next
- * buckets that may be due, a task that goes once through the manifests; SWEEPS waits until they owe
- * nothing more; COMMITS until the results are in a snapshot. A table that was opened again
+ * One job at a time, the others wait in the order in which they came; but commits wait for
+ * their table alone, which commits for them as soon as it has their rows. A compaction is the
+ * table's own, between its flushes, with its slices and its commits: rows go on. LOOKS finds the
+ * next buckets that may be due, a task that goes once through the manifests; SWEEPS waits until
+ * they owe nothing more; COMMITS until the results are in a snapshot. A table that was opened again
  * meanwhile, or has another writer, is gone through once more. EXPIRES takes some snapshots at a
  * time, so that no commit waits for long.
  *
@@ -15,8 +18,8 @@
  */
 #pragma once
 
+#include "app/intake.h"
 #include "app/job.h"
-#include "app/keeper.h"
 #include "commit/expire.h"
 
 enum {
@@ -83,6 +86,7 @@ struct tn_jobs_spec {
     struct tn_keeper *keepers;
     uint32_t keeper_count;
     struct tn_log *log;
+    struct tn_intake *intake;
     int64_t begun_ms;
 };
 

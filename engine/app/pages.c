@@ -118,14 +118,29 @@ static int ask_reload(void *user, struct tn_buf *out)
 
 /* ---- /job ---- */
 
-static int ask_job(void *user, struct tn_bytes query, struct tn_buf *out)
+static int ask_job(void *user, struct tn_bytes query, struct tn_bytes body, struct tn_buf *out)
 {
+    (void)body;
     return tn_jobs_post(((struct tn_pages *)user)->jobs, query, out);
 }
 
-static int fill_job(void *user, struct tn_bytes query, struct tn_buf *out)
+static int fill_job(void *user, struct tn_bytes query, struct tn_bytes body, struct tn_buf *out)
 {
+    (void)body;
     return tn_jobs_get(((const struct tn_pages *)user)->jobs, query, out);
+}
+
+/* ---- /offer ---- */
+
+static int ask_offer(void *user, struct tn_bytes query, struct tn_bytes body, struct tn_buf *out)
+{
+    return tn_offers_post(((struct tn_pages *)user)->jobs->spec.intake, query, body, out);
+}
+
+static int fill_offer(void *user, struct tn_bytes query, struct tn_bytes body, struct tn_buf *out)
+{
+    (void)body;
+    return tn_offers_get(((const struct tn_pages *)user)->jobs->spec.intake, query, out);
 }
 
 /* ---- /metrics ---- */
@@ -149,7 +164,9 @@ void tn_pages_init(struct tn_pages *pages, const struct tn_status_spec *of, stru
                   {.path = "/reload", .type = json, .fill = fill_reload},
                   {.path = "/reload", .type = json, .post = true, .fill = ask_reload},
                   {.path = TN_JOB_PAGE, .type = json, .ask = fill_job},
-                  {.path = TN_JOB_PAGE, .type = json, .post = true, .ask = ask_job}}};
+                  {.path = TN_JOB_PAGE, .type = json, .post = true, .ask = ask_job},
+                  {.path = TN_OFFER_PAGE, .type = json, .ask = fill_offer},
+                  {.path = TN_OFFER_PAGE, .type = json, .post = true, .ask = ask_offer}}};
     for (int i = 0; i < TN_PAGES_COUNT + TN_PAGES_OWN; i++) {
         pages->pages[i].user = pages;
     }

@@ -8,14 +8,16 @@
  *                 socket only
  *     /job        POST asks for a job, GET says what became of it (job.h). Of the daemon's own
  *                 socket only
+ *     /offer      POST hands rows over (offers.h). Of the daemon's own socket only
  *     /metrics    for Prometheus (metrics.h)
  */
 #pragma once
 
 #include "app/jobs.h"
+#include "app/offers.h"
 #include "app/status.h"
 
-enum { TN_PAGES_COUNT = 4, TN_PAGES_OWN = 4 };
+enum { TN_PAGES_COUNT = 4, TN_PAGES_OWN = 6 };
 
 struct tn_pages {
     struct tn_status_spec of;

@@ -44,26 +44,24 @@ static void say_compaction_failed(void *user_data, const struct tn_compaction_fa
 
 /* ---- options ---- */
 
-static tn_rc parse_every(const struct tn_writing *w, struct tn_feed_spec *spec, struct tn_err *err)
+tn_rc tn_writing_every(const char *text, uint64_t *rows, int64_t *ms, struct tn_err *err)
 {
-    if (!w->spec.commit_every) {
+    if (!text) {
         return TN_OK;
     }
     char *end;
     errno = 0;
-    unsigned long long rows = strtoull(w->spec.commit_every, &end, 10);
-    bool digits = strspn(w->spec.commit_every, "0123456789") > 0; /* strtoull takes a sign, too */
-    if (errno == 0 && digits && *end == 0 && rows > 0) {
-        spec->every_rows = rows;
+    unsigned long long number = strtoull(text, &end, 10);
+    bool digits = strspn(text, "0123456789") > 0; /* strtoull takes a sign, too */
+    if (errno == 0 && digits && *end == 0 && number > 0) {
+        *rows = number;
         return TN_OK;
     }
-    if (tn_parse_duration(tn_bytes_of(w->spec.commit_every), &spec->every_ms) &&
-        spec->every_ms > 0) {
+    if (tn_parse_duration(tn_bytes_of(text), ms) && *ms > 0) {
         return TN_OK;
     }
     return tn_err_set(err, TN_INVALID, 0,
-                      "--commit-every %s: want a number of rows, or a time like 10s",
-                      w->spec.commit_every);
+                      "--commit-every %s: want a number of rows, or a time like 10s", text);
 }
 
 static tn_rc parse_epoch(const char *text, const struct tn_schema *schema, enum tn_epoch *epochs,
@@ -205,7 +203,7 @@ static tn_rc open_feed(struct tn_writing *w, struct tn_err *err)
         rc = open_mapper(w, &copy, &feed, err);
     }
     if (rc == TN_OK) {
-        rc = parse_every(w, &feed, err);
+        rc = tn_writing_every(w->spec.commit_every, &feed.every_rows, &feed.every_ms, err);
     }
     if (rc == TN_OK) {
         rc = tn_copy_init(&w->copy, &copy, err);

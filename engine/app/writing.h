@@ -46,3 +46,7 @@ TN_MUST_USE tn_rc tn_writing_open(struct tn_writing *writing, const struct tn_wr
                                   struct tn_err *err);
 /* Says what went wrong, what it came to, and where the dead letters are. The exit code. */
 int tn_writing_close(struct tn_writing *writing, tn_rc rc, struct tn_err *err);
+
+/* --commit-every: a number of rows, or a time. Without a text both stay. */
+TN_MUST_USE tn_rc tn_writing_every(const char *text, uint64_t *rows, int64_t *ms,
+                                   struct tn_err *err);

@@ -215,11 +215,12 @@ void tn_http_answer_page(struct tn_http_connection *c)
         begin_parts(c);
         return;
     }
+    struct tn_bytes body = tn_buf_bytes(&c->body);
     struct tn_buf *out = begin(c);
     struct tn_buf text;
     tn_buf_init(&text, out->data + out->size, out->capacity - out->size);
-    int status =
-        page->ask ? page->ask(page->user, c->reader.query, &text) : page->fill(page->user, &text);
+    int status = page->ask ? page->ask(page->user, c->reader.query, body, &text)
+                           : page->fill(page->user, &text);
     out->size += text.size;
     if (text.overflow) {
         tn_http_answer_error(c, 500, 0, "the page is longer than an answer can be");

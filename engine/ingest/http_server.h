@@ -49,8 +49,9 @@ struct tn_http_page {
     bool post;                                   /* by POST, and nothing else: it does something */
     int (*fill)(void *user, struct tn_buf *out); /* returns the status */
     void *user;
-    /* Instead of `fill`: of a page that goes by what stands behind the question mark, encoded. */
-    int (*ask)(void *user, struct tn_bytes query, struct tn_buf *out);
+    /* Instead of `fill`, of a page that goes by what stands behind the question mark, encoded, and
+     * by the body, which is there until something is appended. */
+    int (*ask)(void *user, struct tn_bytes query, struct tn_bytes body, struct tn_buf *out);
     /* Appends part `index`, of at most TN_HTTP_PART_MAX bytes; false: there is none. */
     bool (*part)(void *user, uint32_t index, struct tn_buf *out);
 };

@@ -100,8 +100,11 @@ static __attribute__((unused)) void begin_world(struct world *w, uint64_t seed,
                                     .config = &w->config,
                                     .parcel_size = PARCEL_SIZE};
     CHECK_OK(tn_intake_open(&w->intake, &intake, &err), err);
-    struct tn_jobs_spec jobs = {
-        .env = &engine.env, .keepers = w->keepers, .keeper_count = TABLES, .log = &w->log};
+    struct tn_jobs_spec jobs = {.env = &engine.env,
+                                .keepers = w->keepers,
+                                .keeper_count = TABLES,
+                                .log = &w->log,
+                                .intake = &w->intake};
     tn_jobs_init(&w->jobs, &jobs);
 }
 

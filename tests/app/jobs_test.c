@@ -3,6 +3,8 @@
  * newest snapshot; in the end each row is in its table once, whatever a job came to. */
 #include "daemon_world.h"
 
+#include "app/offers.h"
+
 static uint64_t ask(struct world *w, struct tn_job_wish wish, uint32_t t)
 {
     struct tn_err err = {0};
@@ -240,12 +242,75 @@ static void a_job_ends_whatever_call_fails(void)
     CHECK(failed > 0 || given_number("CUT_SECONDS", 40) < 20);
 }
 
+static void post(struct world *w, const char *query, const char *body, const char *want)
+{
+    char text[1024];
+    struct tn_buf out;
+    tn_buf_init(&out, text, sizeof text - 1);
+    CHECK(tn_offers_post(&w->intake, tn_bytes_of(query), tn_bytes_of(body), &out) == 200);
+    text[out.size] = 0;
+    if (!strstr(text, want)) {
+        (void)fprintf(stderr, "%s: %s", query, text);
+        abort();
+    }
+}
+
+/* With a commit rule that would not come, and rows of others meanwhile. */
+static void what_is_handed_over_is_in_a_snapshot_when_its_commit_is_over(void)
+{
+    struct tn_job_wish wish = {.verb = TN_JOB_COMMIT, .expiry = {-1, -1, -1}};
+    begin_world(&world, given_number("SEED", 1), "false");
+    struct world *w = &world;
+    w->configs[1].commit = (struct tn_commit_rule){.ms = 3600 * 1000};
+    commit_all(w); /* they are open */
+    for (int i = 0; i < 40; i++) {
+        char body[64];
+        char want[32];
+        (void)snprintf(body, sizeof body, "{\"id\":%" PRId64 ",\"n\":1}", w->sent[1]);
+        wish.place = tn_journal_next(w->intake.journal);
+        (void)snprintf(want, sizeof want, "\"place\":%" PRIu64 ",", wish.place);
+        post(w, "table=db.k&input=json", body, want);
+        w->sent[1]++;
+        const struct tn_job *job = await(w, ask(w, wish, 1), random_below(&w->random, 2));
+        CHECK_OK(job->rc, job->err);
+        CHECK(job->values[TN_JOB_COMMITTED] == w->keepers[1].latest_id);
+        CHECK(w->keepers[1].committed.place > wish.place);
+    }
+    while (!tn_keeper_settled(&w->keepers[1])) { /* what others sent */
+        wish.place = tn_journal_next(w->intake.journal) - 1;
+        (void)await(w, ask(w, wish, 1), false);
+    }
+    int64_t latest = w->keepers[1].latest_id;
+    CHECK_OK(await(w, ask(w, wish, 1), false)->rc, w->jobs.jobs[0].err);
+    CHECK(w->keepers[1].latest_id == latest); /* there is nothing to commit */
+    check_rows(w, 1);
+    end_world(w);
+}
+
+static void offers_say_what_became_of_them(void)
+{
+    begin_world(&world, 1, "false");
+    struct world *w = &world;
+    commit_all(w);
+    post(w, "table=db.k&input=json", "{\"id\":0,\"n\":1}\nx\n{\"id\":1,\"n\":1}",
+         "\"rows\":2,\"dead\":1}");
+    post(w, "table=db.k&input=csv", "n,id\n1,2\n", "\"rows\":1,\"dead\":0}");
+    post(w, "table=db.k&input=json&cut=9999", "{\"id\":7", "\"rows\":0,\"dead\":1}");
+    post(w, "table=db.k", "{}", "\"error\":\"it doesn't say what its input is\"");
+    post(w, "table=db.k&input=jsn", "{}", "did you mean 'json'");
+    post(w, "table=db.x&input=json", "{}", "\"error\":\"it is none of tarn run's tables\"");
+    tn_intake_stop(&w->intake);
+    post(w, "table=db.k&input=json", "{}", "\"error\":\"tarn ends\"");
+    end_world(w);
+}
+
 static void a_wish_is_read_as_it_was_put(void)
 {
     static const struct tn_job_wish wishes[] = {
-        {TN_JOB_COMPACT, "db.t", true, false, {-1, -1, -1}},
-        {TN_JOB_EXPIRE, "d b.t&full=1%2e\xc3\xa9", false, true, {1, 2, 0}},
-        {TN_JOB_EXPIRE, "db.t", false, false, {-1, 2, INT64_MAX}},
+        {TN_JOB_COMPACT, "db.t", true, false, {-1, -1, -1}, 0},
+        {TN_JOB_EXPIRE, "d b.t&full=1%2e\xc3\xa9", false, true, {1, 2, 0}, 0},
+        {TN_JOB_EXPIRE, "db.t", false, false, {-1, 2, INT64_MAX}, 0},
+        {TN_JOB_COMMIT, "db.t", false, false, {-1, -1, -1}, UINT64_MAX},
     };
     static const char *const wrong[] = {"",
                                         "verb=compact",
@@ -266,6 +331,7 @@ static void a_wish_is_read_as_it_was_put(void)
         CHECK(read.verb == wishes[i].verb && strcmp(read.table, wishes[i].table) == 0);
         CHECK(read.full == wishes[i].full && read.dry_run == wishes[i].dry_run);
         CHECK(memcmp(&read.expiry, &wishes[i].expiry, sizeof read.expiry) == 0);
+        CHECK(read.place == wishes[i].place);
     }
     for (size_t i = 0; i < COUNT(wrong); i++) {
         tn_rc rc = tn_job_wish_read(tn_bytes_of(wrong[i]), &read, &err);
@@ -280,6 +346,8 @@ static const struct test tests[] = {
     TEST(one_goes_after_the_other_and_some_are_remembered),
     TEST(who_waits_hears_of_the_end),
     TEST(a_job_ends_whatever_call_fails),
+    TEST(what_is_handed_over_is_in_a_snapshot_when_its_commit_is_over),
+    TEST(offers_say_what_became_of_them),
     TEST(a_wish_is_read_as_it_was_put),
 };
 

@@ -224,5 +224,130 @@ def test_who_else_holds_a_table_is_named(args):
             same(writer.wait(timeout=DEADLINE), 0, "exit code")
         daemon.stop()
 
+
+# ---------------------------------------------------------------- write
+
+QUIET = {"db.k": KEYED.replace("30ms", "1h") % "", "db.log": PLAIN.replace("30ms", "1h")}
+
+
+def write(daemon, *words, rows="", code=0):
+    argv = [str(peer.TARN), "write", "-w", str(daemon.warehouse), *words]
+    done = subprocess.run(argv, input=rows.encode(), capture_output=True, timeout=DEADLINE, check=False, env={})
+    said = done.stderr.decode()
+    same(done.returncode, code, "exit code of write %s: %s; the daemon said %s" % (" ".join(words), said, daemon.log()))
+    same(done.stdout.decode(), "", "standard output")
+    return said
+
+
+def test_rows_are_there_when_write_ends(args):
+    """Though their tables commit once an hour."""
+    with running(QUIET) as daemon:
+        for table in QUIET:
+            said = write(daemon, table, rows="".join('{"id":%d,"v":"x"}\n' % i for i in range(20000)))
+            newest = snapshots(daemon, table)[-1]
+            need("committed snapshot=%d rows=20000 table=%s\n" % (newest["snapshot_id"], table) in said, said)
+            need(sorted(row["id"] for row in daemon.rows(table)) == list(range(20000)), "other rows in %s" % table)
+            same(write(daemon, table, "-q", rows='{"id":20000}'), "", "what -q says")
+            same(write(daemon, table), "", "what is said of nothing")
+        file = daemon.folder / "rows.csv"
+        file.write_text("v,id\n" + "".join('"a ""text""\nof %d",%d\n' % (i, i) for i in range(3000)))
+        other = daemon.folder / "rows.json"
+        other.write_text('{"kind":"+U","row":{"id":1,"v":"changed"}}\n{"kind":"-D","row":{"id":2,"v":null}}\n')
+        write(daemon, "db.k", str(file), str(file), "--input", "csv")
+        write(daemon, "db.k", str(other), "--input", "changes")
+        rows = {row["id"]: row["v"] for row in daemon.rows("db.k")}
+        same((rows[0], rows[1], rows.get(2), rows[2999], rows[3000]), ('a "text"\nof 0', "changed", None, 'a "text"\nof 2999', "x"), "rows")
+        daemon.stop()
+        daemon.check(args, QUIET)
+
+
+def test_write_commits_as_often_as_it_is_told(args):
+    with running(QUIET) as daemon:
+        said = write(daemon, "db.log", "--commit-every", "1000", rows="".join('{"id":%d,"v":"%s"}\n' % (i, "x" * 100) for i in range(5000)))
+        lines = [dict(word.split("=") for word in line.split()[1:]) for line in said.splitlines()]
+        need(len(lines) > 2 and lines[-1]["rows"] == "5000", said)
+        same([int(line["snapshot"]) for line in lines], list(range(1, len(lines) + 1)), "snapshots")
+        argv = [str(peer.TARN), "write", "db.log", "-w", str(daemon.warehouse), "--commit-every", "10ms"]
+        with subprocess.Popen(argv, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as slow:
+            try:
+                slow.stdin.write(b'{"id":1}\n')
+                slow.stdin.flush()
+                need(b" rows=1 " in slow.stderr.readline(), "no commit while nothing comes")
+                slow.stdin.close()
+                same(slow.wait(timeout=DEADLINE), 0, "exit code")
+            finally:
+                slow.kill()
+        daemon.stop()
+
+
+def test_what_cant_be_a_row_is_a_letter_of_the_daemons(args):
+    with running(QUIET) as daemon:
+        said = write(daemon, "db.log", rows='{"id":1}\nnonsense\n{"id":2,"v":"%s"}\n{"id":3}' % ("long" * 20000), code=1)
+        need("tarn: 2 rows went to the dead letters of tarn run\n" in said and " rows=4 " in said, said)
+        same([row["id"] for row in daemon.rows("db.log")], [1, 3], "rows")
+        letters = [json.loads(line) for line in (daemon.warehouse / ".tarn/db.log.letters").read_text().splitlines()]
+        same(sorted(letter["record"][:8] for letter in letters), ["nonsense", '{"id":2,'], "letters")
+        daemon.stop()
+
+
+def test_what_a_daemon_cant_obey_is_refused(args):
+    with running(QUIET) as daemon:
+        for words, names in ((["--user", "me", "--commit-id", "1"], "--user, --commit-id"), (["--stats"], "--stats"), (["--from", "0"], "--from"),
+                             (["--time", "id=ms"], "--time"), (["--dead-letters", "x", "--unknown-columns", "drop"], "--dead-letters, --unknown-columns")):
+            said = write(daemon, "db.k", *words, rows='{"id":1}', code=2)
+            same(said, "tarn: tarn run holds db.k and takes the rows: %s can't be obeyed there\n" % names, "the reason")
+        need("did you mean 'json'" in write(daemon, "db.k", "--input", "jsn", code=2), "no reason")
+        need("no-such-file" in write(daemon, "db.k", "no-such-file", code=2), "no reason")
+        same(snapshots(daemon, "db.k"), [], "snapshots")
+        daemon.stop()
+
+
+def test_many_write_at_once(args):
+    with running(QUIET) as daemon:
+        argv = [str(peer.TARN), "write", "db.k", "-w", str(daemon.warehouse), "--commit-every", "100"]
+        writers = [subprocess.Popen(argv, stdin=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(5)]
+        try:
+            said = [None] * len(writers)
+
+            def feed(i):
+                rows = "".join('{"id":%d,"v":"%d"}\n' % (i + 5 * n, i) for n in range(2000))
+                said[i] = writers[i].communicate(rows.encode(), timeout=DEADLINE)[1].decode()
+
+            threads = [threading.Thread(target=feed, args=(i,)) for i in range(len(writers))]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            same([writer.returncode for writer in writers], [0] * len(writers), "exit codes: %s; the daemon said %s" % (said, daemon.log()))
+        finally:
+            for writer in writers:
+                writer.kill()
+        need(sorted(row["id"] for row in daemon.rows("db.k")) == list(range(10000)), "other rows")
+        daemon.stop()
+
+
+def test_who_writes_hears_that_the_daemon_was_killed(args):
+    with running(QUIET) as daemon:
+        argv = [str(peer.TARN), "write", "db.k", "-w", str(daemon.warehouse), "--commit-every", "1"]
+        with subprocess.Popen(argv, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as writer:
+            try:
+                writer.stdin.write(b'{"id":1}\n')
+                writer.stdin.flush()
+                need(b" rows=1 " in writer.stderr.readline(), "no commit")
+                daemon.kill()
+                said = writer.communicate(b'{"id":2}\n', timeout=DEADLINE)[1].decode()
+                same(writer.returncode, 4, "exit code: %s" % said)
+                need("tarn run has ended" in said, said)
+            finally:
+                writer.kill()
+        same(write_alone(daemon, '{"id":3}'), 0, "exit code of a write when there is no daemon")
+        same(sorted(row["id"] for row in daemon.rows("db.k")), [1, 3], "rows")
+
+
+def write_alone(daemon, rows):
+    argv = [str(peer.TARN), "write", "db.k", "-w", str(daemon.warehouse)]
+    return subprocess.run(argv, input=rows.encode(), capture_output=True, timeout=DEADLINE, check=False).returncode
+
+
 if __name__ == "__main__":
     raise SystemExit(runner.run_given(globals(), java=False))

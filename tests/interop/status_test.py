@@ -274,7 +274,7 @@ def test_who_wants_a_table_of_the_daemon_hears_where_it_takes_rows():
         address = "127.0.0.1:%d" % s.getsockname()[1]
     for listen, way in ("", "its sources"), ('listen = "%s",' % address, "its HTTP address, " + address):
         with running(rest=listen) as d:
-            for verb, *more in (("write", "-"),):
+            for verb, *more in (("clean",),):
                 result = d.tarn.run(verb, "db.t", *more, stdin='{"k":1}\n')
                 same(result.rc, 5, verb)
                 need(("held by tarn run, process %d; stop it, or send rows to %s\n" % (d.process.pid, way)) in result.err,
