@@ -1,5 +1,6 @@
 #include "app/share.h"
 
+#include "base/check.h"
 #include "script/vm.h"
 
 enum {
@@ -121,6 +122,7 @@ uint64_t tn_share_needed(const struct tn_share_sizes *sizes, uint64_t rows)
 /* What is left is for rows: the half of all, the half of those that are not small. */
 static void spread(struct split *split, uint32_t small, uint32_t count, size_t left)
 {
+    TN_CHECK(count > 0);
     uint32_t large = count - small;
     size_t half = large > 0 ? left / 2 : 0;
     uint32_t each = pages((left - half) / count);
