@@ -226,6 +226,49 @@ static void release(uint16_t id)
     send_to_client(&(struct tn_mqtt_packet){.type = TN_MQTT_PUBREL, .id = id});
 }
 
+/* ---- what is done and heard in one step ---- */
+
+static void begin(enum tn_mqtt_version version)
+{
+    spec = plain_spec(version);
+    start();
+    get_ready();
+}
+
+static void come_back(void)
+{
+    tn_mqtt_session_lost(&session, now_ms);
+    become_ready(true);
+}
+
+static bool takes(unsigned char qos, uint16_t id, const char *payload)
+{
+    publish(qos, id, payload, false);
+    bool is_message = next_event() == TN_MQTT_MESSAGE;
+    if (is_message) {
+        (void)admit();
+    }
+    return is_message;
+}
+
+static bool passes_over(unsigned char qos, uint16_t id, const char *payload, bool dup)
+{
+    publish(qos, id, payload, dup);
+    return next_event() == TN_MQTT_NOTHING;
+}
+
+static enum tn_mqtt_event_kind after_release(uint16_t id)
+{
+    release(id);
+    return next_event();
+}
+
+static bool durable_sends(uint64_t place, const char *expected)
+{
+    tn_mqtt_session_durable(&session, place);
+    return sent_is(expected);
+}
+
 /* ---- packet by packet ---- */
 
 static const enum tn_mqtt_version versions[] = {TN_MQTT_V3, TN_MQTT_V5};
@@ -234,9 +277,7 @@ static const enum tn_mqtt_version versions[] = {TN_MQTT_V3, TN_MQTT_V5};
 static void acknowledgements_wait_until_it_is_durable(void)
 {
     for (size_t v = 0; v < COUNT(versions); v++) {
-        spec = plain_spec(versions[v]);
-        start();
-        get_ready();
+        begin(versions[v]);
         publish(1, 7, "a", false);
         publish(2, 8, "b", false);
         publish(0, 0, "c", false);
@@ -246,28 +287,20 @@ static void acknowledgements_wait_until_it_is_durable(void)
             CHECK(admit() == place);
         }
         CHECK(sent_is(""));
-        tn_mqtt_session_durable(&session, 1);
-        CHECK(sent_is("PUBACK 7"));
-        tn_mqtt_session_durable(&session, 3);
-        CHECK(sent_is("PUBREC 8"));
-        tn_mqtt_session_durable(&session, 4);
-        CHECK(sent_is("PUBACK 9"));
-        release(8);
-        CHECK(next_event() == TN_MQTT_RELEASED && event.id == 8 && event.place == 5);
+        CHECK(durable_sends(1, "PUBACK 7"));
+        CHECK(durable_sends(3, "PUBREC 8"));
+        CHECK(durable_sends(4, "PUBACK 9"));
+        CHECK(after_release(8) == TN_MQTT_RELEASED && event.id == 8 && event.place == 5);
         CHECK(sent_is(""));
-        tn_mqtt_session_durable(&session, 5);
-        CHECK(sent_is("PUBCOMP 8"));
-        release(8);
-        CHECK(next_event() == TN_MQTT_NOTHING);
+        CHECK(durable_sends(5, "PUBCOMP 8"));
+        CHECK(after_release(8) == TN_MQTT_NOTHING);
         CHECK(sent_is(versions[v] == TN_MQTT_V5 ? "PUBCOMP 8 0x92" : "PUBCOMP 8"));
     }
 }
 
 static void a_message_that_is_not_taken_is_offered_again(void)
 {
-    spec = plain_spec(TN_MQTT_V5);
-    start();
-    get_ready();
+    begin(TN_MQTT_V5);
     publish(1, 7, "payload", false);
     for (uint32_t i = 0; i < 3; i++) {
         CHECK(next_event() == TN_MQTT_MESSAGE);
@@ -275,56 +308,40 @@ static void a_message_that_is_not_taken_is_offered_again(void)
         CHECK(tn_bytes_equal(event.message.topic, tn_bytes_of("plant/1/data")));
     }
     CHECK(admit() == 1 && session.known_count == 1);
-    tn_mqtt_session_durable(&session, 1);
-    CHECK(sent_is("PUBACK 7") && session.known_count == 0);
+    CHECK(durable_sends(1, "PUBACK 7") && session.known_count == 0);
 }
 
 static void a_repetition_is_acknowledged_and_not_offered(void)
 {
-    spec = plain_spec(TN_MQTT_V3);
-    start();
-    get_ready();
-    publish(2, 8, "b", false);
-    CHECK(next_event() == TN_MQTT_MESSAGE);
-    (void)admit();
-    publish(2, 8, "b", true);
-    CHECK(next_event() == TN_MQTT_NOTHING);
+    begin(TN_MQTT_V3);
+    CHECK(takes(2, 8, "b"));
+    CHECK(passes_over(2, 8, "b", true));
     CHECK(sent_is(""));
-    tn_mqtt_session_durable(&session, 1);
-    CHECK(sent_is("PUBREC 8"));
-    publish(2, 8, "b", true);
-    CHECK(next_event() == TN_MQTT_NOTHING);
+    CHECK(durable_sends(1, "PUBREC 8"));
+    CHECK(passes_over(2, 8, "b", true));
     CHECK(sent_is("PUBREC 8"));
     tn_mqtt_session_lost(&session, now_ms);
     connect_to(true);
     CHECK(sent_is("SUBSCRIBE 1"));
-    publish(2, 8, "b", true);
-    CHECK(next_event() == TN_MQTT_NOTHING);
+    CHECK(passes_over(2, 8, "b", true));
     CHECK(sent_is("PUBREC 8"));
     publish(2, 8, "not b", false); /* the broker gave b up */
     CHECK(next_event() == TN_MQTT_MESSAGE);
     CHECK(admit() == 2);
     CHECK(sent_is(""));
-    tn_mqtt_session_durable(&session, 2);
-    CHECK(sent_is("PUBREC 8"));
+    CHECK(durable_sends(2, "PUBREC 8"));
 }
 
 static void what_was_saved_is_known_after_a_restart(void)
 {
     char text[256];
     struct tn_buf saved;
-    spec = plain_spec(TN_MQTT_V5);
-    start();
-    get_ready();
+    begin(TN_MQTT_V5);
     for (uint16_t id = 1; id <= 3; id++) {
-        publish(2, id, "b", false);
-        CHECK(next_event() == TN_MQTT_MESSAGE);
-        (void)admit();
+        CHECK(takes(2, id, "b"));
     }
-    tn_mqtt_session_durable(&session, 3);
-    CHECK(sent_is("PUBREC 1 PUBREC 2 PUBREC 3"));
-    release(2);
-    CHECK(next_event() == TN_MQTT_RELEASED);
+    CHECK(durable_sends(3, "PUBREC 1 PUBREC 2 PUBREC 3"));
+    CHECK(after_release(2) == TN_MQTT_RELEASED);
     tn_buf_init(&saved, text, sizeof text);
     CHECK(tn_mqtt_session_save(&session, &saved) == 4);
     CHECK(!saved.overflow && saved.size == 2 * 10 + 1);
@@ -334,49 +351,37 @@ static void what_was_saved_is_known_after_a_restart(void)
     CHECK_OK(rc, err);
     connect_to(true);
     CHECK(!event.stranger && sent_is("SUBSCRIBE 1"));
-    publish(2, 1, "b", true);
-    CHECK(next_event() == TN_MQTT_NOTHING);
+    CHECK(passes_over(2, 1, "b", true));
     publish(2, 2, "b", false); /* a new message: the id was free */
     CHECK(next_event() == TN_MQTT_MESSAGE);
     (void)admit();
-    release(3);
-    CHECK(next_event() == TN_MQTT_RELEASED && event.id == 3);
+    CHECK(after_release(3) == TN_MQTT_RELEASED && event.id == 3);
     CHECK(sent_is("PUBREC 1"));
-    tn_mqtt_session_durable(&session, 2);
-    CHECK(sent_is("PUBREC 2 PUBCOMP 3"));
+    CHECK(durable_sends(2, "PUBREC 2 PUBCOMP 3"));
 }
 
 /* The broker made a new session, its answer was lost, and the next one says that there is one. */
 static void a_message_without_the_mark_of_a_repetition_is_a_new_one(void)
 {
-    spec = plain_spec(TN_MQTT_V3);
-    start();
-    get_ready();
-    publish(2, 1, "b", false);
-    CHECK(next_event() == TN_MQTT_MESSAGE);
-    (void)admit();
+    begin(TN_MQTT_V3);
+    CHECK(takes(2, 1, "b"));
     publish(2, 1, "b", false); /* on one connection the id decides */
     CHECK(next_event() == TN_MQTT_NOTHING);
-    tn_mqtt_session_durable(&session, 1);
-    CHECK(sent_is("PUBREC 1"));
+    CHECK(durable_sends(1, "PUBREC 1"));
     tn_mqtt_session_lost(&session, now_ms);
     connect_to(true);
     CHECK(sent_is("SUBSCRIBE 1"));
     publish(2, 1, "b", false);
     CHECK(next_event() == TN_MQTT_MESSAGE);
     CHECK(admit() == 2);
-    publish(2, 1, "b", true);
-    CHECK(next_event() == TN_MQTT_NOTHING);
+    CHECK(passes_over(2, 1, "b", true));
     CHECK(sent_is(""));
-    tn_mqtt_session_durable(&session, 2);
-    CHECK(sent_is("PUBREC 1"));
+    CHECK(durable_sends(2, "PUBREC 1"));
 }
 
 static void an_id_that_only_some_know_is_offered_once_more(void)
 {
-    spec = plain_spec(TN_MQTT_V5);
-    start();
-    get_ready();
+    begin(TN_MQTT_V5);
     publish(2, 5, "b", false);
     CHECK(next_event() == TN_MQTT_MESSAGE && !event.message.again);
     uint32_t hash = event.message.hash;
@@ -388,8 +393,7 @@ static void an_id_that_only_some_know_is_offered_once_more(void)
     publish(2, 5, "b", true);
     CHECK(next_event() == TN_MQTT_MESSAGE && event.message.again);
     (void)admit();
-    publish(2, 5, "b", true);
-    CHECK(next_event() == TN_MQTT_NOTHING);
+    CHECK(passes_over(2, 5, "b", true));
 }
 
 static void what_was_not_saved_is_refused(void)
@@ -429,12 +433,8 @@ static void what_was_not_saved_is_refused(void)
 /* The broker lost the session: nothing is subscribed before it's durable that ids mean nothing. */
 static void a_forgotten_session_is_cleared_before_messages_come(void)
 {
-    spec = plain_spec(TN_MQTT_V5);
-    start();
-    get_ready();
-    publish(2, 1, "b", false);
-    CHECK(next_event() == TN_MQTT_MESSAGE);
-    (void)admit();
+    begin(TN_MQTT_V5);
+    CHECK(takes(2, 1, "b"));
     tn_mqtt_session_lost(&session, now_ms);
     connect_to(false);
     CHECK(event.ids_gone && event.place == 2 && session.state == TN_MQTT_CLEAR);
@@ -442,19 +442,15 @@ static void a_forgotten_session_is_cleared_before_messages_come(void)
     publish(2, 1, "b", false); /* of a broker that subscribes by itself */
     tn_rc rc = next();
     CHECK(rc == TN_AGAIN && session.held);
-    tn_mqtt_session_durable(&session, 1);
-    CHECK(sent_is("") && session.state == TN_MQTT_CLEAR);
-    tn_mqtt_session_durable(&session, 2);
-    CHECK(sent_is("SUBSCRIBE 1"));
+    CHECK(durable_sends(1, "") && session.state == TN_MQTT_CLEAR);
+    CHECK(durable_sends(2, "SUBSCRIBE 1"));
     CHECK(next_event() == TN_MQTT_MESSAGE);
     CHECK(admit() == 3);
 }
 
 static void reading_is_held_when_too_much_is_in_flight(void)
 {
-    spec = plain_spec(TN_MQTT_V3);
-    start();
-    get_ready();
+    begin(TN_MQTT_V3);
     for (uint16_t id = 1; id <= 5; id++) {
         publish(id % 2 ? 2 : 1, id, "b", false);
     }
@@ -464,8 +460,7 @@ static void reading_is_held_when_too_much_is_in_flight(void)
     }
     tn_rc rc = next();
     CHECK(rc == TN_AGAIN && session.held);
-    tn_mqtt_session_durable(&session, 1);
-    CHECK(sent_is("PUBREC 1"));
+    CHECK(durable_sends(1, "PUBREC 1"));
     rc = next();
     CHECK(rc == TN_AGAIN && session.held);
     now_ms += 1000000; /* who doesn't read can't tell whether the other lives */
@@ -474,8 +469,7 @@ static void reading_is_held_when_too_much_is_in_flight(void)
     rc = tn_mqtt_session_tick(&session, now_ms, &open, &err);
     CHECK_OK(rc, err);
     session.pings_open = 0;
-    tn_mqtt_session_durable(&session, 2);
-    CHECK(sent_is("PUBACK 2 PINGREQ"));
+    CHECK(durable_sends(2, "PUBACK 2 PINGREQ"));
     CHECK(next_event() == TN_MQTT_MESSAGE);
     (void)admit();
     CHECK(!session.held);
@@ -491,13 +485,9 @@ static void pong(void)
 static void messages_of_a_wider_window_come_on_another_connection(void)
 {
     for (size_t v = 0; v < COUNT(versions); v++) {
-        spec = plain_spec(versions[v]);
-        start();
-        get_ready();
+        begin(versions[v]);
         for (uint16_t id = 1; id <= 4; id++) {
-            publish(2, id, "b", false);
-            CHECK(next_event() == TN_MQTT_MESSAGE);
-            (void)admit();
+            CHECK(takes(2, id, "b"));
         }
         tn_mqtt_session_durable(&session, 4);
         publish(2, 5, "b", false);
@@ -507,18 +497,14 @@ static void messages_of_a_wider_window_come_on_another_connection(void)
         CHECK(sent_is("PUBREC 1 PUBREC 2 PUBREC 3 PUBREC 4"));
         CHECK(next_event() == TN_MQTT_NOTHING && session.overruns == 1);
         CHECK(sent_is("PINGREQ"));
-        release(1);
-        CHECK(next_event() == TN_MQTT_NOTHING); /* 6: room or not, it keeps its place */
+        CHECK(after_release(1) == TN_MQTT_NOTHING); /* 6: room or not, it keeps its place */
         CHECK(next_event() == TN_MQTT_RELEASED);
         pong();
         for (uint16_t id = 2; id <= 4; id++) {
-            release(id);
-            CHECK(next_event() == TN_MQTT_RELEASED);
+            CHECK(after_release(id) == TN_MQTT_RELEASED);
         }
-        tn_mqtt_session_durable(&session, 7);
-        CHECK(sent_is("PUBCOMP 1 PUBCOMP 2 PUBCOMP 3") && session.state == TN_MQTT_READY);
-        tn_mqtt_session_durable(&session, 8);
-        CHECK(sent_is("PUBCOMP 4 DISCONNECT") && session.state == TN_MQTT_CLOSING);
+        CHECK(durable_sends(7, "PUBCOMP 1 PUBCOMP 2 PUBCOMP 3") && session.state == TN_MQTT_READY);
+        CHECK(durable_sends(8, "PUBCOMP 4 DISCONNECT") && session.state == TN_MQTT_CLOSING);
         tn_mqtt_session_lost(&session, now_ms);
         CHECK(tn_mqtt_session_due(&session) == now_ms);
         become_ready(true);
@@ -531,27 +517,18 @@ static void messages_of_a_wider_window_come_on_another_connection(void)
  * of them is cleared with a session that is forgotten. */
 static void ids_that_the_broker_gave_up_make_room(void)
 {
-    spec = plain_spec(TN_MQTT_V3);
-    start();
-    get_ready();
+    begin(TN_MQTT_V3);
     for (uint16_t id = 1; id <= 4; id++) {
-        publish(2, id, "b", false);
-        CHECK(next_event() == TN_MQTT_MESSAGE);
-        (void)admit();
+        CHECK(takes(2, id, "b"));
     }
     tn_mqtt_session_durable(&session, 4);
-    tn_mqtt_session_lost(&session, now_ms);
-    become_ready(true);
-    publish(1, 9, "c", true);
-    CHECK(next_event() == TN_MQTT_NOTHING && session.overruns == 1);
-    publish(2, 4, "b", true);
-    CHECK(next_event() == TN_MQTT_NOTHING);
+    come_back();
+    CHECK(passes_over(1, 9, "c", true) && session.overruns == 1);
+    CHECK(passes_over(2, 4, "b", true));
     CHECK(sent_is("PUBREC 4 PINGREQ"));
-    release(4);
-    CHECK(next_event() == TN_MQTT_RELEASED);
+    CHECK(after_release(4) == TN_MQTT_RELEASED);
     CHECK(session.known_count == 4);
-    tn_mqtt_session_durable(&session, 5);
-    CHECK(sent_is("PUBCOMP 4") && session.known_count == 3);
+    CHECK(durable_sends(5, "PUBCOMP 4") && session.known_count == 3);
     pong();
     CHECK(sent_is("DISCONNECT") && session.known_count == 0);
     tn_mqtt_session_lost(&session, now_ms);
@@ -561,49 +538,27 @@ static void ids_that_the_broker_gave_up_make_room(void)
 
 static void an_answer_is_for_the_message_that_it_was_made_for(void)
 {
-    spec = plain_spec(TN_MQTT_V5);
-    start();
-    get_ready();
-    publish(2, 8, "b", false);
-    CHECK(next_event() == TN_MQTT_MESSAGE);
-    (void)admit();
-    publish(2, 8, "another", false);
-    CHECK(next_event() == TN_MQTT_MESSAGE);
-    (void)admit();
-    tn_mqtt_session_durable(&session, 1);
-    CHECK(sent_is(""));
-    release(9);
-    CHECK(next_event() == TN_MQTT_NOTHING);
-    publish(2, 9, "c", false);
-    CHECK(next_event() == TN_MQTT_MESSAGE);
-    (void)admit();
-    tn_mqtt_session_durable(&session, 3);
-    CHECK(sent_is("PUBREC 8 PUBCOMP 9 0x92 PUBREC 9"));
-    publish(2, 9, "c", true);
-    CHECK(next_event() == TN_MQTT_NOTHING);
+    begin(TN_MQTT_V5);
+    CHECK(takes(2, 8, "b"));
+    CHECK(takes(2, 8, "another"));
+    CHECK(durable_sends(1, ""));
+    CHECK(after_release(9) == TN_MQTT_NOTHING);
+    CHECK(takes(2, 9, "c"));
+    CHECK(durable_sends(3, "PUBREC 8 PUBCOMP 9 0x92 PUBREC 9"));
+    CHECK(passes_over(2, 9, "c", true));
 }
 
 /* mosquitto 2.0.11 does so after a restart: it has forgotten that it sent the release. */
 static void a_repetition_after_the_release_is_no_new_message(void)
 {
-    spec = plain_spec(TN_MQTT_V5);
-    start();
-    get_ready();
-    publish(2, 8, "b", false);
-    CHECK(next_event() == TN_MQTT_MESSAGE);
-    (void)admit();
-    tn_mqtt_session_durable(&session, 1);
-    CHECK(sent_is("PUBREC 8"));
-    release(8);
-    CHECK(next_event() == TN_MQTT_RELEASED);
-    tn_mqtt_session_lost(&session, now_ms);
-    become_ready(true);
-    publish(2, 8, "b", true);
-    CHECK(next_event() == TN_MQTT_NOTHING);
-    release(8);
-    CHECK(next_event() == TN_MQTT_NOTHING);
-    tn_mqtt_session_durable(&session, 2);
-    CHECK(sent_is("PUBCOMP 8") && session.known_count == 0);
+    begin(TN_MQTT_V5);
+    CHECK(takes(2, 8, "b"));
+    CHECK(durable_sends(1, "PUBREC 8"));
+    CHECK(after_release(8) == TN_MQTT_RELEASED);
+    come_back();
+    CHECK(passes_over(2, 8, "b", true));
+    CHECK(after_release(8) == TN_MQTT_NOTHING);
+    CHECK(durable_sends(2, "PUBCOMP 8") && session.known_count == 0);
 }
 
 static void filters_are_asked_for_and_left_one_by_one(void)
@@ -656,9 +611,7 @@ static void an_answer_to_what_was_not_asked_is_out_of_turn(void)
 static void pings_go_when_nothing_else_does_and_must_be_answered(void)
 {
     bool open = false;
-    spec = plain_spec(TN_MQTT_V3);
-    start();
-    get_ready();
+    begin(TN_MQTT_V3);
     int64_t begin = now_ms;
     CHECK(tn_mqtt_session_due(&session) == begin + 45000);
     now_ms = begin + 44999;
@@ -688,9 +641,7 @@ static void pings_go_when_nothing_else_does_and_must_be_answered(void)
 static void pings_go_while_nobody_takes_messages(void)
 {
     bool open = false;
-    spec = plain_spec(TN_MQTT_V5);
-    start();
-    get_ready();
+    begin(TN_MQTT_V5);
     send_to_client(&(struct tn_mqtt_packet){
         .type = TN_MQTT_PUBLISH, .qos = 1, .id = 1, .topic = tn_bytes_of("plant/1/data")});
     for (int i = 0; i < 50; i++) {
@@ -773,9 +724,7 @@ static void a_refusal_is_told_in_words(void)
     }
     unsigned char memory[32];
     struct tn_buf properties;
-    spec = plain_spec(TN_MQTT_V5);
-    start();
-    get_ready();
+    begin(TN_MQTT_V5);
     tn_buf_init(&properties, memory, sizeof memory);
     tn_mqtt_put_text(&properties, TN_MQTT_REASON_STRING, tn_bytes_of("bye"));
     send_to_client(&(struct tn_mqtt_packet){
@@ -809,20 +758,15 @@ static void an_older_broker_is_spoken_to_in_its_version(void)
 
 static void a_stop_says_what_is_durable_and_goodbye(void)
 {
-    spec = plain_spec(TN_MQTT_V5);
-    start();
-    get_ready();
+    begin(TN_MQTT_V5);
     publish(1, 1, "a", false);
-    publish(1, 2, "b", false);
-    CHECK(next_event() == TN_MQTT_MESSAGE);
-    (void)admit();
+    CHECK(takes(1, 2, "b"));
     CHECK(next_event() == TN_MQTT_MESSAGE);
     (void)admit();
     tn_mqtt_session_durable(&session, 1);
     tn_mqtt_session_stop(&session);
     CHECK(sent_is("PUBACK 1 DISCONNECT"));
-    publish(1, 3, "c", false);
-    CHECK(next_event() == TN_MQTT_NOTHING && input_size == 0);
+    CHECK(passes_over(1, 3, "c", false) && input_size == 0);
     tn_mqtt_session_lost(&session, now_ms);
     CHECK(session.state == TN_MQTT_STOPPED && tn_mqtt_session_due(&session) == INT64_MAX);
 }
@@ -838,17 +782,13 @@ static void packets_out_of_turn_end_the_connection(void)
         {.type = TN_MQTT_UNSUBACK, .id = 1, .payload = {(const unsigned char *)"\0", 1}},
     };
     for (size_t i = 0; i < COUNT(packets); i++) {
-        spec = plain_spec(TN_MQTT_V5);
-        start();
-        get_ready();
+        begin(TN_MQTT_V5);
         send_to_client(&packets[i]);
         tn_rc rc = next();
         CHECK(rc == TN_INVALID && strstr(err.text, "out of turn") != NULL);
         CHECK(sent_is("DISCONNECT 0x82"));
     }
-    spec = plain_spec(TN_MQTT_V5);
-    start();
-    get_ready();
+    begin(TN_MQTT_V5);
     give((struct tn_bytes){(const unsigned char *)"\x41\x02", 2});
     tn_rc rc = next();
     CHECK(rc == TN_INVALID && strstr(err.text, "PUBACK, byte 0: flags are 0x1") != NULL);
@@ -943,9 +883,7 @@ static void a_message_that_is_too_long_is_offered_with_its_begin(void)
     for (size_t i = 0; i < COUNT(cases); i++) {
         for (unsigned char qos = 0; qos <= 2; qos++) {
             struct tn_mqtt_event seen = {0};
-            spec = plain_spec(TN_MQTT_V5);
-            start();
-            get_ready();
+            begin(TN_MQTT_V5);
             struct tn_bytes bytes =
                 long_publish(cases[i].topic, cases[i].property, cases[i].payload, qos);
             uint32_t offered = feed(bytes, &random, &seen);
@@ -967,23 +905,21 @@ static void a_message_that_is_too_long_is_offered_with_its_begin(void)
             publish(1, 5, "next", false);
             CHECK(next_event() == TN_MQTT_MESSAGE);
             CHECK(tn_bytes_equal(event.message.payload, tn_bytes_of("next")));
-            tn_mqtt_session_durable(&session, session.place);
-            CHECK(sent_is(qos == 0 ? "" : qos == 1 ? "PUBACK 77" : "PUBREC 77"));
+            CHECK(durable_sends(session.place, qos == 0   ? ""
+                                               : qos == 1 ? "PUBACK 77"
+                                                          : "PUBREC 77"));
         }
     }
 }
 
 static void a_long_message_is_not_answered_before_its_end(void)
 {
-    spec = plain_spec(TN_MQTT_V5);
-    start();
-    get_ready();
+    begin(TN_MQTT_V5);
     struct tn_bytes bytes = long_publish(10, 0, 1000, 1);
     give((struct tn_bytes){bytes.data, 300});
     CHECK(next_event() == TN_MQTT_MESSAGE);
     (void)admit();
-    tn_mqtt_session_durable(&session, 1);
-    CHECK(sent_is(""));
+    CHECK(durable_sends(1, ""));
     give((struct tn_bytes){bytes.data + 300, bytes.size - 300});
     CHECK(next_event() == TN_MQTT_NOTHING && input_size == 0);
     CHECK(sent_is("PUBACK 77"));
@@ -1350,7 +1286,7 @@ static void messages_arrive_as_often_as_their_qos_says(void)
         overruns += world.overruns;
     }
     CHECK(restarts > worlds && cuts > worlds && forgotten > 0 && held > 0);
-    CHECK(overruns > 0 || worlds < 200); /* one in ten sees one */
+    CHECK(overruns > 0 || worlds < 2000); /* one in some hundreds sees some */
     (void)printf("%u brokers, %u restarts, %u cuts, %u sessions forgotten, held %u times, "
                  "%u overruns\n",
                  worlds, restarts, cuts, forgotten, held, overruns);
