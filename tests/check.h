@@ -4,10 +4,10 @@
  *     static const struct test tests[] = {TEST(publish_reports_conflict), ...};
  *     int main(int argc, char **argv) { return run_tests(argc, argv, tests, COUNT(tests)); }
  *
- * A test's name is a sentence about behaviour. CHECK ends the process with file, line, the seed of
- * the world and condition, on one line; whatever else helps comes behind it: who reads a clipped
- * log sees the reason. `argv[1]` runs one test by name. The last line of each program is "N passed,
- * 0 failed".
+ * A test's name is a sentence about behaviour. CHECK ends the process with file, line, test,
+ * seed of the world and condition, on one line; whatever else helps comes behind it: who reads a
+ * clipped log sees the reason. `argv[1]` runs one test by name. The last line of each program is "N
+ * passed, 0 failed".
  */
 #pragma once
 
@@ -29,11 +29,16 @@
 extern uint64_t check_seed;
 __attribute__((weak)) uint64_t check_seed;
 
+/* Of the test that runs. */
+extern const char *check_test;
+__attribute__((weak)) const char *check_test;
+
 static __attribute__((noinline, unused, format(printf, 3, 4))) void
 check_say(const char *file, int line, const char *format, ...)
 {
     va_list args;
-    (void)fprintf(stderr, "%s:%d: ", file, line);
+    (void)fprintf(stderr, "%s:%d: %s%s", file, line, check_test ? check_test : "",
+                  check_test ? ": " : "");
     if (check_seed > 0) {
         (void)fprintf(stderr, "seed %" PRIu64 ": ", check_seed);
     }
@@ -77,7 +82,9 @@ static inline int run_tests(int argc, char **argv, const struct test *tests, siz
     int passed = 0;
     for (size_t i = 0; i < count; i++) {
         if (argc < 2 || strcmp(argv[1], tests[i].name) == 0) {
+            check_test = tests[i].name;
             tests[i].run();
+            check_test = NULL;
             passed++;
         }
     }
