@@ -14,6 +14,7 @@
 #include "check.h"
 #include "counted.h"
 #include "random.h"
+#include "sim/call.h"
 #include "sim/traffic.h"
 #include "temp.h"
 
@@ -115,21 +116,6 @@ static void whoever_cancels_each_request_is_done_once(void)
 }
 
 /* ---- one connection ---- */
-
-struct call {
-    struct tn_request request; /* first */
-    int done;
-};
-
-static void on_call(struct tn_request *request)
-{
-    ((struct call *)(void *)request)->done++;
-}
-
-static void prepare(struct call *call, uint32_t timeout_ms)
-{
-    *call = (struct call){.request = {.done = on_call, .timeout_ms = timeout_ms}};
-}
 
 static void wait_for(struct call *call)
 {

@@ -11,6 +11,7 @@
 #include "io/net_uv.h"
 #include "io/tls_memory.h"
 #include "random.h"
+#include "sim/call.h"
 #include "sim/certificate.h"
 #include "sim/net.h"
 #include "sim/traffic.h"
@@ -157,21 +158,6 @@ static void whatever_fails_each_request_is_done_once(void)
 }
 
 /* ---- one connection ---- */
-
-struct call {
-    struct tn_request request; /* first */
-    int done;
-};
-
-static void on_call(struct tn_request *request)
-{
-    ((struct call *)(void *)request)->done++;
-}
-
-static void prepare(struct call *call, uint32_t timeout_ms)
-{
-    *call = (struct call){.request = {.done = on_call, .timeout_ms = timeout_ms}};
-}
 
 static void wait_for(struct call *call)
 {

@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "random.h"
+#include "sim/call.h"
 #include "sim/traffic.h"
 
 enum { BLOCK = 512, SEEDS = 150 };
@@ -119,21 +120,6 @@ static void the_same_seed_makes_the_same_run(void)
 }
 
 /* ---- one connection ---- */
-
-struct call {
-    struct tn_request request; /* first */
-    int done;
-};
-
-static void on_call(struct tn_request *request)
-{
-    ((struct call *)(void *)request)->done++;
-}
-
-static void prepare(struct call *call, uint32_t timeout_ms)
-{
-    *call = (struct call){.request = {.done = on_call, .timeout_ms = timeout_ms}};
-}
 
 static void wait_for(struct call *call)
 {
