@@ -308,7 +308,23 @@ class Input:
 
 # ---------------------------------------------------------------- a case
 
-class Case:
+class Notes:
+    """What a case keeps in its `folder`, for who looks at it: its steps, and what it wrote."""
+
+    folder, files = None, 0
+
+    def log(self, text):
+        with (self.folder / "steps").open("a") as f:
+            f.write(text + "\n")
+
+    def file(self, text, ending):
+        self.files += 1
+        path = self.folder / ("input-%d.%s" % (self.files, ending))
+        path.write_text(text)
+        return path
+
+
+class Case(Notes):
     def __init__(self, args, number):
         self.args, self.number = args, number
         self.rng = random.Random("%d/%d" % (args.seed, number))
@@ -323,21 +339,10 @@ class Case:
         self.rows = Rows(self.rng, self.table)
         self.expected = {}  # snapshot -> lines
         self.checked = set()
-        self.files = 0
         self.tags = {}  # name -> lines
         self.consumed = None  # a consumer reads from this snapshot on, so nothing behind it may go
         self.foreign = False  # another engine wrote here, too
         self.java = self.python = None
-
-    def log(self, text):
-        with (self.folder / "steps").open("a") as f:
-            f.write(text + "\n")
-
-    def file(self, text, ending):
-        self.files += 1
-        path = self.folder / ("input-%d.%s" % (self.files, ending))
-        path.write_text(text)
-        return path
 
     def run(self, python):
         self.python = python

@@ -241,7 +241,7 @@ class Follower:
 
 # ---------------------------------------------------------------- a case
 
-class Case:
+class Case(property_test.Notes):
     def __init__(self, args, number):
         self.args, self.number = args, number
         self.rng = rng = random.Random("%d/%d" % (args.seed, number))
@@ -267,7 +267,7 @@ class Case:
         self.letters = rng.choice([None, LETTERS, self.folder / "letters"])
         self.repeated = False  # some rows came again
         self.offsets, self.seconds = {}, 0.08  # {file: {byte: line}}, what a process took
-        self.files = self.last = self.snapshot_count = self.broken = 0
+        self.last = self.snapshot_count = self.broken = 0
         self.expected, self.announced, self.changes, self.done = {}, {}, {}, {}
         self.changed, self.foreign = {}, {}  # snapshot -> keys that the script announces otherwise there, that others wrote
         self.java = self.python = None
@@ -281,16 +281,6 @@ class Case:
             options["tarn.sequence.field"] = "s"
         self.script = self.folder / "fold.lua"
         options["tarn.script"] = str(self.script)
-
-    def log(self, text):
-        with (self.folder / "steps").open("a") as f:
-            f.write(text + "\n")
-
-    def file(self, text, ending):
-        self.files += 1
-        path = self.folder / ("input-%d.%s" % (self.files, ending))
-        path.write_text(text)
-        return path
 
     def do(self, verb, *words):
         self.log("tarn %s %s" % (verb, " ".join(map(str, words))))
