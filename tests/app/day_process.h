@@ -44,6 +44,7 @@ struct day_process {
     struct tn_arena arena;
     struct tn_log log;
     unsigned char log_memory[DAY_LOG_SIZE];
+    struct tn_wear wear;
     struct tn_share shares[DAY_TABLES];
     struct tn_keeper keepers[DAY_TABLES];
     struct tn_config config;
@@ -83,11 +84,25 @@ static void day_start_engine(struct bed_engine *engine, struct sim_disk *disk, u
     engine->env.exec = &engine->exec.exec;
 }
 
+/* Bytes a day: any, none, or some. */
+static void day_open_wear(struct day_process *p, struct tn_env *env)
+{
+    static const uint64_t budgets[] = {0, 200 << 10, 1 << 20};
+    struct tn_clock *clock = env->clock;
+    env->wear = NULL;
+    if (day_chance(2)) {
+        tn_wear_init(&p->wear, budgets[day_below(COUNT(budgets))], env->io,
+                     clock->vtable->monotonic_ns(clock) / 1000000);
+        env->wear = &p->wear;
+    }
+}
+
 static tn_rc day_open_keepers(struct day_process *p, struct tn_err *err)
 {
     static unsigned char room[DAY_PARCEL];
     struct tn_env *env = &day_engines[0].env;
     p->shares[DAY_COUNT].scripted = true;
+    day_open_wear(p, env);
     tn_rc rc = tn_share_out(env, p->shares, DAY_TABLES, err);
     for (uint32_t i = 0; rc == TN_OK && i < DAY_TABLES; i++) {
         p->configs[i] = (struct tn_config_table){
