@@ -92,6 +92,9 @@ static void what_waits_is_committed_in_time(void)
             turn(w, false);
             send(w, 0);
         }
+        while (tn_keeper_settled(&w->keepers[0])) { /* it is on its way to the table */
+            turn(w, false);
+        }
         sim_clock_set_ms(&engine.clock, engine.clock.wall_ms + steps_ms[s]);
         int64_t from_ms = passed_ms();
         commit_all(w);
