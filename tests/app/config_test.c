@@ -332,6 +332,12 @@ static void sources_are_checked_by_their_kind(void)
         {in_sources, "{ " MQTT "password = 'p' }",
          "sources[1].password: a password without a "
          "'user'\n"},
+        /* united-manufacturing-hub/benthos-umh#345: no decoder that would need births */
+        {in_sources,
+         "{ kind = 'mqtt', url = 'mqtt://h', subscribe = {{ filter = 'spBv1.0/#', table = 'd.t', "
+         "input = 'sparkplug' }} }",
+         "sources[1].subscribe[1].input: got 'sparkplug', want json, changes, debezium-json, csv, "
+         "canal-json, maxwell-json or line-protocol\n"},
         {in_sources,
          "{ kind = 'mqtt', url = 'mqtts://h', subscribe = {{ filter = 'a/#/b', table = 'd.tt', "
          "qos = 3, input = 'jsn' }, { filter = '$share/g/a', table = 'd.t' }, { filter = "
