@@ -138,8 +138,8 @@ static tn_rc sender(struct tn_hub *hub, struct tn_bytes name, struct tn_bytes *m
 {
     (void)hub;
     (void)name;
-    (void)memo;
-    (void)place;
+    *memo = (struct tn_bytes){0};
+    *place = 0;
     return TN_ABSENT;
 }
 
