@@ -339,8 +339,8 @@ def test_of_reloads_that_follow_quickly_the_last_one_wins(args):
                 time.sleep(rng.uniform(0, 0.01))  # the instant is what is drawn
             daemon.until("the last one is checked", lambda: daemon.starts() > starts and daemon.is_ready())
             daemon.asked_until("the last one is active", lambda: daemon.knows(names[2]))
-            same([daemon.knows(name) for name in names], [False, False, True], "tables of the configurations")
-            need(daemon.starts() <= starts + 3, "%d starts" % (daemon.starts() - starts))
+            same([daemon.knows(name) for name in names[:2]], [False, False], "tables of the configurations before")
+            need(daemon.starts() <= starts + 4, "%d starts" % (daemon.starts() - starts))  # one may be of the round before
             same(daemon.refusals(), refused, "refusals")
         daemon.stop()
 
