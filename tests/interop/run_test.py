@@ -450,7 +450,7 @@ def test_what_is_new_in_a_file_comes_with_each_run_once(args):
         for text in texts:
             with open(path, "a") as file:
                 file.write(text)
-            said = daemon.once()
+            daemon.once()
         path.rename(daemon.folder / "press.csv.1")
         path.write_text("id\n20100\n20101")
         said = daemon.once()
