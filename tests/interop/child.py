@@ -190,7 +190,8 @@ class Broker(Mosquitto):
         shutil.rmtree(self.folder)
 
     def publish(self, topic, texts):
-        if not self.publisher:  # the daemon has its session by now
+        if not self.publisher:
+            self.until("the daemon subscribes", lambda: "Sending SUBACK to " in self.said)
             self.publisher = subprocess.Popen(
                 ["mosquitto_pub", "-h", "127.0.0.1", "-p", str(self.port), "-q", "2", "-l", "-t", topic], stdin=subprocess.PIPE)
         self.publisher.stdin.write("".join(text + "\n" for text in texts).encode())
