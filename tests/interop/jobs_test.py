@@ -10,7 +10,6 @@ import threading
 from contextlib import contextmanager
 
 import peer
-import run_test
 import runner
 from peer import need, same
 from run_test import DEADLINE, Daemon
