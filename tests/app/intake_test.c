@@ -3,7 +3,8 @@
  * Each message is one of a sender's, in their order, with its number as memo; its rows say whose
  * they are. After a cut a sender asks what is known of it, and goes on behind that. In the end all
  * messages of all senders are in their tables, each row once: an append table and a sum show what
- * came twice. What was said to be durable was never asked for again. */
+ * came twice. What was said to be durable was never asked for again. And whenever the journal may
+ * forget something, a copy of the disk that loses power just then has it in its snapshots. */
 #define BED_SCALE 2
 #include "../table/bed.h"
 
@@ -19,6 +20,7 @@ enum {
     PARCEL_SIZE = 4096,
     INPUT_SIZE = 1 << 20,
     LOG_SIZE = 4096,
+    OWN_SIZE = 256 << 10,
     TURNS_MAX = 40000,
     DISK_SIZE = 32 << 20,
 };
@@ -40,6 +42,7 @@ struct sender {
     uint32_t next; /* number of the message to be sent */
     uint32_t told; /* messages that were said to be durable */
     uint64_t place[MESSAGES + 1];
+    uint64_t taken[MESSAGES]; /* the place that the offer gave; 0: not known */
 };
 
 struct life {
@@ -57,6 +60,7 @@ struct life {
     uint32_t open;
     struct tn_intake intake;
     bool intake_open;
+    uint64_t trimmed; /* what was looked at */
 };
 
 /* ---- what is sent ---- */
@@ -155,6 +159,7 @@ static void send(struct life *life, uint32_t s)
     tn_rc rc = tn_hub_offer(&life->intake.hub, &message, &err);
     if (rc == TN_OK) {
         CHECK(message.rows == rows_of(s, sender->next));
+        sender->taken[sender->next] = message.place;
         sender->place[sender->next++] = message.place;
     } else {
         CHECK(rc != TN_INVALID && rc != TN_ABSENT);
@@ -218,11 +223,74 @@ static bool all_sent(const struct life *life)
     return sent;
 }
 
-/* One turn, and whatever the senders do around it. */
+/* All before it is in the table's newest snapshot, and of it so many rows. */
+static struct tn_keeper_place committed_place(struct sim_disk *disk, const char *name,
+                                              const char *identity)
+{
+    struct tn_keeper_place at = {0};
+    static unsigned char memory[OWN_SIZE];
+    struct tn_arena own;
+    struct tn_recovered found;
+    struct tn_err err;
+    const char *root = NULL;
+    size_t size = strlen(identity);
+    tn_arena_init(&own, memory, sizeof memory);
+    CHECK_OK(tn_name_table_root(&own, name, &root, &err), err);
+    tn_rc rc = tn_table_recover(&disk->io, &engine.clock.clock, name, root, &own, &found, &err);
+    CHECK_OK(rc, err);
+    for (uint32_t i = 0; i < found.properties.count; i++) {
+        const struct tn_json_pair *pair = &found.properties.pairs[i];
+        if (strcmp(pair->key, TN_POSITION_PROPERTY TN_KEEPER_SOURCE) == 0) {
+            CHECK(strncmp(pair->value, identity, size) == 0 && pair->value[size] == ':');
+            char *end;
+            at.place = strtoull(pair->value + size + 1, &end, 10);
+            at.items = *end == ':' ? (uint32_t)strtoul(end + 1, NULL, 10) : 0;
+        }
+    }
+    return at;
+}
+
+/* What the journal may forget would be found after a cut that comes now. */
+static void check_trimmed(struct life *life)
+{
+    static struct sim_disk after;
+    if (life->disk->off || life->intake.trimmed == life->trimmed) {
+        return;
+    }
+    life->trimmed = life->intake.trimmed;
+    sim_disk_clone(&after, life->disk);
+    sim_disk_reboot(&after, SIM_SEED_NOTHING);
+    for (uint32_t t = 0; t < TABLES; t++) {
+        struct tn_keeper_place committed =
+            committed_place(&after, names[t], tn_journal_identity(life->intake.journal));
+        for (uint32_t s = 0; s < SENDERS; s++) {
+            const struct sender *sender = &life->senders[s];
+            for (uint32_t i = 0; i < sender->next; i++) {
+                uint64_t place = sender->taken[i];
+                bool forgotten = table_of(s, i) == t && place > 0 && place < life->trimmed;
+                bool in = place < committed.place ||
+                          (place == committed.place && rows_of(s, i) <= committed.items);
+                if (forgotten && !in) {
+                    FAIL("place %" PRIu64 " of %s is to be trimmed before %" PRIu64
+                         ", and only what is before %" PRIu64 " is committed",
+                         place, names[t], life->trimmed, committed.place);
+                }
+            }
+        }
+    }
+    sim_disk_deinit(&after);
+}
+
+/* One turn, and whatever the senders do around it. Now and then the disk seems to have little room:
+ * nothing is taken then, and the journal is trimmed as far as can be. */
 static tn_rc turn(struct life *life, struct tn_err *err)
 {
     uint32_t wait_ms;
+    if (random_below(&life->random, 20) == 0) {
+        life->intake.reserve.low = !life->intake.reserve.low;
+    }
     tn_rc rc = tn_intake_turn(&life->intake, &wait_ms, err);
+    check_trimmed(life);
     if (random_below(&life->random, 3) == 0) {
         sim_clock_advance_ms(&engine.clock,
                              random_below(&life->random, wait_ms < 60 ? wait_ms + 1 : 60));
@@ -261,6 +329,16 @@ static tn_rc run(struct life *life, struct tn_err *err)
     return rc;
 }
 
+/* What was not durable may have been lost with the process before. */
+static void forget_taken(struct sender senders[SENDERS])
+{
+    for (uint32_t s = 0; s < SENDERS; s++) {
+        for (uint32_t i = senders[s].told; i < MESSAGES; i++) {
+            senders[s].taken[i] = 0;
+        }
+    }
+}
+
 /* A process from its start to its end: a cut, or when all is committed. */
 static tn_rc live(struct sim_disk *disk, struct sender senders[SENDERS], uint64_t seed,
                   struct tn_err *err)
@@ -270,6 +348,7 @@ static tn_rc live(struct sim_disk *disk, struct sender senders[SENDERS], uint64_
                          .disk = disk,
                          .senders = senders,
                          .random = seed};
+    forget_taken(senders);
     tn_rc rc = open_life(&life, err);
     if (rc == TN_OK) {
         rc = run(&life, err);
@@ -361,8 +440,9 @@ static void cut_somewhere(uint64_t seed)
 {
     struct sim_disk disk;
     struct tn_err err = {0};
-    struct sender senders[SENDERS] = {0};
+    static struct sender senders[SENDERS];
     uint64_t random = seed;
+    memset(senders, 0, sizeof senders);
     check_seed = seed;
     sim_disk_clone(&disk, &base);
     tn_rc rc = live(&disk, senders, seed, &err);
@@ -413,7 +493,8 @@ static void rows_are_there_once_whatever_call_fails(void)
     do {
         struct sim_disk disk;
         struct tn_err err = {0};
-        struct sender senders[SENDERS] = {0};
+        static struct sender senders[SENDERS];
+        memset(senders, 0, sizeof senders);
         check_seed = random;
         uint64_t call = 1 + random_below(&random, 1200);
         tn_rc how = random_below(&random, 2) ? TN_FULL : TN_IO;
