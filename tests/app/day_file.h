@@ -225,7 +225,8 @@ static void day_file_rotate(void)
     uint32_t oldest = day_log_file.oldest;
     bool many = day_log_file.count - oldest >= DAY_FILES_BESIDE;
     bool may_go = many && day_log_file.files[oldest + 1].begin <= taken;
-    if (day_log_file.absent || (many && !may_go)) {
+    bool known = day.clients[DAY_FILE].acked > 0; /* it begins with the one that has the name */
+    if (day_log_file.absent || !known || (many && !may_go)) {
         return;
     }
     day_say("the file is rotated");
