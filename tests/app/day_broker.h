@@ -25,8 +25,8 @@ static struct {
     struct day_line *current; /* NULL: nobody is connected */
 } day_far;
 
-static const char *const day_topics[DAY_TABLES] = {"plant/append/1", "plant/sum/1", "plant/last/1",
-                                                   "plant/count/1"};
+static const char *const day_topics[DAY_SPARE] = {"plant/append/1", "plant/sum/1", "plant/last/1",
+                                                  "plant/count/1"};
 
 /* The tables tell in the end. */
 static bool day_broker_durable(uint32_t n)

@@ -108,6 +108,8 @@ static void day_http_hear(struct day_http *http)
             day_http_client(http)->acked++;
             CHECK(day_http_client(http)->acked <= http->asked);
             day_say("http %u: %u is answered", http->id, day_http_client(http)->acked);
+        } else if (status == 404) { /* a table that comes with a reload */
+            CHECK(day_table_of(http->id, day_http_client(http)->acked + 1) == DAY_SPARE);
         } else if (status != 408 && status < 500) {
             DAY_BAD("HTTP: %s", http->heard);
         }

@@ -25,8 +25,8 @@ struct day_sources {
     struct tn_http_server *http;
     struct tn_socket_source *socket;
     struct tn_mqtt_source *mqtt;
-    struct tn_mqtt_wish wishes[DAY_TABLES];
-    struct tn_mqtt_route routes[DAY_TABLES];
+    struct tn_mqtt_wish wishes[DAY_SPARE];
+    struct tn_mqtt_route routes[DAY_SPARE];
     struct tn_file_source file;
     bool file_open;
     bool file_notified;
@@ -41,6 +41,8 @@ struct day_process {
     int64_t start_ms; /* when it is started next */
     int64_t kill_ms;  /* when it has been stopping for too long */
     uint32_t failures_calm;
+    bool reloads;  /* another configuration comes when it has stopped */
+    uint32_t kept; /* tables */
     struct tn_arena arena;
     struct tn_log log;
     unsigned char log_memory[DAY_LOG_SIZE];
@@ -66,6 +68,7 @@ static struct {
     uint64_t kills;
     uint64_t cuts;
     uint64_t stops;
+    uint64_t reloads;
 } day_counts;
 
 /* ---- start ---- */
@@ -103,14 +106,14 @@ static tn_rc day_open_keepers(struct day_process *p, struct tn_err *err)
     struct tn_env *env = &day_engines[0].env;
     p->shares[DAY_COUNT].scripted = true;
     day_open_wear(p, env);
-    tn_rc rc = tn_share_out(env, p->shares, DAY_TABLES, err);
-    for (uint32_t i = 0; rc == TN_OK && i < DAY_TABLES; i++) {
+    tn_rc rc = tn_share_out(env, p->shares, p->kept, err);
+    for (uint32_t i = 0; rc == TN_OK && i < p->kept; i++) {
         p->configs[i] = (struct tn_config_table){
             .name = day_names[i], .commit = {.ms = 100 + day_below(20000), .rows = 40}};
         struct tn_keeper_spec spec = {.config = &p->configs[i],
                                       .share = &p->shares[i],
                                       .warehouse = "tests/app", /* of scripts */
-                                      .dead_letters = day_letters[i],
+                                      .dead_letters = i == DAY_SPARE ? NULL : day_letters[i],
                                       .who = "a day",
                                       .room = room,
                                       .room_size = sizeof room,
@@ -129,7 +132,7 @@ static tn_rc day_open_intake(struct day_process *p, struct tn_err *err)
                                   .arena = &p->arena,
                                   .log = &p->log,
                                   .keepers = p->keepers,
-                                  .keeper_count = DAY_TABLES,
+                                  .keeper_count = p->kept,
                                   .config = &p->config,
                                   .parcel_size = DAY_PARCEL};
     CHECK(tn_intake_memory(&spec) <= tn_arena_free(&p->arena));
@@ -165,9 +168,9 @@ static tn_rc day_open_socket(struct day_process *p, struct tn_err *err)
 
 static tn_rc day_open_mqtt(struct day_process *p, struct tn_err *err)
 {
-    static const char *const filters[DAY_TABLES] = {"plant/append/+", "plant/sum/#", "plant/last/+",
-                                                    "plant/count/1"};
-    for (uint32_t i = 0; i < DAY_TABLES; i++) {
+    static const char *const filters[DAY_SPARE] = {"plant/append/+", "plant/sum/#", "plant/last/+",
+                                                   "plant/count/1"};
+    for (uint32_t i = 0; i < DAY_SPARE; i++) {
         p->sources.wishes[i] = (struct tn_mqtt_wish){.filter = tn_bytes_of(filters[i]), .qos = 2};
         p->sources.routes[i] =
             (struct tn_mqtt_route){.table = day_names[i], .input = TN_INPUT_JSON};
@@ -180,7 +183,7 @@ static tn_rc day_open_mqtt(struct day_process *p, struct tn_err *err)
                                        .mqtt = {.version = day_below(2) ? TN_MQTT_ANY : TN_MQTT_V3,
                                                 .client_id = tn_bytes_of("gateway"),
                                                 .filters = p->sources.wishes,
-                                                .filter_count = DAY_TABLES,
+                                                .filter_count = DAY_SPARE,
                                                 .session_expiry_s = UINT32_MAX,
                                                 .keep_alive_s = 30,
                                                 .in_flight = 8},
@@ -310,6 +313,7 @@ static void day_start(void)
     p->up = true;
     p->alone = alone;
     p->failures_calm = failures;
+    p->kept = day.kept = day.calm ? DAY_TABLES : day.kept;
     day_counts.starts++;
     day_say("the process starts");
     day_start_engine(&day_engines[0], &day.disk, random_next(&day.random));
@@ -354,7 +358,7 @@ static bool day_has_stopped(const struct day_process *p)
 
 static void day_look_at_keepers(const struct day_process *p)
 {
-    for (uint32_t i = 0; i < DAY_TABLES && !day.disk.off; i++) {
+    for (uint32_t i = 0; i < p->kept && !day.disk.off; i++) {
         const struct tn_keeper *k = &p->keepers[i];
         bool fine = k->trouble == TN_OK || k->trouble == TN_FULL || k->trouble == TN_IO ||
                     k->trouble == TN_CONFLICT;
@@ -368,11 +372,23 @@ static void day_look_at_keepers(const struct day_process *p)
 static bool day_is_whole(const struct day_process *p)
 {
     bool whole = p->intake.ring.count == 0;
-    for (uint32_t i = 0; i < DAY_TABLES; i++) {
+    for (uint32_t i = 0; i < p->kept; i++) {
         const struct tn_keeper *k = &p->keepers[i];
         whole = whole && k->state == TN_KEEPER_LIVE && tn_keeper_settled(k);
     }
     return whole;
+}
+
+/* The next configuration has one table more or less; it may lose only one that has committed all.
+ * All else of it that may be another one is so with every start. */
+static void day_reload(struct day_process *p)
+{
+    if (p->reloads && (p->whole || p->kept < DAY_TABLES)) {
+        day.kept = p->kept < DAY_TABLES || day.calm ? DAY_TABLES : DAY_SPARE;
+        p->start_ms = day_now();
+        day_counts.reloads++;
+        day_say("it begins again with %u tables", day.kept);
+    }
 }
 
 static void day_go_on(struct day_process *p)
@@ -392,6 +408,7 @@ static void day_go_on(struct day_process *p)
         day_counts.stops++;
         p->whole = day_is_whole(p);
         day_close(p);
+        day_reload(p);
         day_kill_gateway(false);
         sim_disk_kill(&day.disk);
     } else if (p->stopping && day_now() > p->kill_ms) {

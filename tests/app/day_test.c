@@ -1,8 +1,9 @@
 /* A day in the simulator: the whole daemon, and all who send to it, for 24 hours in which
  * everything happens that happens to a box in a shed: the power goes, the process is killed, the
  * disk is full for a while, fails, and gives errors for a minute; the wall clock is set, the
- * network is slow, cuts and loses, a file is rotated, senders and broker vanish for hours, somebody
- * else writes to the tables, the machine sleeps. One seed decides all of it.
+ * network is slow, cuts and loses, a file is rotated, the configuration is another one, senders and
+ * broker vanish for hours, somebody else writes to the tables, the machine sleeps. One seed decides
+ * all of it.
  *
  * At each look, and in the end: each table is whole (fsck); each row of a sender with an identity,
  * and of the file, is in its table once, in the sender's order, and was counted once by a script;
@@ -42,6 +43,10 @@ static const char *const schemas[DAY_TABLES] = {
     "{\"fields\":[{\"name\":\"id\",\"type\":\"BIGINT\"},{\"name\":\"n\",\"type\":\"BIGINT\"}],"
     "\"primaryKeys\":[\"id\"],\"options\":{\"bucket\":\"2\",\"tarn.script\":\"app/day.lua\","
     "\"snapshot.num-retained.min\":\"4\",\"snapshot.num-retained.max\":\"12\"}}",
+    "{\"fields\":[{\"name\":\"id\",\"type\":\"BIGINT\"},{\"name\":\"n\",\"type\":\"BIGINT\"}],"
+    "\"primaryKeys\":[\"id\"],\"options\":{\"bucket\":\"1\",\"merge-engine\":\"aggregation\","
+    "\"fields.n.aggregate-function\":\"sum\",\"snapshot.num-retained.min\":\"4\","
+    "\"snapshot.num-retained.max\":\"12\"}}",
 };
 
 static struct sim_disk base; /* with the tables, and no row */
@@ -375,6 +380,14 @@ static void stop_it(void)
     day_stop();
 }
 
+static void reload(void)
+{
+    if (day_process.up && !day_process.stopping) {
+        day_process.reloads = true;
+        day_stop();
+    }
+}
+
 static void send_more(void)
 {
     for (uint32_t client = 0; client < DAY_OTHER; client++) {
@@ -464,9 +477,9 @@ static const struct {
     uint32_t weight;
     void (*run)(void);
 } events[] = {
-    {6, cut},       {6, kill_it},       {3, stop_it},      {4, fill_disk},
-    {4, fail_once}, {2, fail_often},    {4, set_clock},    {5, bend_net},
-    {6, vanish},    {3, sleep_a_while}, {8, other_writes},
+    {6, cut},       {6, kill_it},   {3, stop_it},       {3, reload},
+    {4, fill_disk}, {4, fail_once}, {2, fail_often},    {4, set_clock},
+    {5, bend_net},  {6, vanish},    {3, sleep_a_while}, {8, other_writes},
 };
 
 static void draw_event(void)
@@ -557,6 +570,7 @@ static void calm_down(void)
     for (uint32_t client = 0; client < DAY_CLIENTS; client++) {
         day.clients[client].away_ms = 0;
     }
+    reload();
 }
 
 /* The process is started without sources, and ends: what the journal had is in the tables, if
@@ -623,6 +637,9 @@ static uint64_t run_day(uint64_t seed)
     day_socket_open();
     day_broker_open();
     day_file_open();
+    if (day_chance(3)) { /* no battery; and the right time comes with the network */
+        sim_clock_set_ms(&day.clock, day_below(DAY_MINUTE));
+    }
     for (int64_t next = 0; day_now() < DAY_MS;) {
         if (day_now() >= next) {
             uint32_t far = day_below(10);
@@ -679,9 +696,9 @@ static void a_day_loses_nothing_and_doubles_nothing(void)
         }
     } while (seconds_now() < until);
     (void)printf("%u days: %" PRIu64 " starts, %" PRIu64 " cuts, %" PRIu64 " kills, %" PRIu64
-                 " stops, %" PRIu64 " failures\n",
+                 " stops, %" PRIu64 " failures, %" PRIu64 " reloads\n",
                  days, day_counts.starts, day_counts.cuts, day_counts.kills, day_counts.stops,
-                 day_counts.failures);
+                 day_counts.failures, day_counts.reloads);
     sim_disk_deinit(&base);
 }
 

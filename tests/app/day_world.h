@@ -7,11 +7,12 @@
  *     append, sum   {"id": client, number, row; "n": 1}     a row that is there twice shows
  *     last          {"id": client, number % 8, row; "n": number}     so does one out of its order
  *     count         {"id": client, number % 8, row; "n": 1}     day.lua counts how many there were
+ *     spare         as sum, of HTTP alone; a table that the configuration has or hasn't
  *     bad_...       letters: {"id": client, number, 0; "n": "bad"}
  */
 #pragma once
 
-#define BED_SCALE 18
+#define BED_SCALE 22
 #include "../table/bed.h"
 
 #include <stdarg.h>
@@ -20,7 +21,7 @@
 #include "given.h"
 #include "sim/net.h"
 
-enum day_table { DAY_APPEND, DAY_SUM, DAY_LAST, DAY_COUNT, DAY_TABLES };
+enum day_table { DAY_APPEND, DAY_SUM, DAY_LAST, DAY_COUNT, DAY_SPARE, DAY_TABLES };
 
 enum {
     DAY_NUMBERS = 600, /* of a client */
@@ -58,19 +59,21 @@ struct day_client {
     int64_t away_ms; /* until when it doesn't connect */
 };
 
-static const char *const day_names[DAY_TABLES] = {"db.append", "db.sum", "db.last", "db.count"};
+static const char *const day_names[DAY_TABLES] = {"db.append", "db.sum", "db.last", "db.count",
+                                                  "db.spare"};
 static const char *const day_roots[DAY_TABLES] = {"db.db/append", "db.db/sum", "db.db/last",
-                                                  "db.db/count"};
+                                                  "db.db/count", "db.db/spare"};
 static const char *const day_letters[DAY_TABLES] = {"db.bad_append", "db.bad_sum", "db.bad_last",
-                                                    "db.bad_count"};
-static const char *const day_letter_roots[DAY_TABLES] = {"db.db/bad_append", "db.db/bad_sum",
-                                                         "db.db/bad_last", "db.db/bad_count"};
+                                                    "db.bad_count", "db.bad_spare"};
+static const char *const day_letter_roots[DAY_TABLES] = {
+    "db.db/bad_append", "db.db/bad_sum", "db.db/bad_last", "db.db/bad_count", "db.db/bad_spare"};
 
 static struct {
     uint64_t seed;
     uint64_t random;
     bool traces;
-    bool calm; /* nothing goes wrong any more */
+    bool calm;     /* nothing goes wrong any more */
+    uint32_t kept; /* tables that the configuration has, the first ones */
     struct sim_clock clock;
     struct sim_disk disk;
     struct sim_net net;
@@ -135,8 +138,10 @@ static enum day_table day_table_of(uint32_t client, uint32_t number)
 {
     return day_is_socket(client) ? DAY_SUM
            : client == DAY_FILE  ? DAY_APPEND
-           : client == DAY_OTHER ? (enum day_table)day_draw(client, number, DAY_LAST)
-                                 : (enum day_table)day_draw(client, number, DAY_TABLES);
+           : client == DAY_OTHER
+               ? (enum day_table)day_draw(client, number, DAY_LAST)
+               : (enum day_table)day_draw(client, number,
+                                          day_is_http(client) ? DAY_TABLES : DAY_SPARE);
 }
 
 static uint32_t day_rows_of(uint32_t client, uint32_t number)
@@ -185,6 +190,7 @@ static void day_open_world(uint64_t seed, const struct sim_disk *base)
     check_seed = seed;
     day.seed = seed;
     day.random = seed;
+    day.kept = day_chance(2) ? DAY_TABLES : DAY_SPARE;
     day.traces = given_number("TRACE", 0) > 0;
     sim_clock_init(&day.clock, seed);
     sim_disk_clone(&day.disk, base);
