@@ -625,10 +625,8 @@ static void end_day(void)
     look(true);
 }
 
-/* A number that another run with the same seed ends with, too. */
-static uint64_t run_day(uint64_t seed)
+static void begin(uint64_t seed)
 {
-    uint64_t mallocs = malloc_calls - sim_mallocs;
     day_open_world(seed, &base);
     memset(&trouble, 0, sizeof trouble);
     memset(&day_process, 0, sizeof day_process);
@@ -637,6 +635,20 @@ static uint64_t run_day(uint64_t seed)
     day_socket_open();
     day_broker_open();
     day_file_open();
+}
+
+static void check_mallocs(uint64_t before)
+{
+    if (COUNTS_MALLOC && malloc_calls - sim_mallocs != before) {
+        DAY_BAD("%" PRIu64 " calls of malloc", malloc_calls - sim_mallocs - before);
+    }
+}
+
+/* A number that another run with the same seed ends with, too. */
+static uint64_t run_day(uint64_t seed)
+{
+    uint64_t mallocs = malloc_calls - sim_mallocs;
+    begin(seed);
     if (day_chance(3)) { /* no battery; and the right time comes with the network */
         sim_clock_set_ms(&day.clock, day_below(DAY_MINUTE));
     }
@@ -656,9 +668,7 @@ static uint64_t run_day(uint64_t seed)
         turn(next);
     }
     end_day();
-    if (COUNTS_MALLOC && malloc_calls - sim_mallocs != mallocs) {
-        DAY_BAD("%" PRIu64 " calls of malloc", malloc_calls - sim_mallocs - mallocs);
-    }
+    check_mallocs(mallocs);
     uint64_t end = day.random ^ (uint64_t)day.clock.passed_ns ^ day.disk.calls;
     day_close_world();
     return end;
@@ -702,8 +712,41 @@ static void a_day_loses_nothing_and_doubles_nothing(void)
     sim_disk_deinit(&base);
 }
 
+/* Once it has started; a day shows the same of all its starts. */
+static void a_steady_hour_with_all_sources_calls_no_malloc(void)
+{
+    make_base();
+    begin(given_number("SEED", 1));
+    day.kept = DAY_TABLES;
+    day.calm = true;
+    while (!day_process.sources_open) {
+        turn(day_now() + DAY_SECOND);
+    }
+    uint64_t mallocs = malloc_calls - sim_mallocs;
+    uint64_t starts = day_counts.starts;
+    for (int64_t next = 0, end = day_now() + DAY_HOUR; day_now() < end; turn(next)) {
+        if (day_now() >= next) {
+            send_more();
+            next = day_now() + day_below(2 * DAY_MINUTE);
+        }
+    }
+    check_mallocs(mallocs);
+    CHECK(day_counts.starts == starts);
+    for (uint32_t client = 0; client < DAY_MQTT; client++) {
+        CHECK(day.clients[client].acked > 0);
+    }
+    CHECK(day_broker_is_done(1));
+    for (uint32_t i = 0; i < DAY_TABLES; i++) {
+        CHECK(day_process.keepers[i].commits > 1);
+    }
+    day_kill();
+    day_close_world();
+    sim_disk_deinit(&base);
+}
+
 static const struct test tests[] = {
     TEST(a_day_loses_nothing_and_doubles_nothing),
+    TEST(a_steady_hour_with_all_sources_calls_no_malloc),
 };
 
 /* Whatever ends the program, this is how to see it again. */
