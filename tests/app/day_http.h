@@ -117,7 +117,9 @@ static void day_http_hear(struct day_http *http)
         memmove(http->heard, end, http->heard_size + 1);
         if (status != 200) { /* all that was asked is asked again */
             day_say("http %u: %d for %u", http->id, status, day_http_client(http)->acked + 1);
-            day_http_client(http)->away_ms = day_now() + day_below(5 * DAY_SECOND);
+            bool waits = status == 404 && !day.calm; /* else it would be most of the day */
+            day_http_client(http)->away_ms =
+                day_now() + day_below(waits ? 10 * DAY_MINUTE : 5 * DAY_SECOND);
             day_http_give_up(http);
         }
     }
