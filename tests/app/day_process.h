@@ -15,7 +15,7 @@ enum {
     DAY_INPUT_SIZE = 3 << 20,
     DAY_LOG_SIZE = 4096,
     DAY_PARCEL = 16384,
-    DAY_STOP_MS = 90 * DAY_SECOND, /* then it's killed */
+    DAY_STOP_MS = 5 * DAY_MINUTE, /* with a wear budget, two of them; then it's killed */
     DAY_STARTS_CALM = 3,
     DAY_LATE_MS = 30 * DAY_SECOND,
 };
