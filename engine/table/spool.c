@@ -35,8 +35,11 @@ void tn_spool_sweep(struct tn_spool *spool)
 static tn_rc make(struct tn_spool *spool, struct tn_err *err)
 {
     struct tn_io *io = spool->io;
-    tn_spool_sweep(spool); /* else `create` fails */
-    tn_rc rc = io->vtable->make_dir(io, DIR, err);
+    tn_rc rc = io->vtable->unlink(io, spool->path, err); /* else `create` fails */
+    if (rc != TN_OK && rc != TN_ABSENT) {
+        return rc;
+    }
+    rc = io->vtable->make_dir(io, DIR, err);
     return rc == TN_OK ? io->vtable->create(io, spool->path, &spool->out, err) : rc;
 }
 
