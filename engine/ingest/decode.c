@@ -230,7 +230,10 @@ tn_rc tn_decoder_next(struct tn_decoder *decoder, struct tn_bytes input, bool la
         return rc;
     }
     decoder->skipping = !whole;
-    decoder->place = whole ? (struct tn_record_place){0} : place;
+    decoder->place = place;
+    if (whole) {
+        decoder->place = (struct tn_record_place){0};
+    }
     count_lines(decoder, line);
     *eaten = size;
     return TN_OK;
