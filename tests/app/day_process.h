@@ -398,7 +398,7 @@ static void day_go_on(struct day_process *p)
         p->ready = true;
         if (p->alone) {
             day_stop();
-        } else {
+        } else if (!p->stopping) {
             tn_rc rc = day_open_sources(p, &err);
             CHECK_OK(rc, err);
         }

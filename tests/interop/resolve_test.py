@@ -32,7 +32,7 @@ from peer import need, same
 TABLE = peer.TABLE
 LETTERS = "db.letters"
 PARKED = 2
-PLACE = re.compile(r"fold\.lua:\d+: ")
+PLACE = re.compile(r"(the row that is there: )?fold\.lua:\d+: ")
 
 
 # ---------------------------------------------------------------- rows

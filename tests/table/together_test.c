@@ -243,9 +243,11 @@ static void crowd_submit(struct tn_exec *exec, struct tn_task *task)
 {
     uint32_t i = find_task(task);
     CHECK(i < TASKS_MAX);
-    crowd.tasks[i] = task;
     crowd.does[i] = task->execute == crowd_execute ? crowd.does[i] : task->execute;
-    crowd.count += i == crowd.count;
+    if (i == crowd.count) { /* others look for theirs meanwhile */
+        crowd.tasks[i] = task;
+        crowd.count++;
+    }
     task->execute = crowd_execute;
     tn_exec_submit(crowd.inner, task);
     exec->under_way = crowd.inner->under_way;
