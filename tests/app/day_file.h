@@ -224,7 +224,8 @@ static void day_file_rotate(void)
     size_t taken = day_log_file.ends[day.clients[DAY_FILE].acked];
     uint32_t oldest = day_log_file.oldest;
     bool many = day_log_file.count - oldest >= DAY_FILES_BESIDE;
-    bool may_go = many && day_log_file.files[oldest + 1].begin <= taken;
+    /* What is gone must have been left: of what is beside it nobody knows which came next. */
+    bool may_go = many && day_log_file.files[oldest + 1].begin < taken;
     bool known = day.clients[DAY_FILE].acked > 0; /* it begins with the one that has the name */
     if (day_log_file.absent || !known || (many && !may_go)) {
         return;
