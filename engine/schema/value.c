@@ -139,24 +139,6 @@ void tn_value_format_json(const struct tn_type *type, const struct tn_value *val
     }
 }
 
-/* The size of the UTF-8 sequence at `at`, or 0 when it is none. Unicode, table 3-7. */
-static size_t utf8_sequence(const unsigned char *at, size_t left)
-{
-    unsigned char first = at[0];
-    size_t size = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    if (first > 0xf4 || size > left) {
-        return 0;
-    }
-    for (size_t i = 1; i < size; i++) {
-        if ((at[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    bool bad = (first == 0xe0 && at[1] < 0xa0) || (first == 0xed && at[1] > 0x9f) ||
-               (first == 0xf0 && at[1] < 0x90) || (first == 0xf4 && at[1] > 0x8f);
-    return bad ? 0 : size;
-}
-
 static void json_escape(struct tn_buf *buf, unsigned char byte)
 {
     static const char letters[0x20] = {
@@ -175,22 +157,14 @@ static void json_escape(struct tn_buf *buf, unsigned char byte)
 void tn_json_string(struct tn_buf *buf, struct tn_bytes text)
 {
     size_t copied = 0;
-    size_t i = 0;
     tn_buf_byte(buf, '"');
-    while (i < text.size) {
+    for (size_t i = 0; i < text.size; i++) {
         unsigned char byte = text.data[i];
-        size_t size = byte < 0x80 ? 1 : utf8_sequence(text.data + i, text.size - i);
-        if (size > 0 && byte >= 0x20 && byte != '"' && byte != '\\') {
-            i += size;
-            continue;
-        }
-        tn_buf_append(buf, text.data + copied, i - copied);
-        if (size == 0) {
-            tn_buf_text(buf, "\xEF\xBF\xBD"); /* U+FFFD */
-        } else {
+        if (byte < 0x20 || byte == '"' || byte == '\\') {
+            tn_buf_append(buf, text.data + copied, i - copied);
             json_escape(buf, byte);
+            copied = i + 1;
         }
-        copied = ++i;
     }
     if (copied < text.size) {
         tn_buf_append(buf, text.data + copied, text.size - copied);
@@ -321,6 +295,24 @@ static tn_rc parse_floating(const struct tn_type *type, struct tn_bytes text,
         return isfinite(value->as.f64) ? TN_OK : refuse_size(type, text, err);
     }
     return parse_special(text, &value->as.f64) ? TN_OK : refuse(type, text, "is no", err);
+}
+
+/* The size of the UTF-8 sequence at `at`, or 0 when it is none. Unicode, table 3-7. */
+static size_t utf8_sequence(const unsigned char *at, size_t left)
+{
+    unsigned char first = at[0];
+    size_t size = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    if (first > 0xf4 || size > left) {
+        return 0;
+    }
+    for (size_t i = 1; i < size; i++) {
+        if ((at[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    bool bad = (first == 0xe0 && at[1] < 0xa0) || (first == 0xed && at[1] > 0x9f) ||
+               (first == 0xf0 && at[1] < 0x90) || (first == 0xf4 && at[1] > 0x8f);
+    return bad ? 0 : size;
 }
 
 size_t tn_utf8_span(struct tn_bytes text)

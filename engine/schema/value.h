@@ -63,8 +63,7 @@ void tn_value_format_json(const struct tn_type *type, const struct tn_value *val
 void tn_value_format_text(const struct tn_type *type, const struct tn_value *value,
                           struct tn_buf *buf);
 
-/* Appends a JSON string with Paimon's canonical escapes, quotes included. A byte that is no UTF-8
- * becomes U+FFFD, as where Java decodes it. */
+/* Appends a JSON string with Paimon's canonical escapes, quotes included. */
 void tn_json_string(struct tn_buf *buf, struct tn_bytes text);
 
 /* How epoch numbers in text are meant for a time column; TN_EPOCH_NONE refuses bare numbers. */

@@ -138,8 +138,8 @@ def quote(word):
 
 
 def text_lines(data):
-    """Lines of UTF-8 text; only a line feed ends one."""
-    text = data.decode()
+    """Lines of UTF-8 text; only a line feed ends one. Of a damaged table they may hold other bytes."""
+    text = data.decode(errors="replace")
     return text.split("\n")[:-1] if text.endswith("\n") else [x for x in text.split("\n") if x]
 
 

@@ -606,24 +606,6 @@ static void a_null_is_first_and_nan_last(void)
     CHECK(tn_value_compare(&type, &nan, &minus_nan) == 0);
 }
 
-/* Bytes of a damaged file may be no text at all; a reader of JSON lines must still get lines. */
-static void json_of_any_bytes_is_utf8(void)
-{
-    static const char *const cases[][2] = {
-        {"\xC3\xA9", "\"\xC3\xA9\""},
-        {"a\xFF\"", "\"a\xEF\xBF\xBD\\\"\""},
-        {"\xC3", "\"\xEF\xBF\xBD\""},
-        {"\xED\xA0\x80z", "\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBDz\""},
-    };
-    unsigned char memory[64];
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct tn_buf json;
-        tn_buf_init(&json, memory, sizeof memory);
-        tn_json_string(&json, tn_bytes_of(cases[i][0]));
-        CHECK(!json.overflow && tn_bytes_equal(tn_buf_bytes(&json), tn_bytes_of(cases[i][1])));
-    }
-}
-
 static const struct test tests[] = {
     TEST(texts_are_read_or_refused_with_a_reason),
     TEST(floats_are_written_as_python_and_java_do),
@@ -636,7 +618,6 @@ static const struct test tests[] = {
     TEST(hex_without_room_is_put_off),
     TEST(wide_integers_are_minimal_and_read_back),
     TEST(a_null_is_first_and_nan_last),
-    TEST(json_of_any_bytes_is_utf8),
 };
 
 int main(int argc, char **argv)
