@@ -19,6 +19,7 @@ enum {
     NS_PER_US = 1000,
     DROP_STEPS = 64,
     DROP_WAIT_MS = 20,
+    DROP_TURNS = 250,
     EXIT_AT_ONCE = 4,
     OVERDRAWN_MS = 3600 * 1000,
 };
@@ -640,6 +641,19 @@ tn_rc tn_daemon_run(struct tn_daemon *daemon, struct tn_err *err)
     return rc == TN_OK && !d->again ? check_tables(d, err) : rc;
 }
 
+/* A stream of TLS that was given up closes by itself, when its handshake's task is back and its
+ * last bytes are out; who reads none of them is not waited for. */
+static bool net_rests(struct tn_daemon *d)
+{
+    for (int i = 0; i < DROP_TURNS && (d->net->streams > 0 || d->net->under_way > 0); i++) {
+        if (d->exec) {
+            (void)tn_exec_turn(d->exec, false);
+        }
+        (void)tn_net_turn(d->net, DROP_WAIT_MS);
+    }
+    return d->net->streams == 0 && d->net->under_way == 0;
+}
+
 void tn_daemon_close(struct tn_daemon *daemon)
 {
     struct tn_daemon *d = daemon;
@@ -654,12 +668,13 @@ void tn_daemon_close(struct tn_daemon *daemon)
         (void)tn_exec_turn(d->exec, true);
     }
     tn_intake_close(&d->intake);
+    bool rests = d->net && net_rests(d);
     if (d->exec) {
         d->exec->vtable->close(d->exec);
     }
     close_wear(d);
     give_signals(d);
-    if (d->net) {
+    if (rests) {
         tn_net_close(d->net);
     }
     tn_notify_close(&d->notify);

@@ -245,8 +245,9 @@ static inline void tn_net_wake(struct tn_net *net)
     net->vtable->wake(net);
 }
 
-/* Streams and listeners must be closed, and no request under way. A stream of TLS that was given up
- * is closed without a request, when its handshake's task is back: turn until `streams` is 0. */
+/* Streams and listeners must be closed, and no request under way. A stream of TLS that was closed
+ * without a request, or given up, ends by itself, when its handshake's task is back and its last
+ * bytes are out: turn until `streams` and `under_way` are 0. */
 void tn_net_close(struct tn_net *net);
 
 /* ---- for those who make doors and streams ---- */

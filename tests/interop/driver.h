@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/exec.h"
 #include "base/heap.h"
 #include "base/pool.h"
 #include "check.h"
@@ -133,6 +134,18 @@ static struct tn_net *open_net(uint32_t streams)
                                .streams_max = streams};
     CHECK_OK(tn_net_uv_open(&spec, &net, &err), err);
     return net;
+}
+
+/* What was closed without a request ends by itself. */
+static void close_net(struct tn_net *net, struct tn_exec *exec)
+{
+    while (net->streams > 0 || net->under_way > 0) {
+        if (exec) {
+            (void)tn_exec_turn(exec, false);
+        }
+        (void)tn_net_turn(net, 20);
+    }
+    tn_net_close(net);
 }
 
 /* For TLS, before its first configuration. */

@@ -112,7 +112,7 @@ int main(int argc, char **argv)
     while (!hub_rests() || !tn_http_server_stopped(server)) {
         turn();
     }
-    tn_net_close(spec.net);
+    close_net(spec.net, NULL);
     say("stopped");
     return 0;
 }

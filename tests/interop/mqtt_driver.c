@@ -356,7 +356,7 @@ int main(int argc, char **argv)
             tn_mqtt_source_stop(source);
         }
     }
-    tn_net_close(net);
+    close_net(net, exec);
     exec->vtable->close(exec);
     say("stopped");
     return 0;

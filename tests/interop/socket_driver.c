@@ -77,7 +77,7 @@ int main(int argc, char **argv)
     while (!hub_rests() || !tn_socket_source_stopped(source)) {
         (void)tn_net_turn(spec.net, WAIT_MS);
     }
-    tn_net_close(spec.net);
+    close_net(spec.net, NULL);
     say("stopped");
     return 0;
 }
