@@ -43,9 +43,9 @@ fuzz := OUT=build/fuzz CC=clang WARN= CFLAGS="-O1 -g -fno-omit-frame-pointer \
 
 # Random tests: where the seed comes from, and how long they look. CI gives more, `make soak` ten times more.
 SEED         := $(or $(SEED),$(shell printf '%d' 0x$$(git rev-parse --short=8 HEAD 2>/dev/null || date +%s)))
-PEER_SECONDS ?= 60
-CUT_SECONDS  ?= 40
-FUZZ_SECONDS ?= 20
+PEER_SECONDS ?= 30
+CUT_SECONDS  ?= 12
+FUZZ_SECONDS ?= 10
 STRESS_SECONDS ?= 1200
 export SEED PEER_SECONDS CUT_SECONDS FUZZ_SECONDS
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
