@@ -1,5 +1,7 @@
 #include "schema/evolve.h"
 
+#include <math.h>
+
 #include "schema/cast.h"
 #include "schema/default.h"
 
@@ -96,20 +98,61 @@ tn_rc tn_evolve_open(struct tn_evolve *evolve, const struct tn_schema *older,
 
 /* ---- rows ---- */
 
-/* Whether the newer value says what the older one said. */
-static bool is_kept(const struct tn_cast *cast, const struct tn_value *was,
-                    const struct tn_cast_out *out)
+static bool is_of_bytes(enum tn_type_kind kind)
 {
-    bool texts = (tn_type_textual(cast->from.kind) && tn_type_textual(cast->to.kind)) ||
-                 (tn_type_binary(cast->from.kind) && tn_type_binary(cast->to.kind));
-    if (out->value.null) {
+    return tn_type_textual(kind) || tn_type_binary(kind);
+}
+
+/* The one of its sort that holds most. */
+static struct tn_type widest(struct tn_type type)
+{
+    if (is_of_bytes(type.kind)) {
+        type.length = TN_LENGTH_MAX;
+    } else if (tn_type_integer(type.kind)) {
+        type.kind = TN_TYPE_BIGINT;
+    } else if (type.kind == TN_TYPE_FLOAT) {
+        type.kind = TN_TYPE_DOUBLE;
+    }
+    return type;
+}
+
+/* A BIGINT wraps and saturates as well. */
+static bool fits_bigint(const struct tn_type *type, const struct tn_value *value)
+{
+    if (type->kind == TN_TYPE_FLOAT || type->kind == TN_TYPE_DOUBLE) {
+        return value->as.f64 < 0x1p63 && -value->as.f64 <= 0x1p63;
+    }
+    if (type->kind != TN_TYPE_DECIMAL) {
+        return true;
+    }
+    static const struct tn_type string = {.kind = TN_TYPE_VARCHAR, .length = TN_LENGTH_MAX};
+    static const struct tn_type bigint = {.kind = TN_TYPE_BIGINT};
+    struct tn_cast cast[2];
+    struct tn_cast_out text;
+    struct tn_cast_out number;
+    return tn_cast_find(type, &string, &cast[0]) && tn_cast_apply(&cast[0], value, &text) &&
+           tn_cast_find(&string, &bigint, &cast[1]) &&
+           tn_cast_apply(&cast[1], &text.value, &number);
+}
+
+/* Whether nothing was cut, wrapped or saturated: whether the widest type has the same. */
+static bool is_kept(const struct tn_cast *cast, const struct tn_value *was,
+                    const struct tn_value *now)
+{
+    struct tn_cast wide;
+    struct tn_cast_out whole;
+    struct tn_type type = widest(cast->to);
+    if (now->null || !tn_cast_find(&cast->from, &type, &wide) ||
+        !tn_cast_apply(&wide, was, &whole)) {
         return false;
     }
-    if (texts) {
-        return out->value.as.bytes.size == was->as.bytes.size;
+    if (is_of_bytes(type.kind)) {
+        return now->as.bytes.size == whole.value.as.bytes.size;
     }
-    bool integers = tn_type_integer(cast->from.kind) && tn_type_integer(cast->to.kind);
-    return !integers || out->value.as.i64 == was->as.i64;
+    if (tn_type_integer(type.kind)) {
+        return now->as.i64 == whole.value.as.i64 && fits_bigint(&cast->from, was);
+    }
+    return type.kind != TN_TYPE_DOUBLE || !isinf(now->as.f64) == !isinf(whole.value.as.f64);
 }
 
 static tn_rc refuse_cast(const struct tn_evolve *evolve, uint32_t i, const struct tn_value *was,
@@ -121,8 +164,7 @@ static tn_rc refuse_cast(const struct tn_evolve *evolve, uint32_t i, const struc
     const struct tn_evolve_column *column = &evolve->columns[i];
     const struct tn_type *type = &evolve->from->columns[column->from].type;
     struct tn_value cut = *was;
-    bool bytes = tn_type_textual(type->kind) || tn_type_binary(type->kind);
-    if (bytes && cut.as.bytes.size > sizeof text / 4) {
+    if (is_of_bytes(type->kind) && cut.as.bytes.size > sizeof text / 4) {
         cut.as.bytes.size = sizeof text / 4;
     }
     tn_buf_init(&shown, text, sizeof text);
@@ -161,7 +203,7 @@ static tn_rc cast(const struct tn_evolve *evolve, uint32_t i, uint32_t size_max,
     struct tn_evolve_column *column = &evolve->columns[i];
     struct tn_value was = *value;
     bool fits = column->source == SOURCE_CAST && tn_cast_apply(&column->cast, &was, &column->out) &&
-                is_kept(&column->cast, &was, &column->out);
+                is_kept(&column->cast, &was, &column->out.value);
     if (!fits) {
         return refuse_cast(evolve, i, &was, err);
     }

@@ -2,8 +2,11 @@
  *
  * For rows that were taken before a schema changed and are put behind it. A column is who has its
  * id, whatever it is called by now; of a type that changed, the value is cast (cast.h). A column
- * that came since has its default, or NULL; one that went is left out. What would be another value
- * than the one that was taken, cut or wrapped or NULL, is refused instead: nobody asked for that.
+ * that came since has its default, or NULL; one that went is left out.
+ *
+ * What the newer type has no room for is refused where a cast would cut it, wrap it, or make it
+ * NULL or the nearest there is: nobody asked for that. Digits behind the point or the second that
+ * the newer type does not have, and what a FLOAT rounds, are what the change asked for.
  */
 #pragma once
 
