@@ -58,7 +58,8 @@ class Tarn:
     def __init__(self, warehouse):
         self.warehouse = str(warehouse)
 
-    def run(self, verb, *args, stdin=None):
+    def run(self, verb, *args, stdin=None, errors="strict"):
+        """One command to its end. What it says of rows is UTF-8; `errors` is for tables whose bytes a test has changed."""
         argv = [str(TARN), verb, "--warehouse", self.warehouse, *map(str, args)]
         data = stdin.encode() if isinstance(stdin, str) else stdin
         try:
@@ -71,7 +72,7 @@ class Tarn:
             raise Failure("%s: ended by signal %d: %s" % (shlex.join(argv), -done.returncode, err[-2000:]))
         if "Sanitizer" in err:
             raise Failure("%s: %s" % (shlex.join(argv), err[-4000:]))
-        return Result(done.returncode, text_lines(done.stdout), err)
+        return Result(done.returncode, text_lines(done.stdout, errors), err)
 
     def cat(self, *args):
         return self.run("cat", TABLE, "--format", "json", *args)
@@ -137,9 +138,9 @@ def quote(word):
     return '"' + str(word).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def text_lines(data):
-    """Lines of UTF-8 text; only a line feed ends one. Of a damaged table they may hold other bytes."""
-    text = data.decode(errors="replace")
+def text_lines(data, errors="strict"):
+    """Lines of UTF-8 text; only a line feed ends one."""
+    text = data.decode(errors=errors)
     return text.split("\n")[:-1] if text.endswith("\n") else [x for x in text.split("\n") if x]
 
 

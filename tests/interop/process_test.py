@@ -188,7 +188,7 @@ A_FILE = re.compile(r"(data|manifest|snapshot|schema)-[-0-9a-f]+")
 
 
 def damaged(b, path, want, how):
-    result = b.tarn.cat()
+    result = b.tarn.run("cat", TABLE, "--format", "json", errors="backslashreplace")
     what = "%s %s" % (path.relative_to(b.table), how)
     need(result.rc in (0, 2, 3), "%s: cat: exit code %d: %s" % (what, result.rc, result.err))
     if result.rc == 3:
