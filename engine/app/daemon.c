@@ -19,7 +19,7 @@ enum {
     NS_PER_US = 1000,
     DROP_STEPS = 64,
     DROP_WAIT_MS = 20,
-    DROP_TURNS = 250,
+    REST_MS = 5000,
     EXIT_AT_ONCE = 4,
     OVERDRAWN_MS = 3600 * 1000,
 };
@@ -641,19 +641,6 @@ tn_rc tn_daemon_run(struct tn_daemon *daemon, struct tn_err *err)
     return rc == TN_OK && !d->again ? check_tables(d, err) : rc;
 }
 
-/* A stream of TLS that was given up closes by itself, when its handshake's task is back and its
- * last bytes are out; who reads none of them is not waited for. */
-static bool net_rests(struct tn_daemon *d)
-{
-    for (int i = 0; i < DROP_TURNS && (d->net->streams > 0 || d->net->under_way > 0); i++) {
-        if (d->exec) {
-            (void)tn_exec_turn(d->exec, false);
-        }
-        (void)tn_net_turn(d->net, DROP_WAIT_MS);
-    }
-    return d->net->streams == 0 && d->net->under_way == 0;
-}
-
 void tn_daemon_close(struct tn_daemon *daemon)
 {
     struct tn_daemon *d = daemon;
@@ -668,7 +655,7 @@ void tn_daemon_close(struct tn_daemon *daemon)
         (void)tn_exec_turn(d->exec, true);
     }
     tn_intake_close(&d->intake);
-    bool rests = d->net && net_rests(d);
+    bool rests = d->net && tn_net_rest(d->net, d->exec, REST_MS);
     if (d->exec) {
         d->exec->vtable->close(d->exec);
     }

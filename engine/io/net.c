@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/exec.h"
 
 enum { IDLE, WAITING, READY };
-enum { NS_PER_MS = 1000000 };
+enum { NS_PER_MS = 1000000, REST_WAIT_MS = 20 };
 
 static int64_t now_ns(struct tn_net *net)
 {
@@ -270,6 +271,21 @@ int tn_net_deliver(struct tn_net *net)
         count++;
     }
     return count;
+}
+
+bool tn_net_rest(struct tn_net *net, struct tn_exec *exec, uint32_t ms)
+{
+    int64_t end_ns = now_ns(net) + (int64_t)ms * NS_PER_MS;
+    while (net->streams > 0 || net->under_way > 0) {
+        if (now_ns(net) >= end_ns) {
+            return false;
+        }
+        if (exec) {
+            (void)tn_exec_turn(exec, false); /* doesn't wake the net */
+        }
+        (void)tn_net_turn(net, REST_WAIT_MS);
+    }
+    return true;
 }
 
 void tn_net_close(struct tn_net *net)

@@ -109,6 +109,8 @@ struct tn_listener {
     uint16_t port; /* the one that it has */
 };
 
+struct tn_exec;
+
 struct tn_net_vtable {
     void (*connect)(struct tn_net *net, const struct tn_endpoint *to, struct tn_request *request);
     tn_rc (*listen)(struct tn_net *net, const struct tn_endpoint *at, uint32_t streams_max,
@@ -245,9 +247,12 @@ static inline void tn_net_wake(struct tn_net *net)
     net->vtable->wake(net);
 }
 
-/* Streams and listeners must be closed, and no request under way. A stream of TLS that was closed
- * without a request, or given up, ends by itself, when its handshake's task is back and its last
- * bytes are out: turn until `streams` and `under_way` are 0. */
+/* A stream of TLS that was closed without a request, or given up, ends by itself, when its
+ * handshake's task is back (from `exec`; NULL when there is none) and its last bytes are out.
+ * Turns both until all have; false when some have not after `ms`: their peers read nothing. */
+bool tn_net_rest(struct tn_net *net, struct tn_exec *exec, uint32_t ms);
+
+/* Listeners must be closed, and the net must rest. */
 void tn_net_close(struct tn_net *net);
 
 /* ---- for those who make doors and streams ---- */

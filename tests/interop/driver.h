@@ -20,7 +20,8 @@ enum {
     DRIVER_HEAP_SIZE = 1 << 20,
     DRIVER_ARENA_SIZE = 1 << 22,
     DRIVER_BUFFER_SIZE = 4096,
-    DRIVER_PEM_MAX = 1 << 16
+    DRIVER_PEM_MAX = 1 << 16,
+    DRIVER_REST_MS = 30000
 };
 
 static __attribute__((format(printf, 1, 2))) void say(const char *format, ...)
@@ -136,15 +137,9 @@ static struct tn_net *open_net(uint32_t streams)
     return net;
 }
 
-/* What was closed without a request ends by itself. */
 static void close_net(struct tn_net *net, struct tn_exec *exec)
 {
-    while (net->streams > 0 || net->under_way > 0) {
-        if (exec) {
-            (void)tn_exec_turn(exec, false);
-        }
-        (void)tn_net_turn(net, 20);
-    }
+    CHECK(tn_net_rest(net, exec, DRIVER_REST_MS));
     tn_net_close(net);
 }
 

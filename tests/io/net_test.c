@@ -549,6 +549,23 @@ static void a_long_timer_is_neither_spun_nor_lost(void)
     net->clock = &tn_clock_system;
 }
 
+/* Who waits for a net at its end waits as long as it said, and no longer. */
+static void a_net_is_waited_for_until_it_rests(void)
+{
+    struct call call;
+    prepare(&call, 0);
+    CHECK(tn_net_rest(net, NULL, 0)); /* nothing is under way */
+    tn_net_after(net, 60 * 60 * SECOND_MS, &call.request);
+    int64_t start_ns = system_ns();
+    CHECK(!tn_net_rest(net, NULL, 30) && call.done == 0);
+    CHECK(system_ns() - start_ns >= INT64_C(30) * NS_IN_MS);
+    tn_request_cancel(&call.request);
+    CHECK(tn_net_rest(net, NULL, 60 * SECOND_MS) && call.done == 1);
+    prepare(&call, 0);
+    tn_net_after(net, 50, &call.request);
+    CHECK(tn_net_rest(net, NULL, 60 * SECOND_MS) && call.done == 1 && call.request.rc == TN_OK);
+}
+
 struct regular {
     struct tn_request request; /* first */
     int64_t busy_ms;
@@ -670,6 +687,7 @@ static const struct test tests[] = {
     TEST(a_timer_that_a_long_callback_arms_takes_its_time),
     TEST(a_long_callback_makes_no_wait_shorter),
     TEST(a_long_timer_is_neither_spun_nor_lost),
+    TEST(a_net_is_waited_for_until_it_rests),
     TEST(timers_that_repeat_keep_their_period),
     TEST(a_lookup_that_is_cancelled_is_done_once),
 };
