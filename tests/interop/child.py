@@ -40,7 +40,7 @@ class Child:
     def __init__(self, path):
         self.path = path
         self.process = None
-        self.said = ""
+        self.heard = []  # put together only when it is asked for: who talks much would wait for its listener else
         self.begin = 0  # of what the process says that runs now
         self.listening = False
         self.changed = threading.Condition()
@@ -59,7 +59,7 @@ class Child:
                 file.write(line)
                 file.flush()
                 with self.changed:
-                    self.said += line.decode(errors="replace")
+                    self.heard.append(line.decode(errors="replace"))
                     self.changed.notify_all()
         with self.changed:
             self.listening = False
@@ -73,6 +73,12 @@ class Child:
 
     def runs(self):
         return self.process is not None and self.process.poll() is None
+
+    @property
+    def said(self):
+        with self.changed:
+            self.heard = ["".join(self.heard)]
+            return self.heard[0]
 
     def says(self):
         """What this process has said since it was started."""
