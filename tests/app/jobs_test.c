@@ -276,7 +276,7 @@ static void what_is_handed_over_is_in_a_snapshot_when_its_commit_is_over(void)
         CHECK(job->values[TN_JOB_COMMITTED] == w->keepers[1].latest_id);
         CHECK(w->keepers[1].committed.place > wish.place);
     }
-    while (!tn_keeper_settled(&w->keepers[1])) { /* what others sent */
+    while (!tn_keeper_settled(&w->keepers[1]) || w->intake.ring.count > 0) { /* others' rows */
         wish.place = tn_journal_next(w->intake.journal) - 1;
         (void)await(w, ask(w, wish, 1), false);
     }
