@@ -279,6 +279,9 @@ tn_rc tn_table_sweep(struct tn_table *table, struct tn_bytes partition, int32_t 
     }
     if (rc == TN_OK) {
         found->swept = (uint8_t)sweep;
+        if (table->slice.active && table->slice.bucket == found) {
+            table->slice.whole = false; /* of less than there is by now */
+        }
         table->sweeps = true;
         table->compact_due = true;
     }
