@@ -106,7 +106,7 @@ static tn_rc open_script(struct tn_keeper *k, struct tn_err *err)
     bool wanted = false;
     tn_rc rc = k->scripted ? TN_OK : tn_scripted_wanted(&spec, &wanted, err);
     if (rc == TN_OK && wanted) {
-        void *memory;
+        void *memory = NULL;
         rc = tn_arena_need(arena, sizeof *k->scripted, "a script", &memory, err);
         k->scripted = memory;
     }

@@ -1,5 +1,5 @@
 /* Tables beside each other: what one keeps of the memory that all work in is no other's, whoever is
- * closed and opened again, in whatever order. */
+ * closed and opened again, in whatever order. What one doesn't have room for is said. */
 #define BED_SCALE 4
 #include "../table/bed.h"
 
@@ -18,24 +18,21 @@ static struct tn_keeper keepers[TABLES];
 static struct tn_log log_of_all;
 static unsigned char log_memory[LOG_SIZE];
 
-static void make_tables(void)
+static void make_table(const char *name, const char *option, const char *value)
 {
     struct tn_err err;
-    for (uint32_t i = 0; i < TABLES; i++) {
-        char text[512];
-        struct tn_schema schema;
-        struct tn_options options;
-        size_t mark = tn_arena_mark(&engine.own);
-        (void)snprintf(
-            text, sizeof text,
-            "{\"fields\":[{\"name\":\"id\",\"type\":\"BIGINT\"},{\"name\":\"n\",\"type\":"
-            "\"BIGINT\"}],\"primaryKeys\":[\"id\"],\"options\":{\"bucket\":\"1\","
-            "\"changelog-producer\":\"%s\"}}",
-            producers[i]);
-        CHECK_OK(tn_schema_from_user(tn_bytes_of(text), &engine.own, &schema, &err), err);
-        CHECK_OK(tn_make_table(&engine.env, names[i], &schema, &options, &err), err);
-        tn_arena_reset(&engine.own, mark);
-    }
+    char text[512];
+    struct tn_schema schema;
+    struct tn_options options;
+    size_t mark = tn_arena_mark(&engine.own);
+    (void)snprintf(text, sizeof text,
+                   "{\"fields\":[{\"name\":\"id\",\"type\":\"BIGINT\"},{\"name\":\"n\",\"type\":"
+                   "\"BIGINT\"}],\"primaryKeys\":[\"id\"],\"options\":{\"bucket\":\"1\",\"%s\":"
+                   "\"%s\"}}",
+                   option, value);
+    CHECK_OK(tn_schema_from_user(tn_bytes_of(text), &engine.own, &schema, &err), err);
+    CHECK_OK(tn_make_table(&engine.env, name, &schema, &options, &err), err);
+    tn_arena_reset(&engine.own, mark);
 }
 
 static void open_keepers(void)
@@ -60,7 +57,9 @@ static void nothing_that_a_table_keeps_is_given_to_tasks(void)
     int64_t now_ms = 1;
     sim_disk_init(&disk, DISK_SIZE);
     bed_engine_start(&engine, &disk.io, random);
-    make_tables();
+    for (uint32_t i = 0; i < TABLES; i++) {
+        make_table(names[i], "changelog-producer", producers[i]);
+    }
     open_keepers();
     size_t held = tn_arena_mark(&engine.workers[TN_LANE_LONG].arena);
     size_t arenas[TABLES];
@@ -87,8 +86,36 @@ static void nothing_that_a_table_keeps_is_given_to_tasks(void)
     sim_disk_deinit(&disk);
 }
 
+/* There is no file of that name, which is what the last try says. */
+static void a_script_that_came_since_and_has_no_room_is_said(void)
+{
+    static struct sim_disk disk;
+    struct tn_err err = {0};
+    uint32_t tries = 0;
+    tn_rc rc = TN_AGAIN;
+    sim_disk_init(&disk, DISK_SIZE);
+    bed_engine_start(&engine, &disk.io, 1);
+    make_table("db.s", "tarn.script", "/none.lua");
+    tn_log_init(&log_of_all, log_memory, sizeof log_memory, NULL, NULL);
+    CHECK_OK(tn_share_out(&engine.env, shares, 1, &err), err);
+    struct tn_config_table config = {.name = "db.s"};
+    struct tn_keeper_spec spec = {
+        .config = &config, .share = &shares[0], .who = "a test", .log = &log_of_all};
+    struct tn_arena *arena = shares[0].env.arena;
+    size_t most = arena->size;
+    size_t mark = tn_arena_mark(arena);
+    for (arena->size = mark; rc == TN_AGAIN && arena->size < most; arena->size += 16) {
+        rc = tn_keeper_open(&keepers[0], &spec, &err);
+        CHECK(tn_arena_mark(arena) == mark);
+        tries++;
+    }
+    CHECK(rc == TN_INVALID && strstr(err.text, "/none.lua") && tries > 100);
+    sim_disk_deinit(&disk);
+}
+
 static const struct test tests[] = {
     TEST(nothing_that_a_table_keeps_is_given_to_tasks),
+    TEST(a_script_that_came_since_and_has_no_room_is_said),
 };
 
 int main(int argc, char **argv)
