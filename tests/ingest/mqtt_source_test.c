@@ -515,11 +515,17 @@ static void check_lists(void)
     }
 }
 
+/* Without the hub: nothing gets durable, and no room comes. */
+static void turn_broker(void)
+{
+    step_broker();
+    (void)sim_net_turn(&world.net);
+}
+
 static void turn(void)
 {
     step_hub();
-    step_broker();
-    (void)sim_net_turn(&world.net);
+    turn_broker();
     check_lists();
 }
 
@@ -665,27 +671,38 @@ static void run_until(bool (*condition)(void))
     }
 }
 
-static void run_world(uint64_t seed, bool tls)
+/* What may happen besides: one in so many turns, 0: it doesn't. */
+struct troubles {
+    uint32_t steps; /* until it is calm */
+    uint32_t crashes;
+    uint32_t stops;
+};
+
+static void run_troubled(struct troubles of)
 {
-    open_world(seed, tls);
+    for (uint32_t i = 0; !all_done(); i++) {
+        CHECK(i < STEPS_MAX);
+        turn();
+        if (i == of.steps) {
+            calm_down();
+        } else if (!world.calm && of.crashes > 0 && chance(of.crashes)) {
+            crash();
+        } else if (!world.calm && of.stops > 0 && chance(of.stops)) {
+            stop_and_open();
+        }
+    }
+    calm_down();
+}
+
+static void run_world(uint64_t seed)
+{
+    open_world(seed, false);
     world.net.fault_percent = seed % 4 ? 50 : 0;
     world.net.fault_at_max = seed % 7 ? 1500 : 50;
     world.net.fragment_max = seed % 3 ? 100 : 3;
     world.net.bytes_a_ms = seed % 2 ? 0 : 5;
     open_source();
-    for (uint32_t i = 0; !all_done(); i++) {
-        CHECK(i < STEPS_MAX);
-        turn();
-        if (i == 4000) {
-            calm_down();
-        }
-        if (!world.calm && !tls && chance(300)) {
-            crash();
-        } else if (!world.calm && chance(300)) {
-            stop_and_open();
-        }
-    }
-    calm_down();
+    run_troubled((struct troubles){.steps = 4000, .crashes = 300, .stops = 300});
     run_until(is_ready);
     check_filters();
     stop_source();
@@ -700,7 +717,7 @@ static void each_message_arrives_as_often_as_its_qos_says(void)
     uint64_t sums[5] = {0};
     uint32_t worlds = 0;
     for (; worlds < 20 || seconds_now() < end; worlds++) {
-        run_world(seed + worlds, false);
+        run_world(seed + worlds);
         const uint64_t of[5] = {world.restarts, world.stops, world.waits, world.connections,
                                 world.overruns};
         for (size_t i = 0; i < COUNT(sums); i++) {
@@ -750,16 +767,7 @@ static void the_same_holds_over_tls(void)
         open_source();
         world.net.fault_percent = 20;
         world.net.fault_at_max = 6000;
-        for (uint32_t step = 0; !all_done(); step++) {
-            CHECK(step < STEPS_MAX);
-            turn();
-            if (step == 3000) {
-                calm_down();
-            } else if (!world.calm && chance(700)) {
-                stop_and_open();
-            }
-        }
-        calm_down();
+        run_troubled((struct troubles){.steps = 3000, .stops = 700});
         stop_source();
         check_rows();
         close_world();
@@ -819,8 +827,7 @@ static void a_full_hub_keeps_the_connection(void)
     uint64_t bytes = world.gateway->counts.bytes_written;
     while (world.clock.passed_ns < end) {
         hub.full = true;
-        step_broker();
-        (void)sim_net_turn(&world.net);
+        turn_broker();
         CHECK(hub.count == kept);
         if (world.gateway->counts.bytes_written > bytes) {
             bytes = world.gateway->counts.bytes_written;
@@ -844,20 +851,24 @@ static bool has_many_undurable(void)
     return hub.count - hub.durable_count >= 3;
 }
 
-static void nothing_is_acknowledged_before_it_is_durable(void)
+/* A world in which messages came, and only the filters are durable. */
+static void open_undurable(void)
 {
     open_world(9, false);
     world.calm = true;
     open_source();
-    make_durable(hub.count);                           /* the filters */
-    for (uint32_t i = 0; !has_many_undurable(); i++) { /* and nothing gets durable */
+    make_durable(hub.count);
+    for (uint32_t i = 0; !has_many_undurable(); i++) {
         CHECK(i < STEPS_MAX);
-        step_broker();
-        (void)sim_net_turn(&world.net);
+        turn_broker();
     }
+}
+
+static void nothing_is_acknowledged_before_it_is_durable(void)
+{
+    open_undurable();
     for (uint32_t i = 0; i < 2000; i++) {
-        step_broker();
-        (void)sim_net_turn(&world.net);
+        turn_broker();
     }
     for (uint32_t i = 0; i < broker.sent_count; i++) {
         CHECK(broker.messages[i].qos == 0 || broker.messages[i].state == BROKER_FLYING);
@@ -883,8 +894,7 @@ static void many_places_at_once_are_acknowledged(void)
     make_durable(hub.count); /* the filters */
     for (uint32_t i = 0; times_kept(COUNT_OF_ALL - 1) == 0; i++) {
         CHECK(i < STEPS_MAX);
-        step_broker();
-        (void)sim_net_turn(&world.net);
+        turn_broker();
     }
     make_durable(hub.count - 1);
     CHECK(!all_done());
@@ -906,16 +916,7 @@ static void a_payload_that_is_too_long_is_a_letter_with_its_size(void)
         hub.refuses_none = true;
         world.net.fragment_max = seed % 2 ? 100 : 3;
         open_source();
-        for (uint32_t i = 0; !all_done(); i++) {
-            CHECK(i < STEPS_MAX);
-            turn();
-            if (i == 4000) {
-                calm_down();
-            } else if (!world.calm && chance(300)) {
-                crash();
-            }
-        }
-        calm_down();
+        run_troubled((struct troubles){.steps = 4000, .crashes = 300});
         stop_source();
         for (uint32_t i = 0; i < broker.message_count; i++) {
             uint32_t times = times_kept(i);
@@ -930,15 +931,7 @@ static void a_payload_that_is_too_long_is_a_letter_with_its_size(void)
 
 static void a_memo_that_is_not_durable_is_waited_for(void)
 {
-    open_world(9, false);
-    world.calm = true;
-    open_source();
-    make_durable(hub.count); /* the filters */
-    for (uint32_t i = 0; !has_many_undurable(); i++) {
-        CHECK(i < STEPS_MAX);
-        step_broker();
-        (void)sim_net_turn(&world.net);
-    }
+    open_undurable();
     tn_mqtt_source_stop(world.source);
     while (!tn_mqtt_source_stopped(world.source)) {
         (void)sim_net_turn(&world.net);
