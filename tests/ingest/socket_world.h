@@ -174,7 +174,7 @@ static void make_durable(uint32_t count)
     }
 }
 
-static void step_hub(void)
+static __attribute__((unused)) void step_hub(void)
 {
     if (chance(world.calm ? 2 : 6)) {
         uint32_t waits = hub.count - hub.durable_count;
@@ -201,7 +201,7 @@ static void crash_hub(void)
 }
 
 /* Rows that begin with the text; `durable`: of these only the ones that are. */
-static uint32_t count_rows(const char *begin, bool durable)
+static __attribute__((unused)) uint32_t count_rows(const char *begin, bool durable)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < hub.row_count; i++) {
@@ -250,10 +250,12 @@ static void open_world(uint64_t seed)
 {
     static alignas(16) unsigned char pool_memory[2][4 * (BLOCK + 8)];
     static struct tn_pool pools[2];
+    static unsigned char log_memory[LOG_SIZE];
     memset(&world, 0, sizeof world);
     world.random = seed;
     world.calm = true;
     check_seed = seed;
+    tn_log_init(&events, log_memory, sizeof log_memory, NULL, NULL);
     sim_clock_init(&world.clock, seed);
     sim_net_init(&world.net, &world.clock, seed);
     for (int i = 0; i < 2; i++) {
@@ -271,6 +273,18 @@ static void open_world(uint64_t seed)
                                                 .at = {"127.0.0.1", PORT},
                                                 .connections = 4,
                                                 .line_size_max = 100};
+}
+
+static void turn_calm(void)
+{
+    (void)sim_net_turn(&world.net);
+}
+
+static void turns(uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        turn_calm();
+    }
 }
 
 static void stop_source(void (*turn)(void))
