@@ -75,20 +75,12 @@ struct row {
 
 static void put(struct tn_table *table, const struct row *row)
 {
-    unsigned char packed[200];
     struct tn_value values[FIELDS] = {
         {.as.i64 = row->k},
         {.null = row->n == NO, .as.i64 = row->n == NO ? 0 : row->n},
         {.null = row->g == NO, .as.i64 = row->g == NO ? 0 : row->g},
         {.null = !row->a, .as.bytes = tn_bytes_of(row->a ? row->a : "")}};
-    const struct tn_row_layout *layout = tn_table_layout(table);
-    CHECK(tn_row_packed_size(layout, values) <= sizeof packed);
-    struct tn_row made = {packed, tn_row_pack(layout, values, packed)};
-    tn_rc rc;
-    while ((rc = tn_table_put(table, made, row->kind, &err)) == TN_AGAIN) {
-        rc = tn_table_turn(table, true, &err);
-        CHECK_OK(rc, err);
-    }
+    tn_rc rc = bed_put_values(table, values, row->kind, &err);
     CHECK_OK(rc, err);
 }
 

@@ -7,6 +7,7 @@
 #include "given_script.h"
 #include "random.h"
 #include "script/resolver.h"
+#include "table/newest.h"
 #include "table/state.h"
 
 enum { GOOD, BAD, TABLES };
@@ -90,26 +91,6 @@ static void load_neighbour(struct neighbour *n, const char *text)
     tn_script_resolver_init(&n->resolver, &n->script, (struct tn_columns){0});
 }
 
-static void create(struct neighbour *n, struct tn_arena *own)
-{
-    struct tn_schema schema;
-    struct tn_buf text;
-    char folder[64];
-    char path[64];
-    tn_rc rc = tn_schema_from_user(tn_bytes_of(schema_text), own, &schema, &n->err);
-    CHECK_OK(rc, n->err);
-    tn_buf_init(&text, tn_arena_take(own, 8192), 8192);
-    tn_schema_encode(&schema, &text);
-    (void)snprintf(folder, sizeof folder, "%s/schema/", n->root);
-    (void)snprintf(path, sizeof path, "%s/schema/schema-0", n->root);
-    rc = disk.io.vtable->make_dir(&disk.io, folder, &n->err);
-    CHECK_OK(rc, n->err);
-    rc = disk.io.vtable->make_dir(&disk.io, ".tarn/", &n->err);
-    CHECK_OK(rc, n->err);
-    rc = tn_io_write_new(&disk.io, path, tn_buf_bytes(&text), &n->err);
-    CHECK_OK(rc, n->err);
-}
-
 static void open_neighbour(struct neighbour *n, struct tn_env *env)
 {
     struct tn_table_spec spec = {.name = n->name,
@@ -128,7 +109,9 @@ static void begin(const char *bad)
 {
     static const char *const names[] = {"db.good", "db.bad"};
     static const char *const roots[] = {"db.db/good", "db.db/bad"};
+    struct tn_err err;
     sim_disk_init(&disk, BED_DISK_SIZE);
+    CHECK_OK(disk.io.vtable->make_dir(&disk.io, ".tarn/", &err), err);
     open_columns(&columns, "k STRING NOT NULL; n BIGINT");
     for (uint32_t i = 0; i < TABLES; i++) {
         struct neighbour *n = &all[i];
@@ -138,7 +121,7 @@ static void begin(const char *bad)
         n->root = roots[i];
         load_neighbour(n, i == GOOD ? counting : bad);
         bed_engine_start(&engines[i], &disk.io, 1 + i);
-        create(n, &engines[i].own);
+        bed_make_table(&engines[i], n->name, schema_text);
         open_neighbour(n, &engines[i].env);
     }
 }
@@ -178,43 +161,21 @@ static tn_rc finish(struct neighbour *n)
 /* Each row of the table that counts is in its count. */
 static void check_good(void)
 {
-    static struct tn_scan scan;
     struct neighbour *n = &all[GOOD];
-    static struct tn_snapshot snapshot;
-    static struct tn_schemas schemas;
-    const struct tn_schema *schema;
-    static struct tn_options options;
+    struct bed_engine *engine = &engines[GOOD];
     struct tn_kv kv;
-    struct tn_err err;
-    int64_t id;
-    struct tn_arena *own = &engines[GOOD].own;
-    size_t mark = tn_arena_mark(own);
-    tn_schemas_init(&schemas, &disk.io, n->root, own);
-    tn_rc rc = tn_schemas_newest(&schemas, &schema, &err);
-    CHECK_OK(rc, err);
-    rc = tn_options_read(schema, TN_OPTIONS_READ, own, &options, &err);
-    CHECK_OK(rc, err);
-    rc = tn_snapshot_latest(&disk.io, n->root, own, &id, &err);
-    CHECK_OK(rc, err);
-    rc = tn_snapshot_read(&disk.io, n->root, id, own, &snapshot, &err);
-    CHECK_OK(rc, err);
-    struct tn_scan_spec spec = {.root = n->root,
-                                .snapshot = &snapshot,
-                                .schema = schema,
-                                .options = &options,
-                                .schemas = &schemas};
-    rc = tn_scan_open(&scan, &spec, engines[GOOD].window, BED_WINDOW_SIZE, own,
-                      &engines[GOOD].workers[TN_LANE_LONG], &err);
-    CHECK_OK(rc, err);
     uint64_t rows = 0;
-    while ((rc = tn_scan_next(&scan, &kv, &err)) == TN_OK) {
+    size_t mark = tn_arena_mark(&engine->own);
+    struct tn_scan *scan = newest_open(n->root, &engine->workers[TN_LANE_LONG], &engine->own,
+                                       engine->window, BED_WINDOW_SIZE);
+    CHECK(scan != NULL);
+    while (newest_next(scan, &kv)) {
         struct tn_value value;
         tn_row_get(&columns.layout, kv.row, 1, &value);
         rows += (uint64_t)value.as.i64;
     }
-    CHECK(rc == TN_ABSENT && rows == n->put && n->told == n->put && n->letters == 0);
-    tn_scan_close(&scan);
-    tn_arena_reset(own, mark);
+    CHECK(rows == n->put && n->told == n->put && n->letters == 0);
+    tn_arena_reset(&engine->own, mark);
 }
 
 /* ---- tests ---- */

@@ -18,6 +18,7 @@
 #include "sim/disk.h"
 #include "table/follow.h"
 #include "table/fsck.h"
+#include "table/make.h"
 #include "table/scenario.h"
 #include "table/table.h"
 
@@ -230,6 +231,47 @@ bed_create(struct bed_engine *engine, struct tn_io *io, const struct bed_scenari
     const char *paths[] = {BED_ROOT "/schema/schema-0", BED_ROOT "/schema/"};
     rc = io->vtable->sync(io, paths, 2, &err);
     CHECK_OK(rc, err);
+}
+
+/* One that a program makes, with a schema as it is said to it. */
+static __attribute__((unused, noinline)) void bed_make_table(struct bed_engine *engine,
+                                                             const char *name, const char *json)
+{
+    struct tn_err err;
+    struct tn_schema schema;
+    struct tn_options options;
+    size_t own = tn_arena_mark(&engine->own);
+    size_t table = tn_arena_mark(&engine->table);
+    CHECK_OK(tn_schema_from_user(tn_bytes_of(json), &engine->own, &schema, &err), err);
+    CHECK_OK(tn_make_table(&engine->env, name, &schema, &options, &err), err);
+    tn_arena_reset(&engine->own, own);
+    tn_arena_reset(&engine->table, table);
+}
+
+/* Once there is room for it. */
+static __attribute__((unused, noinline)) tn_rc
+bed_put_row(struct tn_table *table, struct tn_row row, enum tn_row_kind kind, struct tn_err *err)
+{
+    tn_rc rc;
+    while ((rc = tn_table_put(table, row, kind, err)) == TN_AGAIN) {
+        rc = tn_table_turn(table, true, err);
+        if (rc != TN_OK) {
+            return rc;
+        }
+    }
+    return rc;
+}
+
+static __attribute__((unused, noinline)) tn_rc bed_put_values(struct tn_table *table,
+                                                              const struct tn_value *values,
+                                                              enum tn_row_kind kind,
+                                                              struct tn_err *err)
+{
+    unsigned char packed[2 * BED_VALUE_MAX + 200];
+    const struct tn_row_layout *layout = tn_table_layout(table);
+    CHECK(tn_row_packed_size(layout, values) <= sizeof packed);
+    struct tn_row row = {packed, tn_row_pack(layout, values, packed)};
+    return bed_put_row(table, row, kind, err);
 }
 
 /* ---- reading: NULL, or what is wrong ---- */

@@ -101,25 +101,13 @@ static void create(const struct engine *e, uint64_t seed, bool compacts)
     CHECK_OK(rc, err);
 }
 
-static void put_packed(struct tn_table *table, struct tn_row row)
-{
-    tn_rc rc;
-    while ((rc = tn_table_put(table, row, TN_ROW_INSERT, &err)) == TN_AGAIN) {
-        rc = tn_table_turn(table, true, &err);
-        CHECK_OK(rc, err);
-    }
-    CHECK_OK(rc, err);
-}
-
 static void put(struct tn_table *table, int64_t key, const struct row *row)
 {
     char texts[2 * BED_VALUE_MAX];
-    unsigned char packed[2 * BED_VALUE_MAX + 100];
     struct tn_value values[FIELDS];
     row_values(key, row, values, texts);
-    const struct tn_row_layout *layout = tn_table_layout(table);
-    CHECK(tn_row_packed_size(layout, values) <= sizeof packed);
-    put_packed(table, (struct tn_row){packed, tn_row_pack(layout, values, packed)});
+    tn_rc rc = bed_put_values(table, values, TN_ROW_INSERT, &err);
+    CHECK_OK(rc, err);
 }
 
 /* Of a sequence group the order is never NULL: such rows lose what they hold when they are merged,
@@ -300,13 +288,11 @@ static const struct descending {
 
 static void put_number(struct tn_table *table, int64_t number)
 {
-    unsigned char packed[100];
     static const unsigned char name[] = "key";
     struct tn_value values[] = {
         {.as.bytes = {name, sizeof name - 1}}, {.as.i64 = number}, {.null = true}};
-    const struct tn_row_layout *layout = tn_table_layout(table);
-    CHECK(tn_row_packed_size(layout, values) <= sizeof packed);
-    put_packed(table, (struct tn_row){packed, tn_row_pack(layout, values, packed)});
+    tn_rc rc = bed_put_values(table, values, TN_ROW_INSERT, &err);
+    CHECK_OK(rc, err);
 }
 
 static void open_new(struct tn_table **table, const char *fields, const char *options)
@@ -404,14 +390,8 @@ static void what_paimon_takes_for_another_key_is_refused(void)
                        types[t]);
         open_new(&table, fields, "");
         for (size_t i = 0; i < COUNT(keys); i++) {
-            unsigned char packed[40];
             struct tn_value values[] = {{.as.f64 = keys[i].key}, {.as.f64 = (double)NAN}};
-            struct tn_row row = {packed, tn_row_pack(tn_table_layout(table), values, packed)};
-            tn_rc rc;
-            while ((rc = tn_table_put(table, row, TN_ROW_INSERT, &err)) == TN_AGAIN) {
-                rc = tn_table_turn(table, true, &err);
-                CHECK_OK(rc, err);
-            }
+            tn_rc rc = bed_put_values(table, values, TN_ROW_INSERT, &err);
             CHECK(rc == keys[i].rc);
         }
         tn_table_close(table);

@@ -271,14 +271,7 @@ static tn_rc put(struct tn_table *table, const struct cJSON *change)
     enum tn_row_kind kind;
     CHECK(tn_row_kind_parse(tn_bytes_of(golden_text(change, "kind")), &kind));
     struct tn_row row = pack(tn_json_member(change, "row"));
-    tn_rc rc;
-    while ((rc = tn_table_put(table, row, kind, &err)) == TN_AGAIN) {
-        rc = tn_table_turn(table, true, &err);
-        if (rc != TN_OK) {
-            return rc;
-        }
-    }
-    return rc;
+    return bed_put_row(table, row, kind, &err);
 }
 
 static tn_rc commit(struct tn_table *table, const struct cJSON *changes)

@@ -134,15 +134,8 @@ static void create(const char *options)
 
 static void put(struct tn_table *table, int64_t key, int64_t number)
 {
-    unsigned char packed[64];
     struct tn_value values[] = {{.as.i64 = key}, {.as.i64 = number}};
-    const struct tn_row_layout *layout = tn_table_layout(table);
-    struct tn_row row = {packed, tn_row_pack(layout, values, packed)};
-    tn_rc rc;
-    while ((rc = tn_table_put(table, row, TN_ROW_INSERT, &err)) == TN_AGAIN) {
-        rc = tn_table_turn(table, true, &err);
-        CHECK_OK(rc, err);
-    }
+    tn_rc rc = bed_put_values(table, values, TN_ROW_INSERT, &err);
     CHECK_OK(rc, err);
 }
 
