@@ -19,7 +19,7 @@
 
 #include "counted.h"
 #include "sim/mallocs.h"
-#include "table/make.h"
+#include "table/newest.h"
 
 enum {
     DAY_MS = 24 * DAY_HOUR,
@@ -95,40 +95,15 @@ static void see_letter(const struct tn_row_layout *layout, struct tn_row row)
 static void read_rows(const char *root,
                       void (*see)(const struct tn_row_layout *layout, struct tn_row row))
 {
-    static struct tn_schemas known;
-    static struct tn_scan scan;
-    static struct tn_options options;
-    static struct tn_snapshot snapshot;
-    struct tn_err err;
+    struct tn_kv kv;
     struct bed_engine *engine = &day_engines[1];
-    struct tn_arena *own = &engine->own;
-    const struct tn_schema *schema = NULL;
-    int64_t id = 0;
     memset(seen, 0, sizeof seen);
     day_start_engine(engine, &looked_at, 7);
-    tn_rc rc = tn_snapshot_latest(&looked_at.io, root, own, &id, &err);
-    if (rc == TN_ABSENT) {
-        return;
+    struct tn_scan *scan = newest_open(root, engine->env.workers[TN_LANE_LONG], &engine->own,
+                                       engine->window, BED_WINDOW_SIZE);
+    while (scan && newest_next(scan, &kv)) {
+        see(&scan->projection.layout, kv.row);
     }
-    CHECK_OK(rc, err);
-    tn_schemas_init(&known, &looked_at.io, root, own);
-    CHECK_OK(tn_schemas_newest(&known, &schema, &err), err);
-    CHECK_OK(tn_options_read(schema, TN_OPTIONS_READ, own, &options, &err), err);
-    CHECK_OK(tn_snapshot_read(&looked_at.io, root, id, own, &snapshot, &err), err);
-    struct tn_scan_spec spec = {.root = root,
-                                .snapshot = &snapshot,
-                                .schema = schema,
-                                .options = &options,
-                                .schemas = &known};
-    CHECK_OK(tn_scan_open(&scan, &spec, engine->window, BED_WINDOW_SIZE, own,
-                          engine->env.workers[TN_LANE_LONG], &err),
-             err);
-    struct tn_kv kv;
-    while ((rc = tn_scan_next(&scan, &kv, &err)) == TN_OK) {
-        see(&scan.projection.layout, kv.row);
-    }
-    CHECK_OK(rc == TN_ABSENT ? TN_OK : rc, err);
-    tn_scan_close(&scan);
 }
 
 static enum day_promise promise_of(uint32_t client, uint32_t number)
@@ -678,15 +653,11 @@ static uint64_t run_day(uint64_t seed)
 
 static void make_base(void)
 {
-    struct tn_err err;
     struct bed_engine *engine = &day_engines[0];
     sim_disk_init(&base, DISK_SIZE);
     for (uint32_t t = 0; t < DAY_TABLES; t++) {
         bed_engine_start(engine, &base.io, 1);
-        struct tn_schema schema;
-        struct tn_options options;
-        CHECK_OK(tn_schema_from_user(tn_bytes_of(schemas[t]), &engine->own, &schema, &err), err);
-        CHECK_OK(tn_make_table(&engine->env, day_names[t], &schema, &options, &err), err);
+        bed_make_table(engine, day_names[t], schemas[t]);
         bed_engine_start(engine, &base.io, 1);
         open_once(engine, day_names[t]);
     }

@@ -63,7 +63,7 @@ static bool is_there(const char *path)
 
 static void begin(uint32_t commit_ms)
 {
-    sim_disk_init(&world.disk, WORLD_DISK_SIZE);
+    sim_disk_init(&world.disk, DISK_SIZE);
     world_make_table("db.a", table_a);
     world_make_table("db.b", table_b);
     world_start(commit_ms);
@@ -78,30 +78,20 @@ static void end(void)
 
 static void check_gone(void)
 {
-    const struct tn_keeper *a = &world.keepers[0];
+    const struct tn_keeper *a = &world.daemon.keepers[0];
     CHECK(a->state == TN_KEEPER_SHUT && a->trouble == TN_ABSENT);
     CHECK(strstr(a->trouble_text.text, "db.a") && strstr(a->trouble_text.text, "is gone"));
-    CHECK(world.keepers[1].state == TN_KEEPER_LIVE && world.keepers[1].trouble == TN_OK);
+    CHECK(world.daemon.keepers[1].state == TN_KEEPER_LIVE &&
+          world.daemon.keepers[1].trouble == TN_OK);
     CHECK(!is_there("db.db/a"));
-}
-
-static void make_again(void)
-{
-    struct tn_err err;
-    struct tn_schema schema;
-    struct tn_options options;
-    size_t mark = tn_arena_mark(&world.engine.own);
-    CHECK_OK(tn_schema_from_user(tn_bytes_of(table_a), &world.engine.own, &schema, &err), err);
-    CHECK_OK(tn_make_table(&world.engine.env, "db.a", &schema, &options, &err), err);
-    tn_arena_reset(&world.engine.own, mark);
 }
 
 static bool is_logged(const char *text)
 {
-    static char lines[WORLD_LOG_SIZE + 1];
+    static char lines[LOG_SIZE + 1];
     struct tn_buf out;
-    tn_buf_init(&out, (unsigned char *)lines, WORLD_LOG_SIZE);
-    (void)tn_log_read(&world.log, 0, &out);
+    tn_buf_init(&out, (unsigned char *)lines, LOG_SIZE);
+    (void)tn_log_read(&world.daemon.log, 0, &out);
     lines[out.size] = 0;
     return strstr(lines, text) != NULL;
 }
@@ -137,9 +127,10 @@ static void what_waits_for_a_commit_is_put_when_it_is_there_again(void)
     world_take("db.b", "{\"id\":1}\n");
     world_run(SOON_MS);
     check_gone();
-    make_again();
+    bed_make_table(&engine, "db.a", table_a);
     world_run(2 * LONG_MS);
-    CHECK(world.keepers[0].state == TN_KEEPER_LIVE && world.keepers[0].trouble == TN_OK);
+    CHECK(world.daemon.keepers[0].state == TN_KEEPER_LIVE &&
+          world.daemon.keepers[0].trouble == TN_OK);
     world_take("db.a", "{\"id\":4,\"n\":1}\n");
     world_run(4000);
     world_kill();
@@ -163,17 +154,17 @@ static void a_table_may_go_at_any_time(void)
             char text[32];
             (void)snprintf(text, sizeof text, "{\"id\":%u,\"n\":1}\n", id);
             struct tn_message message = {.table = "db.a", .bytes = tn_bytes_of(text)};
-            CHECK_OK(tn_hub_offer(&world.intake.hub, &message, &err), err);
+            CHECK_OK(tn_hub_offer(&world.daemon.intake.hub, &message, &err), err);
             places[id] = message.place;
             world_take("db.b", "{\"id\":1}\n");
             for (uint32_t turns = random_below(&random, 40); turns > 0; turns--) {
                 uint32_t wait_ms;
-                CHECK_OK(tn_intake_turn(&world.intake, &wait_ms, &err), err);
-                sim_clock_advance_ms(&world.engine.clock, random_below(&random, 20));
+                CHECK_OK(tn_intake_turn(&world.daemon.intake, &wait_ms, &err), err);
+                sim_clock_advance_ms(&engine.clock, random_below(&random, 20));
             }
         }
         for (uint32_t id = 0; id < count; id++) {
-            committed += places[id] < world.keepers[0].cut.place;
+            committed += places[id] < world.daemon.keepers[0].cut.place;
         }
         remove_all("db.db/a");
         world_run(SOON_MS);
@@ -202,5 +193,5 @@ static const struct test tests[] = {
 
 int main(int argc, char **argv)
 {
-    return world_run_tests(argc, argv, tests, COUNT(tests));
+    return daemon_run_tests(argc, argv, tests, COUNT(tests));
 }

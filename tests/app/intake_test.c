@@ -5,24 +5,16 @@
  * messages of all senders are in their tables, each row once: an append table and a sum show what
  * came twice. What was said to be durable was never asked for again. And whenever the journal may
  * forget something, a copy of the disk that loses power just then has it in its snapshots. */
-#define BED_SCALE 2
-#include "../table/bed.h"
+#include "daemon.h"
 
-#include "app/intake.h"
 #include "given.h"
-#include "table/make.h"
 
 enum {
-    TABLES = 2,
     SENDERS = 3,
     MESSAGES = 40, /* of a sender */
     ROWS_MAX = 3,  /* of a message */
-    PARCEL_SIZE = 4096,
-    INPUT_SIZE = 1 << 20,
-    LOG_SIZE = 4096,
     OWN_SIZE = 256 << 10,
     TURNS_MAX = 40000,
-    DISK_SIZE = 32 << 20,
 };
 
 static const char *const names[TABLES] = {"db.a", "db.s"};
@@ -34,8 +26,6 @@ static const char *const schemas[TABLES] = {
     "\"fields.n.aggregate-function\":\"sum\"}}",
 };
 
-static struct bed_engine engine;
-static unsigned char *input;
 static struct sim_disk base; /* with the tables, and no row */
 
 struct sender {
@@ -50,16 +40,7 @@ struct life {
     struct sim_disk *disk;
     struct sender *senders;
     uint64_t random;
-    struct tn_arena arena;
-    struct tn_log log;
-    unsigned char log_memory[LOG_SIZE];
-    struct tn_share shares[TABLES];
-    struct tn_keeper keepers[TABLES];
-    struct tn_config config;
-    struct tn_config_table configs[TABLES];
-    uint32_t open;
-    struct tn_intake intake;
-    bool intake_open;
+    struct daemon daemon;
     uint64_t trimmed; /* what was looked at */
 };
 
@@ -121,7 +102,7 @@ static void ask(struct life *life, uint32_t s)
     uint64_t place;
     struct sender *sender = &life->senders[s];
     (void)snprintf(name, sizeof name, "sender %u", s);
-    tn_rc rc = tn_hub_sender(&life->intake.hub, tn_bytes_of(name), &memo, &place);
+    tn_rc rc = tn_hub_sender(&life->daemon.intake.hub, tn_bytes_of(name), &memo, &place);
     uint32_t known = 0;
     if (rc == TN_OK) {
         CHECK(memo.size == sizeof known);
@@ -156,7 +137,7 @@ static void send(struct life *life, uint32_t s)
         .whole = true,
         .sender = tn_bytes_of(name),
         .memo = {(const unsigned char *)&memo, sizeof memo}};
-    tn_rc rc = tn_hub_offer(&life->intake.hub, &message, &err);
+    tn_rc rc = tn_hub_offer(&life->daemon.intake.hub, &message, &err);
     if (rc == TN_OK) {
         CHECK(message.rows == rows_of(s, sender->next));
         sender->taken[sender->next] = message.place;
@@ -169,49 +150,15 @@ static void send(struct life *life, uint32_t s)
 static tn_rc open_life(struct life *life, struct tn_err *err)
 {
     bed_engine_start(&engine, &life->disk->io, life->random);
-    tn_arena_init(&life->arena, input, INPUT_SIZE);
-    tn_log_init(&life->log, life->log_memory, sizeof life->log_memory, NULL, NULL);
-    tn_rc rc = tn_share_out(&engine.env, life->shares, TABLES, err);
-    for (uint32_t i = 0; rc == TN_OK && i < TABLES; i++) {
-        life->configs[i] = (struct tn_config_table){
+    for (uint32_t i = 0; i < TABLES; i++) {
+        life->daemon.configs[i] = (struct tn_config_table){
             .name = names[i], .commit = {.ms = 50 + random_below(&life->random, 400), .rows = 20}};
-        struct tn_keeper_spec spec = {.config = &life->configs[i],
-                                      .share = &life->shares[i],
-                                      .who = "a test",
-                                      .log = &life->log};
-        rc = tn_keeper_open(&life->keepers[i], &spec, err);
-        life->open += rc == TN_OK;
     }
-    life->config.journal =
+    life->daemon.config.journal =
         (struct tn_config_journal){.sync_ms = 1 + random_below(&life->random, 60),
                                    .sync_bytes = 1 + random_below(&life->random, 3000),
                                    .size_max = 8 << 20};
-    struct tn_intake_spec spec = {.env = &engine.env,
-                                  .arena = &life->arena,
-                                  .log = &life->log,
-                                  .keepers = life->keepers,
-                                  .keeper_count = TABLES,
-                                  .config = &life->config,
-                                  .parcel_size = PARCEL_SIZE};
-    if (rc == TN_OK) {
-        CHECK(tn_intake_memory(&spec) <= tn_arena_free(&life->arena));
-        rc = tn_intake_open(&life->intake, &spec, err);
-        life->intake_open = rc == TN_OK;
-    }
-    return rc;
-}
-
-static void close_life(struct life *life)
-{
-    for (uint32_t i = 0; i < life->open; i++) {
-        tn_keeper_close(&life->keepers[i]);
-    }
-    while (engine.env.exec->under_way > 0) {
-        (void)tn_exec_turn(engine.env.exec, true);
-    }
-    if (life->intake_open) {
-        tn_intake_close(&life->intake);
-    }
+    return daemon_open(&life->daemon, err);
 }
 
 static bool all_sent(const struct life *life)
@@ -254,15 +201,15 @@ static struct tn_keeper_place committed_place(struct sim_disk *disk, const char 
 static void check_trimmed(struct life *life)
 {
     static struct sim_disk after;
-    if (life->disk->off || life->intake.trimmed == life->trimmed) {
+    if (life->disk->off || life->daemon.intake.trimmed == life->trimmed) {
         return;
     }
-    life->trimmed = life->intake.trimmed;
+    life->trimmed = life->daemon.intake.trimmed;
     sim_disk_clone(&after, life->disk);
     sim_disk_reboot(&after, SIM_SEED_NOTHING);
     for (uint32_t t = 0; t < TABLES; t++) {
         struct tn_keeper_place committed =
-            committed_place(&after, names[t], tn_journal_identity(life->intake.journal));
+            committed_place(&after, names[t], tn_journal_identity(life->daemon.intake.journal));
         for (uint32_t s = 0; s < SENDERS; s++) {
             const struct sender *sender = &life->senders[s];
             for (uint32_t i = 0; i < sender->next; i++) {
@@ -287,9 +234,9 @@ static tn_rc turn(struct life *life, struct tn_err *err)
 {
     uint32_t wait_ms;
     if (random_below(&life->random, 20) == 0) {
-        life->intake.reserve.low = !life->intake.reserve.low;
+        life->daemon.intake.reserve.low = !life->daemon.intake.reserve.low;
     }
-    tn_rc rc = tn_intake_turn(&life->intake, &wait_ms, err);
+    tn_rc rc = tn_intake_turn(&life->daemon.intake, &wait_ms, err);
     check_trimmed(life);
     if (random_below(&life->random, 3) == 0) {
         sim_clock_advance_ms(&engine.clock,
@@ -302,14 +249,14 @@ static tn_rc run(struct life *life, struct tn_err *err)
 {
     tn_rc rc = TN_OK;
     uint32_t turns = 0;
-    while (rc == TN_OK && !life->disk->off && !tn_intake_ready(&life->intake)) {
+    while (rc == TN_OK && !life->disk->off && !tn_intake_ready(&life->daemon.intake)) {
         rc = turn(life, err);
         CHECK(turns++ < TURNS_MAX);
     }
     for (uint32_t s = 0; rc == TN_OK && s < SENDERS; s++) {
         ask(life, s);
     }
-    tn_hub_listen(&life->intake.hub, &life->listener);
+    tn_hub_listen(&life->daemon.intake.hub, &life->listener);
     while (rc == TN_OK && !life->disk->off && !all_sent(life)) {
         for (uint32_t i = random_below(&life->random, 4); i > 0; i--) {
             send(life, random_below(&life->random, SENDERS));
@@ -317,14 +264,15 @@ static tn_rc run(struct life *life, struct tn_err *err)
         rc = turn(life, err);
         CHECK(turns++ < TURNS_MAX);
     }
-    tn_intake_stop(&life->intake);
-    while (rc == TN_OK && !life->disk->off && !tn_intake_settled(&life->intake)) {
+    tn_intake_stop(&life->daemon.intake);
+    while (rc == TN_OK && !life->disk->off && !tn_intake_settled(&life->daemon.intake)) {
         rc = turn(life, err);
         CHECK(turns++ < TURNS_MAX);
     }
     for (uint32_t i = 0; rc == TN_OK && i < TABLES; i++) { /* shut: the journal has its rows */
-        *err = life->keepers[i].trouble_text;
-        rc = life->keepers[i].state == TN_KEEPER_SHUT ? life->keepers[i].trouble : TN_OK;
+        *err = life->daemon.keepers[i].trouble_text;
+        rc = life->daemon.keepers[i].state == TN_KEEPER_SHUT ? life->daemon.keepers[i].trouble
+                                                             : TN_OK;
     }
     return rc;
 }
@@ -353,7 +301,7 @@ static tn_rc live(struct sim_disk *disk, struct sender senders[SENDERS], uint64_
     if (rc == TN_OK) {
         rc = run(&life, err);
     }
-    close_life(&life);
+    daemon_close(&life.daemon);
     return rc;
 }
 
@@ -362,40 +310,10 @@ static tn_rc live(struct sim_disk *disk, struct sender senders[SENDERS], uint64_
 static void count_rows(struct sim_disk *disk, const char *name, uint32_t *seen)
 {
     struct tn_err err;
-    static struct tn_schemas known;
-    static struct tn_scan scan;
-    static struct tn_options options;
-    static struct tn_snapshot snapshot;
-    const struct tn_schema *schema = NULL;
     const char *root = NULL;
-    int64_t id = 0;
-    struct tn_arena *own = &engine.own;
     bed_engine_start(&engine, &disk->io, 7);
-    CHECK_OK(tn_name_table_root(own, name, &root, &err), err);
-    tn_schemas_init(&known, &disk->io, root, own);
-    CHECK_OK(tn_schemas_newest(&known, &schema, &err), err);
-    CHECK_OK(tn_options_read(schema, TN_OPTIONS_READ, own, &options, &err), err);
-    CHECK_OK(tn_snapshot_latest(&disk->io, root, own, &id, &err), err);
-    CHECK_OK(tn_snapshot_read(&disk->io, root, id, own, &snapshot, &err), err);
-    struct tn_scan_spec spec = {.root = root,
-                                .snapshot = &snapshot,
-                                .schema = schema,
-                                .options = &options,
-                                .schemas = &known};
-    CHECK_OK(tn_scan_open(&scan, &spec, engine.window, BED_WINDOW_SIZE, own,
-                          engine.env.workers[TN_LANE_LONG], &err),
-             err);
-    struct tn_kv kv;
-    tn_rc rc;
-    while ((rc = tn_scan_next(&scan, &kv, &err)) == TN_OK) {
-        struct tn_value values[2];
-        tn_row_get(&scan.projection.layout, kv.row, 0, &values[0]);
-        tn_row_get(&scan.projection.layout, kv.row, 1, &values[1]);
-        CHECK(values[0].as.i64 >= 0 && values[0].as.i64 < id_of(SENDERS, 0, 0));
-        seen[values[0].as.i64] += (uint32_t)values[1].as.i64;
-    }
-    CHECK(rc == TN_ABSENT);
-    tn_scan_close(&scan);
+    CHECK_OK(tn_name_table_root(&engine.own, name, &root, &err), err);
+    daemon_sum_rows(root, seen, id_of(SENDERS, 0, 0));
 }
 
 static void check_all(struct sim_disk *disk, uint64_t cut)
@@ -423,14 +341,10 @@ static void check_all(struct sim_disk *disk, uint64_t cut)
 
 static void make_base(void)
 {
-    struct tn_err err;
     sim_disk_init(&base, DISK_SIZE);
     bed_engine_start(&engine, &base.io, 1);
     for (uint32_t t = 0; t < TABLES; t++) {
-        struct tn_schema schema;
-        struct tn_options options;
-        CHECK_OK(tn_schema_from_user(tn_bytes_of(schemas[t]), &engine.own, &schema, &err), err);
-        CHECK_OK(tn_make_table(&engine.env, names[t], &schema, &options, &err), err);
+        bed_make_table(&engine, names[t], schemas[t]);
     }
     sim_disk_kill(&base);
 }
@@ -522,9 +436,5 @@ static const struct test tests[] = {
 
 int main(int argc, char **argv)
 {
-    input = malloc(INPUT_SIZE);
-    CHECK(input != NULL);
-    int code = bed_run_tests(argc, argv, tests, COUNT(tests), &engine, 1);
-    free(input);
-    return code;
+    return daemon_run_tests(argc, argv, tests, COUNT(tests));
 }

@@ -33,7 +33,7 @@ static void most_files(struct world *w, uint32_t t, int64_t *files, int32_t *lev
     struct tn_census census;
     struct tn_snapshot snapshot;
     const struct tn_census_bucket *bucket;
-    const struct tn_table *table = w->keepers[t].table;
+    const struct tn_table *table = w->daemon.keepers[t].table;
     struct tn_arena *own = &engine.own;
     size_t mark = tn_arena_mark(own);
     int64_t id = 0;
@@ -58,7 +58,7 @@ static int64_t snapshots(const struct world *w, uint32_t t)
     struct tn_err err;
     int64_t earliest;
     int64_t latest;
-    const char *root = tn_table_root(w->keepers[t].table);
+    const char *root = tn_table_root(w->daemon.keepers[t].table);
     size_t mark = tn_arena_mark(&engine.own);
     struct tn_io *io = engine.env.io;
     CHECK_OK(tn_snapshot_earliest(io, root, &engine.own, &earliest, &err), err);
@@ -84,21 +84,21 @@ static void compact_and_look(const char *write_only)
         }
         commit_all(w);
         for (uint32_t t = 0; t < TABLES; t++) {
-            int64_t before = w->keepers[t].latest_id;
+            int64_t before = w->daemon.keepers[t].latest_id;
             const struct tn_job *job = await(w, ask(w, compact_fully, t), false);
             CHECK_OK(job->rc, job->err);
             bool made = job->values[TN_JOB_SNAPSHOT] > 0; /* perhaps of results from before it */
             CHECK(made || job->values[TN_JOB_COMPACTIONS] == 0);
             CHECK((job->values[TN_JOB_COMPACTIONS] > 0) == (job->values[TN_JOB_BYTES] > 0));
             /* results make one snapshot, and without any there is none */
-            CHECK(w->keepers[t].latest_id == before + made);
+            CHECK(w->daemon.keepers[t].latest_id == before + made);
             most_files(w, t, &files, &level);
             CHECK(files <= (t == 0 ? 2 : 1)); /* of two files an append table makes none */
             CHECK(t == 0 || level == 5);
             check_rows(w, t);
         }
     }
-    CHECK(w->keepers[1].rows > 500);
+    CHECK(w->daemon.keepers[1].rows > 500);
     end_world(w);
 }
 
@@ -143,8 +143,9 @@ static void an_expiry_leaves_what_it_is_told_to(void)
     job = await(w, ask(w, wish, 1), false);
     CHECK_OK(job->rc, job->err);
     CHECK(job->values[TN_JOB_SNAPSHOTS] == before - 3);
-    CHECK(job->values[TN_JOB_EARLIEST] == w->keepers[1].latest_id - 2);
-    CHECK(snapshots(w, 1) == 3 && w->keepers[1].earliest_id == w->keepers[1].latest_id - 2);
+    CHECK(job->values[TN_JOB_EARLIEST] == w->daemon.keepers[1].latest_id - 2);
+    CHECK(snapshots(w, 1) == 3 &&
+          w->daemon.keepers[1].earliest_id == w->daemon.keepers[1].latest_id - 2);
     wish.expiry.retain_max = 0;
     CHECK(await(w, ask(w, wish, 1), true)->rc == TN_INVALID);
     check_rows(w, 1);
@@ -194,12 +195,12 @@ static void who_waits_hears_of_the_end(void)
         }
         bool over = tn_jobs_find(&w->jobs, number)->state == TN_JOB_OVER;
         tn_jobs_stop(&w->jobs);
-        tn_intake_stop(&w->intake);
+        tn_intake_stop(&w->daemon.intake);
         CHECK(over || tn_jobs_find(&w->jobs, number)->rc == TN_IO);
         CHECK(tn_jobs_find(&w->jobs, waits)->state == TN_JOB_OVER);
         (void)snprintf(wish.table, sizeof wish.table, "db.a");
         CHECK(tn_jobs_ask(&w->jobs, &wish, &job, &err) == TN_IO);
-        while (!tn_intake_settled(&w->intake)) {
+        while (!tn_intake_settled(&w->daemon.intake)) {
             turn(w, false);
         }
         check_rows(w, 0);
@@ -233,7 +234,7 @@ static void a_job_ends_whatever_call_fails(void)
         w->disk.fail_call = 0;
         commit_all(w);
         for (uint32_t t = 0; t < TABLES; t++) {
-            CHECK(tn_table_sweeping(w->keepers[t].table) == 0);
+            CHECK(tn_table_sweeping(w->daemon.keepers[t].table) == 0);
             check_rows(w, t);
         }
         end_world(w);
@@ -247,7 +248,7 @@ static void post(struct world *w, const char *query, const char *body, const cha
     char text[1024];
     struct tn_buf out;
     tn_buf_init(&out, text, sizeof text - 1);
-    CHECK(tn_offers_post(&w->intake, tn_bytes_of(query), tn_bytes_of(body), &out) == 200);
+    CHECK(tn_offers_post(&w->daemon.intake, tn_bytes_of(query), tn_bytes_of(body), &out) == 200);
     text[out.size] = 0;
     if (!strstr(text, want)) {
         (void)fprintf(stderr, "%s: %s", query, text);
@@ -261,28 +262,29 @@ static void what_is_handed_over_is_in_a_snapshot_when_its_commit_is_over(void)
     struct tn_job_wish wish = {.verb = TN_JOB_COMMIT, .expiry = {-1, -1, -1}};
     begin_world(&world, given_number("SEED", 1), "false");
     struct world *w = &world;
-    w->configs[1].commit = (struct tn_commit_rule){.ms = 3600 * 1000};
+    w->daemon.configs[1].commit = (struct tn_commit_rule){.ms = 3600 * 1000};
     commit_all(w); /* they are open */
     for (int i = 0; i < 40; i++) {
         char body[64];
         char want[32];
         (void)snprintf(body, sizeof body, "{\"id\":%" PRId64 ",\"n\":1}", w->sent[1]);
-        wish.place = tn_journal_next(w->intake.journal);
+        wish.place = tn_journal_next(w->daemon.intake.journal);
         (void)snprintf(want, sizeof want, "\"place\":%" PRIu64 ",", wish.place);
         post(w, "table=db.k&input=json", body, want);
         w->sent[1]++;
         const struct tn_job *job = await(w, ask(w, wish, 1), random_below(&w->random, 2));
         CHECK_OK(job->rc, job->err);
-        CHECK(job->values[TN_JOB_COMMITTED] == w->keepers[1].latest_id);
-        CHECK(w->keepers[1].committed.place > wish.place);
+        CHECK(job->values[TN_JOB_COMMITTED] == w->daemon.keepers[1].latest_id);
+        CHECK(w->daemon.keepers[1].committed.place > wish.place);
     }
-    while (!tn_keeper_settled(&w->keepers[1]) || w->intake.ring.count > 0) { /* others' rows */
-        wish.place = tn_journal_next(w->intake.journal) - 1;
+    while (!tn_keeper_settled(&w->daemon.keepers[1]) ||
+           w->daemon.intake.ring.count > 0) { /* others' rows */
+        wish.place = tn_journal_next(w->daemon.intake.journal) - 1;
         (void)await(w, ask(w, wish, 1), false);
     }
-    int64_t latest = w->keepers[1].latest_id;
+    int64_t latest = w->daemon.keepers[1].latest_id;
     CHECK_OK(await(w, ask(w, wish, 1), false)->rc, w->jobs.jobs[0].err);
-    CHECK(w->keepers[1].latest_id == latest); /* there is nothing to commit */
+    CHECK(w->daemon.keepers[1].latest_id == latest); /* there is nothing to commit */
     check_rows(w, 1);
     end_world(w);
 }
@@ -299,7 +301,7 @@ static void offers_say_what_became_of_them(void)
     post(w, "table=db.k", "{}", "\"error\":\"it doesn't say what its input is\"");
     post(w, "table=db.k&input=jsn", "{}", "did you mean 'json'");
     post(w, "table=db.x&input=json", "{}", "\"error\":\"it is none of tarn run's tables\"");
-    tn_intake_stop(&w->intake);
+    tn_intake_stop(&w->daemon.intake);
     post(w, "table=db.k&input=json", "{}", "\"error\":\"tarn ends\"");
     end_world(w);
 }
@@ -353,9 +355,5 @@ static const struct test tests[] = {
 
 int main(int argc, char **argv)
 {
-    input = malloc(INPUT_SIZE);
-    CHECK(input != NULL);
-    int code = bed_run_tests(argc, argv, tests, COUNT(tests), &engine, 1);
-    free(input);
-    return code;
+    return daemon_run_tests(argc, argv, tests, COUNT(tests));
 }

@@ -5,7 +5,6 @@
 
 #include "app/keeper.h"
 #include "given.h"
-#include "table/make.h"
 
 enum { TABLES = 3, DISK_SIZE = 8 << 20, ROUNDS = 200, LOG_SIZE = 4096 };
 
@@ -20,19 +19,13 @@ static unsigned char log_memory[LOG_SIZE];
 
 static void make_table(const char *name, const char *option, const char *value)
 {
-    struct tn_err err;
     char text[512];
-    struct tn_schema schema;
-    struct tn_options options;
-    size_t mark = tn_arena_mark(&engine.own);
     (void)snprintf(text, sizeof text,
                    "{\"fields\":[{\"name\":\"id\",\"type\":\"BIGINT\"},{\"name\":\"n\",\"type\":"
                    "\"BIGINT\"}],\"primaryKeys\":[\"id\"],\"options\":{\"bucket\":\"1\",\"%s\":"
                    "\"%s\"}}",
                    option, value);
-    CHECK_OK(tn_schema_from_user(tn_bytes_of(text), &engine.own, &schema, &err), err);
-    CHECK_OK(tn_make_table(&engine.env, name, &schema, &options, &err), err);
-    tn_arena_reset(&engine.own, mark);
+    bed_make_table(&engine, name, text);
 }
 
 static void open_keepers(void)

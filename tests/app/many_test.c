@@ -11,10 +11,10 @@
 #include "file/names.h"
 #include "given.h"
 #include "random.h"
-#include "read/scan.h"
 #include "sim/clock.h"
 #include "sim/disk.h"
 #include "table/make.h"
+#include "table/newest.h"
 
 enum {
     TABLES = 200,
@@ -273,44 +273,25 @@ static void settle(void)
 
 /* ---- what is there ---- */
 
-static uint64_t sum_of(struct sim_disk *disk, const char *name)
+static uint64_t sum_of(const char *name)
 {
     static unsigned char own_memory[OWN_SIZE];
     static unsigned char window[WINDOW_SIZE];
-    static struct tn_schemas known;
-    static struct tn_scan scan;
-    static struct tn_options options;
-    static struct tn_snapshot snapshot;
     struct tn_arena own;
     struct tn_err err;
-    const struct tn_schema *schema = NULL;
+    struct tn_kv kv;
     const char *root = NULL;
-    int64_t id = 0;
+    uint64_t sum = 0;
     tn_arena_init(&own, own_memory, sizeof own_memory);
     CHECK_OK(tn_name_table_root(&own, name, &root, &err), err);
-    tn_schemas_init(&known, &disk->io, root, &own);
-    CHECK_OK(tn_schemas_newest(&known, &schema, &err), err);
-    CHECK_OK(tn_options_read(schema, TN_OPTIONS_READ, &own, &options, &err), err);
-    CHECK_OK(tn_snapshot_latest(&disk->io, root, &own, &id, &err), err);
-    CHECK_OK(tn_snapshot_read(&disk->io, root, id, &own, &snapshot, &err), err);
-    struct tn_scan_spec spec = {.root = root,
-                                .snapshot = &snapshot,
-                                .schema = schema,
-                                .options = &options,
-                                .schemas = &known};
-    CHECK_OK(tn_scan_open(&scan, &spec, window, sizeof window, &own, life.env.workers[TN_LANE_LONG],
-                          &err),
-             err);
-    struct tn_kv kv;
-    uint64_t sum = 0;
-    tn_rc rc;
-    while ((rc = tn_scan_next(&scan, &kv, &err)) == TN_OK) {
+    struct tn_scan *scan =
+        newest_open(root, life.env.workers[TN_LANE_LONG], &own, window, sizeof window);
+    CHECK(scan != NULL);
+    while (newest_next(scan, &kv)) {
         struct tn_value value;
-        tn_row_get(&scan.projection.layout, kv.row, 1, &value);
+        tn_row_get(&scan->projection.layout, kv.row, 1, &value);
         sum += (uint64_t)value.as.i64;
     }
-    CHECK(rc == TN_ABSENT);
-    tn_scan_close(&scan);
     return sum;
 }
 
@@ -353,7 +334,7 @@ static void each_table_commits_and_compacts(void)
                 const struct tn_table_counts *counts = tn_table_counts(life.keepers[i].table);
                 CHECK(counts->compactions > 0 && counts->compactions_failed == 0);
                 CHECK(counts->commits >= SECONDS / COMMIT_S - 1);
-                CHECK(sum_of(&disk, life.names[i]) == sums[i]);
+                CHECK(sum_of(life.names[i]) == sums[i]);
             }
         }
         end();
@@ -381,7 +362,7 @@ static void quiet_tables_commit_at_a_pace(void)
     CHECK(commits >= (SECONDS - COMMIT_S) * 1000 / PACE_MS - 1);
     settle();
     for (uint32_t i = 0; i < TABLES; i++) {
-        CHECK(sum_of(&disk, life.names[i]) == sums[i]);
+        CHECK(sum_of(life.names[i]) == sums[i]);
     }
     end();
     sim_disk_deinit(&disk);

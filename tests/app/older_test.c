@@ -13,7 +13,7 @@ static const char table_b[] = "{\"fields\":[{\"name\":\"id\",\"type\":\"BIGINT\"
 
 static void begin(void)
 {
-    sim_disk_init(&world.disk, WORLD_DISK_SIZE);
+    sim_disk_init(&world.disk, DISK_SIZE);
     world_make_table("db.a", table_a);
     world_make_table("db.b", table_b);
 }
@@ -55,45 +55,47 @@ static void alter(const char *root, int64_t id, struct change change)
     CHECK_OK(tn_io_write_new(&world.disk.io, path, tn_buf_bytes(&buf), &err), err);
 }
 
-/* Taken and durable, and in no table yet. */
-static void wait_in_journal(const char *const *texts, size_t count)
-{
-    world_start(NEVER_MS);
-    world_run(100);
-    for (size_t i = 0; i < count; i++) {
-        world_take("db.a", texts[i]);
-        world_take("db.b", "{\"id\":1}\n");
-        world_run(40);
-    }
-    CHECK(world.intake.hub.durable + 1 == tn_journal_next(world.intake.journal));
-    world_kill();
-    CHECK(strcmp(world_rows("db.a"), "") == 0);
-}
-
 static const char *const texts[] = {
     "{\"id\":1,\"n\":\"11\"}\n{\"id\":2,\"n\":\"22\"}\n",
     "{\"id\":3,\"n\":\"x\"}\n{\"id\":4,\"n\":null}\nno json\n",
 };
 
-static void take_what_waits(void)
+/* Taken and durable, and in no table yet. */
+static void begin_with_waiting(void)
+{
+    begin();
+    world_start(NEVER_MS);
+    world_run(100);
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        world_take("db.a", texts[i]);
+        world_take("db.b", "{\"id\":1}\n");
+        world_run(40);
+    }
+    CHECK(world.daemon.intake.hub.durable + 1 == tn_journal_next(world.daemon.intake.journal));
+    world_kill();
+    CHECK(strcmp(world_rows("db.a"), "") == 0);
+}
+
+/* With the next start, and then this one. */
+static void take_what_waits_and(const char *text)
 {
     world_start(50);
     world_run(1000);
-    CHECK(world.keepers[0].state == TN_KEEPER_LIVE && world.keepers[1].state == TN_KEEPER_LIVE);
+    CHECK(world.daemon.keepers[0].state == TN_KEEPER_LIVE &&
+          world.daemon.keepers[1].state == TN_KEEPER_LIVE);
+    world_take("db.a", text);
+    world_run(1000);
+    world_kill();
 }
 
 static void rows_get_the_columns_that_came_since(void)
 {
-    begin();
-    wait_in_journal(texts, COUNT(texts));
+    begin_with_waiting();
     alter("db.db/a", 1, (struct change){"\"highestFieldId\" : 1", "\"highestFieldId\" : 2"});
     alter("db.db/a", 2,
           (struct change){"  } ],", "  }, {\n    \"id\" : 2,\n    \"name\" : \"m\",\n"
                                     "    \"type\" : \"INT\"\n  } ],"});
-    take_what_waits();
-    world_take("db.a", "{\"id\":5,\"m\":5}\n");
-    world_run(1000);
-    world_kill();
+    take_what_waits_and("{\"id\":5,\"m\":5}\n");
     const char *rows = world_rows("db.a");
     CHECK(strcmp(rows, "{\"id\":1,\"n\":\"11\",\"m\":null}\n{\"id\":2,\"n\":\"22\",\"m\":null}\n"
                        "{\"id\":3,\"n\":\"x\",\"m\":null}\n{\"id\":4,\"n\":null,\"m\":null}\n"
@@ -106,15 +108,11 @@ static void rows_get_the_columns_that_came_since(void)
 
 static void a_row_that_is_none_any_more_is_a_letter(void)
 {
-    begin();
-    wait_in_journal(texts, COUNT(texts));
+    begin_with_waiting();
     alter("db.db/a", 1,
           (struct change){"\"name\" : \"n\",\n    \"type\" : \"STRING\"",
                           "\"name\" : \"number\",\n    \"type\" : \"INT\""});
-    take_what_waits();
-    world_take("db.a", "{\"id\":5,\"number\":5}\n");
-    world_run(1000);
-    world_kill();
+    take_what_waits_and("{\"id\":5,\"number\":5}\n");
     const char *rows = world_rows("db.a");
     CHECK(strcmp(rows, "{\"id\":1,\"number\":11}\n{\"id\":2,\"number\":22}\n"
                        "{\"id\":4,\"number\":null}\n{\"id\":5,\"number\":5}\n") == 0);
@@ -131,14 +129,10 @@ static void a_row_that_is_none_any_more_is_a_letter(void)
 static void rows_of_a_schema_that_went_are_letters(void)
 {
     struct tn_err err;
-    begin();
-    wait_in_journal(texts, COUNT(texts));
+    begin_with_waiting();
     alter("db.db/a", 1, (struct change){"\"name\" : \"n\"", "\"name\" : \"m\""});
     CHECK_OK(world.disk.io.vtable->unlink(&world.disk.io, "db.db/a/schema/schema-0", &err), err);
-    take_what_waits();
-    world_take("db.a", "{\"id\":5,\"m\":\"5\"}\n");
-    world_run(1000);
-    world_kill();
+    take_what_waits_and("{\"id\":5,\"m\":\"5\"}\n");
     CHECK(strcmp(world_rows("db.a"), "{\"id\":5,\"m\":\"5\"}\n") == 0);
     const char *rows = world_rows("db.a_dead");
     CHECK(world_count(rows, "\n") == 5 && world_count(rows, "a row of schema 0, which the") == 4);
@@ -149,18 +143,14 @@ static void rows_of_a_schema_that_went_are_letters(void)
 /* Another table was put in its place, and has a schema of the same number. */
 static void rows_of_another_table_are_letters(void)
 {
-    begin();
-    wait_in_journal(texts, COUNT(texts));
+    begin_with_waiting();
     const char *paths[] = {"db.db/a/schema/schema-0"};
     struct tn_err err;
     CHECK_OK(world.disk.io.vtable->unlink(&world.disk.io, paths[0], &err), err);
     world_make_table("db.a", "{\"fields\":[{\"name\":\"a\",\"type\":\"STRING\"},{\"name\":\"b\","
                              "\"type\":\"STRING\"},{\"name\":\"c\",\"type\":\"STRING\"}],"
                              "\"options\":{\"bucket\":\"-1\"}}");
-    take_what_waits();
-    world_take("db.a", "{\"a\":\"5\"}\n");
-    world_run(1000);
-    world_kill();
+    take_what_waits_and("{\"a\":\"5\"}\n");
     CHECK(strcmp(world_rows("db.a"), "{\"a\":\"5\",\"b\":null,\"c\":null}\n") == 0);
     CHECK(world_count(world_rows("db.a_dead"), "another one was there before") == 4);
     sim_disk_deinit(&world.disk);
@@ -169,16 +159,12 @@ static void rows_of_another_table_are_letters(void)
 /* Neither what waits nor what comes can be read for it until somebody mends that: letters. */
 static void a_default_that_is_no_value_loses_nothing(void)
 {
-    begin();
-    wait_in_journal(texts, COUNT(texts));
+    begin_with_waiting();
     alter("db.db/a", 1,
           (struct change){"  } ],",
                           "  }, {\n    \"id\" : 2,\n    \"name\" : \"m\",\n"
                           "    \"type\" : \"INT\",\n    \"defaultValue\" : \"x\"\n  } ],"});
-    take_what_waits();
-    world_take("db.a", "{\"id\":5}\n");
-    world_run(1000);
-    world_kill();
+    take_what_waits_and("{\"id\":5}\n");
     CHECK(strcmp(world_rows("db.a"), "") == 0);
     const char *rows = world_rows("db.a_dead");
     CHECK(world_count(rows, "\n") == 6 && world_count(rows, "default value") == 5);
@@ -197,11 +183,10 @@ static void a_table_that_is_opened_again_takes_its_new_column(void)
     world_take("db.a", "{\"id\":1,\"n\":\"1\"}\n");
     world_run(1000);
     alter("db.db/a", 1, (struct change){"\"name\" : \"n\"", "\"name\" : \"m\""});
-    tn_keeper_fail(&world.keepers[0], TN_CONFLICT, &err,
-                   world.engine.clock.clock.vtable->monotonic_ns(&world.engine.clock.clock) /
-                       1000000);
+    tn_keeper_fail(&world.daemon.keepers[0], TN_CONFLICT, &err,
+                   engine.clock.clock.vtable->monotonic_ns(&engine.clock.clock) / 1000000);
     world_run(1000);
-    CHECK(world.keepers[0].state == TN_KEEPER_LIVE);
+    CHECK(world.daemon.keepers[0].state == TN_KEEPER_LIVE);
     world_take("db.a", "{\"id\":2,\"m\":\"2\"}\n{\"id\":3,\"n\":\"3\"}\n");
     world_run(1000);
     world_kill();
@@ -221,5 +206,5 @@ static const struct test tests[] = {
 
 int main(int argc, char **argv)
 {
-    return world_run_tests(argc, argv, tests, COUNT(tests));
+    return daemon_run_tests(argc, argv, tests, COUNT(tests));
 }

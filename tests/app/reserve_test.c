@@ -13,7 +13,7 @@ static uint64_t room_left(const struct world *w)
 /* Sends until nothing is taken any more. */
 static void fill(struct world *w)
 {
-    while (!w->intake.reserve.low) {
+    while (!w->daemon.intake.reserve.low) {
         turn(w, true);
         CHECK(w->sent[0] < ROWS && w->sent[1] < ROWS);
     }
@@ -23,14 +23,15 @@ static void fill(struct world *w)
 static void check_rest(struct world *w)
 {
     int64_t sent[TABLES] = {w->sent[0], w->sent[1]};
-    uint64_t waits = w->intake.counts.waits;
+    uint64_t waits = w->daemon.intake.counts.waits;
     for (int i = 0; i < 2000; i++) {
         turn(w, true);
     }
-    CHECK(w->intake.reserve.low && w->intake.counts.waits > waits && w->intake.room_owed);
+    CHECK(w->daemon.intake.reserve.low && w->daemon.intake.counts.waits > waits &&
+          w->daemon.intake.room_owed);
     for (uint32_t t = 0; t < TABLES; t++) {
         CHECK(w->sent[t] == sent[t]);
-        CHECK(tn_keeper_settled(&w->keepers[t]) && w->keepers[t].trouble == TN_OK);
+        CHECK(tn_keeper_settled(&w->daemon.keepers[t]) && w->daemon.keepers[t].trouble == TN_OK);
         check_rows(w, t);
     }
     CHECK(room_left(w) > RESERVE / 2);
@@ -42,7 +43,7 @@ static void check_goes_on(struct world *w)
     for (int i = 0; i < 2000 && w->sent[0] == sent; i++) {
         turn(w, true);
     }
-    CHECK(!w->intake.reserve.low && w->sent[0] > sent);
+    CHECK(!w->daemon.intake.reserve.low && w->sent[0] > sent);
 }
 
 static void begin(struct world *w, uint64_t seed)
@@ -117,7 +118,7 @@ static void what_had_no_room_is_committed_once_there_is_some(void)
 {
     struct world *w = &world;
     begin(w, 11);
-    while (tn_keeper_settled(&w->keepers[0]) || tn_keeper_settled(&w->keepers[1])) {
+    while (tn_keeper_settled(&w->daemon.keepers[0]) || tn_keeper_settled(&w->daemon.keepers[1])) {
         turn(w, true);
     }
     sim_disk_capacity(&w->disk, sim_disk_used(&w->disk));
@@ -125,14 +126,14 @@ static void what_had_no_room_is_committed_once_there_is_some(void)
         turn(w, true);
         sim_clock_advance_ms(&engine.clock, 1000);
     }
-    CHECK(w->intake.reserve.low && w->keepers[0].trouble == TN_FULL &&
-          w->keepers[1].trouble == TN_FULL);
+    CHECK(w->daemon.intake.reserve.low && w->daemon.keepers[0].trouble == TN_FULL &&
+          w->daemon.keepers[1].trouble == TN_FULL);
     sim_disk_capacity(&w->disk, w->disk.capacity + 2 * ROOM);
     for (int i = 0; i < 400; i++) {
         turn(w, false);
     }
     for (uint32_t t = 0; t < TABLES; t++) {
-        CHECK(tn_keeper_settled(&w->keepers[t]) && w->keepers[t].trouble == TN_OK);
+        CHECK(tn_keeper_settled(&w->daemon.keepers[t]) && w->daemon.keepers[t].trouble == TN_OK);
         check_rows(w, t);
     }
     end_world(w);
@@ -144,15 +145,17 @@ static void it_is_asked_before_the_first_row(void)
 {
     struct world *w = &world;
     begin(w, 5);
-    CHECK(!w->intake.reserve.low);
+    CHECK(!w->daemon.intake.reserve.low);
     sim_disk_capacity(&w->disk, sim_disk_used(&w->disk) + RESERVE - 1);
-    tn_reserve_open(&w->intake.reserve, &w->disk.io, engine.env.exec, &w->log, RESERVE);
-    CHECK(w->intake.reserve.low);
+    tn_reserve_open(&w->daemon.intake.reserve, &w->disk.io, engine.env.exec, &w->daemon.log,
+                    RESERVE);
+    CHECK(w->daemon.intake.reserve.low);
     sim_disk_fail_call(&w->disk, w->disk.calls + 1, TN_IO);
-    tn_reserve_open(&w->intake.reserve, &w->disk.io, engine.env.exec, &w->log, RESERVE);
-    CHECK(!w->intake.reserve.low && w->intake.reserve.said);
-    tn_reserve_open(&w->intake.reserve, &w->disk.io, engine.env.exec, &w->log, 0);
-    CHECK(!w->intake.reserve.low);
+    tn_reserve_open(&w->daemon.intake.reserve, &w->disk.io, engine.env.exec, &w->daemon.log,
+                    RESERVE);
+    CHECK(!w->daemon.intake.reserve.low && w->daemon.intake.reserve.said);
+    tn_reserve_open(&w->daemon.intake.reserve, &w->disk.io, engine.env.exec, &w->daemon.log, 0);
+    CHECK(!w->daemon.intake.reserve.low);
     end_world(w);
 }
 
@@ -166,9 +169,5 @@ static const struct test tests[] = {
 
 int main(int argc, char **argv)
 {
-    input = malloc(INPUT_SIZE);
-    CHECK(input != NULL);
-    int code = bed_run_tests(argc, argv, tests, COUNT(tests), &engine, 1);
-    free(input);
-    return code;
+    return daemon_run_tests(argc, argv, tests, COUNT(tests));
 }

@@ -15,13 +15,13 @@ static int64_t passed_ms(void)
 static int64_t commit_one(struct world *w, uint32_t t)
 {
     int64_t before_ms = passed_ms();
-    uint64_t commits = w->keepers[t].commits;
+    uint64_t commits = w->daemon.keepers[t].commits;
     int64_t sent = w->sent[t];
     while (w->sent[t] == sent) {
         send(w, t);
         turn(w, false);
     }
-    while (w->keepers[t].commits == commits) {
+    while (w->daemon.keepers[t].commits == commits) {
         turn(w, false);
     }
     return passed_ms() - before_ms;
@@ -29,18 +29,18 @@ static int64_t commit_one(struct world *w, uint32_t t)
 
 static void check_quiet(struct world *w)
 {
-    uint64_t commits[] = {w->keepers[0].commits, w->keepers[1].commits};
+    uint64_t commits[] = {w->daemon.keepers[0].commits, w->daemon.keepers[1].commits};
     for (int i = 0; i < 300; i++) {
         turn(w, false);
     }
-    CHECK(commits[0] == w->keepers[0].commits && commits[1] == w->keepers[1].commits);
+    CHECK(commits[0] == w->daemon.keepers[0].commits && commits[1] == w->daemon.keepers[1].commits);
 }
 
 /* Each is no older than the one before. */
 static int64_t check_order(struct world *w, uint32_t t)
 {
     struct tn_err err;
-    const char *root = tn_table_root(w->keepers[t].table);
+    const char *root = tn_table_root(w->daemon.keepers[t].table);
     struct tn_arena *own = &engine.own;
     size_t mark = tn_arena_mark(own);
     int64_t id = 0;
@@ -92,13 +92,13 @@ static void what_waits_is_committed_in_time(void)
             turn(w, false);
             send(w, 0);
         }
-        while (tn_keeper_settled(&w->keepers[0])) { /* it is on its way to the table */
+        while (tn_keeper_settled(&w->daemon.keepers[0])) { /* it is on its way to the table */
             turn(w, false);
         }
         sim_clock_set_ms(&engine.clock, engine.clock.wall_ms + steps_ms[s]);
         int64_t from_ms = passed_ms();
         commit_all(w);
-        CHECK(w->keepers[0].commits == 1 && passed_ms() - from_ms <= DUE_MS + LATE_MS);
+        CHECK(w->daemon.keepers[0].commits == 1 && passed_ms() - from_ms <= DUE_MS + LATE_MS);
         end_world(w);
     }
 }
@@ -110,9 +110,5 @@ static const struct test tests[] = {
 
 int main(int argc, char **argv)
 {
-    input = malloc(INPUT_SIZE);
-    CHECK(input != NULL);
-    int code = bed_run_tests(argc, argv, tests, COUNT(tests), &engine, 1);
-    free(input);
-    return code;
+    return daemon_run_tests(argc, argv, tests, COUNT(tests));
 }
