@@ -246,3 +246,8 @@ class TarnRun(Child):
 
     def wait_until_ready(self):
         self.until("it is ready", self.is_ready)
+
+    def get_ready(self):
+        """Starts, until it takes rows."""
+        self.start()
+        self.wait_until_ready()

@@ -179,8 +179,7 @@ def test_all_sources_at_once_and_kills(args):
         with Daemon(TABLES, sources) as daemon:
             (daemon.folder / "count.lua").write_text(COUNT_LUA)
             world = World(args, daemon, broker)
-            daemon.start()
-            daemon.wait_until_ready()
+            daemon.get_ready()
             for sender in world.senders:
                 sender.start()
             for kill in range(args.kills):

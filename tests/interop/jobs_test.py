@@ -57,9 +57,22 @@ def commit_some(daemon, table, rounds=ROUNDS):
 @contextmanager
 def running(tables):
     with Daemon(tables) as daemon:
-        daemon.start()
-        daemon.wait_until_ready()
+        daemon.get_ready()
         yield daemon
+
+
+@contextmanager
+def writing(daemon, table, every):
+    """A `tarn write` that goes on, and whose first row is committed."""
+    argv = [str(peer.TARN), "write", table, "-w", str(daemon.warehouse), "--commit-every", every]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as writer:
+        try:
+            writer.stdin.write(b'{"id":1}\n')
+            writer.stdin.flush()
+            need(b" rows=1 " in writer.stderr.readline(), "no commit while nothing more comes")
+            yield writer
+        finally:
+            writer.kill()
 
 
 @contextmanager
@@ -266,16 +279,9 @@ def test_write_commits_as_often_as_it_is_told(args):
         lines = [dict(word.split("=") for word in line.split()[1:]) for line in said.splitlines()]
         need(len(lines) > 2 and lines[-1]["rows"] == "5000", said)
         same([int(line["snapshot"]) for line in lines], list(range(1, len(lines) + 1)), "snapshots")
-        argv = [str(peer.TARN), "write", "db.log", "-w", str(daemon.warehouse), "--commit-every", "10ms"]
-        with subprocess.Popen(argv, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as slow:
-            try:
-                slow.stdin.write(b'{"id":1}\n')
-                slow.stdin.flush()
-                need(b" rows=1 " in slow.stderr.readline(), "no commit while nothing comes")
-                slow.stdin.close()
-                same(slow.wait(timeout=DEADLINE), 0, "exit code")
-            finally:
-                slow.kill()
+        with writing(daemon, "db.log", "10ms") as slow:
+            slow.stdin.close()
+            same(slow.wait(timeout=DEADLINE), 0, "exit code")
         daemon.stop()
 
 
@@ -327,18 +333,11 @@ def test_many_write_at_once(args):
 
 def test_who_writes_hears_that_the_daemon_was_killed(args):
     with running(QUIET) as daemon:
-        argv = [str(peer.TARN), "write", "db.k", "-w", str(daemon.warehouse), "--commit-every", "1"]
-        with subprocess.Popen(argv, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as writer:
-            try:
-                writer.stdin.write(b'{"id":1}\n')
-                writer.stdin.flush()
-                need(b" rows=1 " in writer.stderr.readline(), "no commit")
-                daemon.kill()
-                said = writer.communicate(b'{"id":2}\n', timeout=DEADLINE)[1].decode()
-                same(writer.returncode, 4, "exit code: %s" % said)
-                need("tarn run has ended" in said, said)
-            finally:
-                writer.kill()
+        with writing(daemon, "db.k", "1") as writer:
+            daemon.kill()
+            said = writer.communicate(b'{"id":2}\n', timeout=DEADLINE)[1].decode()
+            same(writer.returncode, 4, "exit code: %s" % said)
+            need("tarn run has ended" in said, said)
         same(write_alone(daemon, '{"id":3}'), 0, "exit code of a write when there is no daemon")
         same(sorted(row["id"] for row in daemon.rows("db.k")), [1, 3], "rows")
 

@@ -111,9 +111,7 @@ def start_senders(daemon):
 
 def test_senders_go_on_while_it_is_reloaded(args):
     with Reloaded(TABLES) as daemon:
-        daemon.configure(TABLES)
-        daemon.start()
-        daemon.wait_until_ready()
+        daemon.get_ready()
         senders = start_senders(daemon)
         pid = daemon.process.pid
         for i in range(5):
@@ -134,8 +132,7 @@ def test_senders_go_on_while_it_is_reloaded(args):
 def test_reloads_and_kills_at_any_instant(args):
     rng = random.Random(args.seed)
     with Reloaded(TABLES) as daemon:
-        daemon.start()
-        daemon.wait_until_ready()
+        daemon.get_ready()
         senders = start_senders(daemon)
         reloads = kills = 0
         while any(sender.is_alive() for sender in senders):
@@ -156,10 +153,8 @@ def test_reloads_and_kills_at_any_instant(args):
 
 
 def test_a_bad_configuration_changes_nothing(args):
-    with Reloaded({}) as daemon:
-        daemon.configure({"db.t": PLAIN % "1h", "db.s": PLAIN % "1h"})
-        daemon.start()
-        daemon.wait_until_ready()
+    with Reloaded({"db.t": PLAIN % "1h", "db.s": PLAIN % "1h"}) as daemon:
+        daemon.get_ready()
         same(daemon.ask("POST", "/tables/db.t/rows", '{"id":1,"n":1}')[0], 200, "status")
         for tables, sources, why in (
                 ({"db.t": '{ colour = "red" }'}, "", "colour"),
@@ -203,8 +198,7 @@ def test_a_script_is_another_one_after_it(_args):
     with Reloaded({}) as daemon:
         (daemon.folder / "fold.lua").write_text(script % 1)
         daemon.configure({"db.t": table})
-        daemon.start()
-        daemon.wait_until_ready()
+        daemon.get_ready()
         for _ in range(3):
             same(daemon.ask("POST", "/tables/db.t/rows", '{"id":1,"n":1}')[0], 200, "status")
         (daemon.folder / "fold.lua").write_text("return {merge = 5}")
@@ -248,8 +242,7 @@ def test_a_script_that_is_broken_changes_nothing(_args):
         path, sender = daemon.folder / "map.lua", Counting(daemon)
         path.write_text(script % "one")
         daemon.configure({"db.t": table})
-        daemon.start()
-        daemon.wait_until_ready()
+        daemon.get_ready()
         sender.post(3)
         path.write_text("return {\n  map = function(r) r.v = 'two' return r\n}")
         said = daemon.reload(2)
@@ -285,8 +278,7 @@ def test_a_source_is_there_no_more(_args):
     with Reloaded({}) as daemon:
         path = daemon.folder / "in.sock"
         daemon.configure({"db.t": PLAIN % "1h"}, '{ kind = "socket", listen = "unix:in.sock", table = "db.t" }')
-        daemon.start()
-        daemon.wait_until_ready()
+        daemon.get_ready()
         client = run_test.Lines(path, "gw-7")
         client.socket.sendall(b"".join(b'{"id":%d,"n":1}\n' % i for i in range(100)))
         client.wait_for(100)
@@ -305,10 +297,8 @@ def test_a_source_is_there_no_more(_args):
 
 
 def test_many_signals_are_one_reload_or_two(_args):
-    with Reloaded({}) as daemon:
-        daemon.configure({"db.t": PLAIN % "1h"})
-        daemon.start()
-        daemon.wait_until_ready()
+    with Reloaded({"db.t": PLAIN % "1h"}) as daemon:
+        daemon.get_ready()
         for _ in range(20):
             daemon.hang_up()
         daemon.until("a reload", lambda: daemon.starts() > 1)
@@ -324,10 +314,8 @@ def test_many_signals_are_one_reload_or_two(_args):
 def test_of_reloads_that_follow_quickly_the_last_one_wins(args):
     """fluent/fluent-bit#8457: what was asked for while a reload was under way was forgotten."""
     rng = random.Random(args.seed)
-    with Reloaded({}) as daemon:
-        daemon.configure({"db.t": PLAIN % "1h"})
-        daemon.start()
-        daemon.wait_until_ready()
+    with Reloaded({"db.t": PLAIN % "1h"}) as daemon:
+        daemon.get_ready()
         for i in range(8):
             names = ["db.%s%d" % (letter, i) for letter in "abc"]
             starts, refused, begun = daemon.starts(), daemon.refusals(), daemon.begun()
@@ -348,10 +336,8 @@ def test_of_reloads_that_follow_quickly_the_last_one_wins(args):
 def test_sigterm_during_a_reload_ends_it(args):
     rng = random.Random(args.seed)
     for _ in range(8):
-        with Reloaded({}) as daemon:
-            daemon.configure({"db.t": PLAIN % "1h"})
-            daemon.start()
-            daemon.wait_until_ready()
+        with Reloaded({"db.t": PLAIN % "1h"}) as daemon:
+            daemon.get_ready()
             same(daemon.ask("POST", "/tables/db.t/rows", '{"id":1,"n":1}')[0], 200, "status")
             daemon.hang_up()
             time.sleep(rng.uniform(0, 0.12))  # the instant is what is drawn
@@ -388,10 +374,8 @@ def children_of(pid):
 
 
 def test_no_descriptor_and_no_child_is_left(_args):
-    with Reloaded({}) as daemon:
-        daemon.configure({"db.t": PLAIN % "1h"})
-        daemon.start()
-        daemon.wait_until_ready()
+    with Reloaded({"db.t": PLAIN % "1h"}) as daemon:
+        daemon.get_ready()
         daemon.reload()
         counts = []
         for _ in range(3):
@@ -405,10 +389,8 @@ def test_no_descriptor_and_no_child_is_left(_args):
 def test_one_that_is_bad_by_the_time_it_counts_is_waited_for(args):
     """Written and asked for again at any instant of a reload, it ends nothing: the good one that follows is taken."""
     rng = random.Random(args.seed)
-    with Reloaded({}) as daemon:
-        daemon.configure({"db.t": PLAIN % "1h"})
-        daemon.start()
-        daemon.wait_until_ready()
+    with Reloaded({"db.t": PLAIN % "1h"}) as daemon:
+        daemon.get_ready()
         late = 0
         for i in range(12):
             rows = "".join('{"id":%d,"n":%d}\n' % (n, i) for n in range(1000))
@@ -457,8 +439,7 @@ def test_a_table_that_cannot_commit_does_not_go(_args):
         path = daemon.folder / "fold.lua"
         path.write_text("return {merge = function(now, row) while row.n > 5 do end return row end}")
         daemon.configure({"db.t": PLAIN % "1h", "db.s": script})
-        daemon.start()
-        daemon.wait_until_ready()
+        daemon.get_ready()
         taken = 0
         same(daemon.ask("POST", "/tables/db.t/rows", '{"id":1,"n":1}')[0], 200, "status")
         while daemon.ask("POST", "/tables/db.s/rows", '{"id":%d,"n":%d}' % (taken, taken))[0] == 200:

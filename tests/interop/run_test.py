@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from contextlib import contextmanager
 from pathlib import Path
 
 import peer
@@ -129,8 +130,7 @@ class Sender(threading.Thread):
 def test_what_was_acknowledged_is_there_once_after_kills(args):
     rng = random.Random(args.seed)
     with Daemon(TABLES) as daemon:
-        daemon.start()
-        daemon.wait_until_ready()
+        daemon.get_ready()
         senders = [Sender(daemon, i) for i in range(SENDERS)]
         for sender in senders:
             sender.start()
@@ -197,8 +197,7 @@ def test_lines_of_a_socket_are_received_and_many_bad_ones_are_a_letter(args):
     fields = '{ fields = { "id BIGINT", "v STRING" }, options = { bucket = "-1" }, commit = "200ms" }'
     port = free_port()
     with Daemon({"db.t": fields}, '{ kind = "socket", listen = "127.0.0.1:%d", table = "db.t" }' % port) as daemon:
-        daemon.start()
-        daemon.wait_until_ready()
+        daemon.get_ready()
         with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as s, s.makefile("rw") as stream:
             received, lines = 0, 'tarn {"sender":"me"}\n' + "".join('{"id":%d,"v":"x"}\n' % i for i in range(500))
             for text, count in ((lines, 500), ("x\n" * 30000, 30500)):
@@ -219,8 +218,7 @@ def test_many_columns_are_compacted_beside_other_tables(args):
              % ", ".join('"%s STRING"' % c for c in columns))
     with Daemon({"db.other": table, "db.t": table}) as daemon:
         daemon.config.write_text(daemon.config.read_text().replace("return {", 'return { memory = "16M",', 1))
-        daemon.start()
-        daemon.wait_until_ready()
+        daemon.get_ready()
         for i in range(60):
             same(daemon.ask("POST", "/tables/db.t/rows", json.dumps({"id": i % 7, **{c: "value %d" % i for c in columns}}))[0], 200, "status")
         status, text = daemon.ask("GET", "/metrics")
@@ -235,8 +233,7 @@ def test_a_changed_configuration_is_no_surprise(args):
     """A table stays as it was made, and that is said."""
     table = '{ fields = { "id BIGINT", "v STRING" }, options = { bucket = "-1" }, commit = "1h" }'
     with Daemon({"db.t": table}) as daemon:
-        daemon.start()
-        daemon.wait_until_ready()
+        daemon.get_ready()
         daemon.stop()
         need("stays as it is" not in daemon.log(), daemon.log())
         for old, new, said in (('"v STRING"', '"v STRING", "w INT"', "it has no column 'w'"),
@@ -244,8 +241,7 @@ def test_a_changed_configuration_is_no_surprise(args):
                                ("options = {", "options = { [\"file.compression\"] = \"zstd\",", "its option 'file.compression' is not set, not 'zstd'")):
             text = daemon.config.read_text()
             daemon.config.write_text(text.replace(old, new))
-            daemon.start()
-            daemon.wait_until_ready()
+            daemon.get_ready()
             need(said in daemon.log(), daemon.log())
             same(daemon.ask("POST", "/tables/db.t/rows", '{"id":1}')[0], 200, "status")
             daemon.stop()
@@ -270,11 +266,16 @@ class SmallDisk:
             subprocess.run(["umount", str(self.folder)], check=False)
         self.folder.rmdir()
 
-    def daemon(self, commit):
-        daemon = Daemon({"db.t": '{ fields = { "id BIGINT", "v STRING" }, options = { bucket = "-1" }, commit = "%s" }' % commit})
-        daemon.config.write_text(daemon.config.read_text().replace('warehouse = "warehouse",', 'warehouse = "%s/w", disk_reserve = "4M",' % self.folder))
-        daemon.warehouse = self.folder / "w"
-        return daemon
+    @contextmanager
+    def running(self, commit):
+        """A daemon that has taken a row."""
+        with Daemon({"db.t": '{ fields = { "id BIGINT", "v STRING" }, options = { bucket = "-1" }, commit = "%s" }' % commit}) as daemon:
+            daemon.config.write_text(daemon.config.read_text().replace(
+                'warehouse = "warehouse",', 'warehouse = "%s/w", disk_reserve = "4M",' % self.folder))
+            daemon.warehouse = self.folder / "w"
+            daemon.get_ready()
+            same(daemon.ask("POST", "/tables/db.t/rows", '{"id":1}')[0], 200, "status")
+            yield daemon
 
     def fill(self):
         with open(self.ballast, "wb", buffering=0) as ballast:
@@ -290,14 +291,10 @@ def test_it_starts_on_a_full_disk(_args):
     with SmallDisk("16m") as disk:
         if not disk.mounted:
             return
-        with disk.daemon("100ms") as daemon:
-            daemon.start()
-            daemon.wait_until_ready()
-            same(daemon.ask("POST", "/tables/db.t/rows", '{"id":1}')[0], 200, "status")
+        with disk.running("100ms") as daemon:
             daemon.kill()
             disk.fill()
-            daemon.start()
-            daemon.wait_until_ready()
+            daemon.get_ready()
             disk.ballast.unlink()
             daemon.asked_until("rows are taken", lambda: daemon.ask("POST", "/tables/db.t/rows", '{"id":2}')[0] == 200)
             daemon.stop()
@@ -309,10 +306,7 @@ def test_a_disk_that_fills_up_is_said_and_costs_nothing(args):
     with SmallDisk("16m") as disk:
         if not disk.mounted:
             return
-        with disk.daemon("2s") as daemon:
-            daemon.start()
-            daemon.wait_until_ready()
-            same(daemon.ask("POST", "/tables/db.t/rows", '{"id":1}')[0], 200, "status")
+        with disk.running("2s") as daemon:
             daemon.until("it commits", lambda: "committed snapshot=1" in daemon.said)
             same(daemon.ask("POST", "/tables/db.t/rows", '{"id":2}')[0], 200, "status")
             disk.fill()
@@ -336,8 +330,7 @@ def test_a_table_that_is_removed_is_told(args):
     """Under a running daemon: it says so, takes nothing for it, and makes nothing where it was; others go on."""
     tables = {name: '{ fields = { "id BIGINT" }, options = { bucket = "-1" }, commit = "100ms" }' for name in ("db.kept", "db.lost")}
     with Daemon(tables) as daemon:
-        daemon.start()
-        daemon.wait_until_ready()
+        daemon.get_ready()
         for table in tables:
             same(daemon.ask("POST", "/tables/%s/rows" % table, '{"id":1}')[0], 200, "status")
         shutil.rmtree(daemon.warehouse / "db.db/lost")
@@ -360,16 +353,14 @@ def test_rows_wait_while_java_alters_their_table(args):
     changes = [{"op": "add", "name": "n", "type": "INT", "first": True}, {"op": "type", "name": "v", "type": "INT"},
                {"op": "rename", "name": "v", "to": "w"}]
     with Daemon({"db.t": table}) as daemon:
-        daemon.start()
-        daemon.wait_until_ready()
+        daemon.get_ready()
         for body in ('{"id":1,"v":"11"}\n{"id":2,"v":"x"}', '{"id":3}'):
             same(daemon.ask("POST", "/tables/db.t/rows", body)[0], 200, "status")
         daemon.kill()
         (daemon.warehouse / "changes.json").write_text(json.dumps(changes))
         with peer.java() as java:
             java.run("alter", daemon.warehouse, "db.t", daemon.warehouse / "changes.json").ok("alter")
-        daemon.start()
-        daemon.wait_until_ready()
+        daemon.get_ready()
         same(daemon.ask("POST", "/tables/db.t/rows", '{"id":4,"n":4,"w":44}')[0], 200, "status")
         daemon.stop()
         same(daemon.rows("db.t"), [{"n": None, "id": 1, "w": 11}, {"n": None, "id": 3, "w": None}, {"n": 4, "id": 4, "w": 44}], "rows")
@@ -418,8 +409,7 @@ def test_each_line_of_a_file_is_there_once_after_rotations_and_kills(args):
     rng, count = random.Random(args.seed), 20000
     table = '{ fields = { "id BIGINT", "v STRING" }, options = { bucket = "-1" }, commit = "200ms" }'
     with Daemon({"db.t": table}, '{ kind = "file", path = "press.log", table = "db.t" }') as daemon:
-        daemon.start()
-        daemon.wait_until_ready()
+        daemon.get_ready()
         log = Log(daemon.folder / "press.log", rng, count)
         log.start()
         kills = 0
@@ -461,8 +451,7 @@ def test_what_is_new_in_a_file_comes_with_each_run_once(args):
 def test_sigterm_commits_what_was_taken(args):
     fields = '{ fields = { "id BIGINT", "v STRING" }, options = { bucket = "-1" }, commit = "1h" }'
     with Daemon({"db.t": fields}) as daemon:
-        daemon.start()
-        daemon.wait_until_ready()
+        daemon.get_ready()
         for i in range(5):
             same(daemon.ask("POST", "/tables/db.t/rows", '{"id":%d,"v":"x"}' % i)[0], 200, "status")
         same(daemon.ask("POST", "/tables/db.t/rows", '{"id":"x"}')[0], 400, "status of what is refused")
@@ -471,8 +460,7 @@ def test_sigterm_commits_what_was_taken(args):
         need(status == 200 and 'tarn_table_uncommitted_rows{table="db.t"} 5' in text, text)
         daemon.stop()
         same(sorted(row["id"] for row in daemon.rows("db.t")), list(range(5)), "ids")
-        daemon.start()
-        daemon.wait_until_ready()
+        daemon.get_ready()
         daemon.kill()  # nothing is taken from the journal twice
         same(len(daemon.rows("db.t")), 5, "rows after another start")
 
@@ -482,8 +470,7 @@ def test_a_script_that_fails_bothers_no_other_table(args):
     with Daemon({"db.plain": plain, "db.script": plain.replace("options =", 'script = "fold.lua", options =')}) as daemon:
         (daemon.folder / "fold.lua").write_text(
             "return {merge = function(now, row) if row.n == 13 then error('unlucky') end row.n = row.n + (now and now.n or 0) return row end}")
-        daemon.start()
-        daemon.wait_until_ready()
+        daemon.get_ready()
         for n in range(1, 30):
             for table in ("db.plain", "db.script"):
                 same(daemon.ask("POST", "/tables/%s/rows" % table, '{"id":1,"n":%d}' % n)[0], 200, "status")
@@ -498,8 +485,7 @@ def test_a_script_that_fails_bothers_no_other_table(args):
 def test_rows_of_a_table_that_is_configured_no_more_are_not_forgotten(args):
     table = '{ fields = { "id BIGINT" }, options = { bucket = "-1" }, commit = "1h" }'
     with Daemon({"db.a": table, "db.b": table}) as daemon:
-        daemon.start()
-        daemon.wait_until_ready()
+        daemon.get_ready()
         for name in ("db.a", "db.b"):
             same(daemon.ask("POST", "/tables/%s/rows" % name, '{"id":1}')[0], 200, "status")
         daemon.kill()
@@ -519,8 +505,7 @@ def test_a_table_whose_script_is_parked_comes_back_when_it_is_corrected(args):
     with Daemon({"db.plain": plain, "db.script": plain.replace("options =", 'script = "fold.lua", options =')}) as daemon:
         script = daemon.folder / "fold.lua"
         script.write_text("return {merge = function(now, row) while row.n > 5 do end return row end}")
-        daemon.start()
-        daemon.wait_until_ready()
+        daemon.get_ready()
         taken = later = 0
         end = time.monotonic() + DEADLINE
         while later < 5 and time.monotonic() < end:
@@ -547,14 +532,12 @@ def test_a_broker_s_messages_are_there_once_after_kills(args):
         source = ('{ kind = "mqtt", url = "mqtt://127.0.0.1:%d", client_id = "tarn-test", keep_alive = "5s", '
                   'subscribe = { { filter = "plant/+/level", table = "db.t", qos = 2 } } }' % broker.port)
         with Daemon({"db.t": '{ fields = { "id BIGINT", "n BIGINT" }, options = { bucket = "-1" }, commit = "200ms" }'}, source) as daemon:
-            daemon.start()
-            daemon.wait_until_ready()
+            daemon.get_ready()
             for i in range(count):
                 if i % 75 == 30:
                     time.sleep(rng.uniform(0, 0.3))  # the instant of a kill is what is drawn
                     daemon.kill()
-                    daemon.start()
-                    daemon.wait_until_ready()
+                    daemon.get_ready()
                 broker.publish("plant/a/level", ['{"id":%d,"n":1}' % i])
             broker.end()
             daemon.asked_until("all messages are there", lambda: len(daemon.rows("db.t")) >= count)
@@ -591,8 +574,7 @@ def test_a_socket_s_lines_are_there_once_after_kills(args):
         lines[700], lines[1200] = b'{"id":7,"v":"%s"}\n' % (b"y" * 1000), b"nonsense\n"
         kills = sorted(rng.sample(range(1, count), 6))
         for end in [*kills, count]:
-            daemon.start()
-            daemon.wait_until_ready()
+            daemon.get_ready()
             client = Lines(path, "gw-7")
             client.socket.sendall(b"".join(lines[client.received : end]))
             if end == count:
@@ -617,8 +599,7 @@ def test_what_another_writer_makes_void_is_done_again(args):
              ' commit = "150ms", script = "fold.lua" }')
     with Daemon({"db.t": table}) as daemon, peer.java() as java:
         (daemon.folder / "fold.lua").write_text("return {merge = function(now, row) row.n = row.n + (now and now.n or 0) return row end}")
-        daemon.start()
-        daemon.wait_until_ready()
+        daemon.get_ready()
         for i in range(40):
             same(daemon.ask("POST", "/tables/db.t/rows", '{"id":1,"n":1}\n{"id":%d,"n":1}' % (100 + i))[0], 200, "status")
             if i % 4 == 1:
