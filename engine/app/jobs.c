@@ -198,7 +198,7 @@ static void begin_look(struct tn_jobs *jobs)
 
 /* ---- compact: its way ---- */
 
-/* So many as have room, and the first. `*file_count`: of those that are swept now. */
+/* So many as have room, and the first. */
 static tn_rc sweep_found(struct tn_jobs *jobs, struct tn_err *err)
 {
     struct tn_job_look *look = &jobs->look;
@@ -262,7 +262,7 @@ static void settle(struct tn_jobs *jobs, uint32_t *wait_ms)
 {
     struct tn_job *job = jobs->now;
     struct tn_keeper *k = job->keeper;
-    if (k->cutting || k->wants_cut) {
+    if (k->cutting || k->wants_cut || tn_table_stale(k->table)) {
         return;
     }
     struct tn_err err;

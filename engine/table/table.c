@@ -310,6 +310,11 @@ bool tn_table_uncommitted(const struct tn_table *table)
     return table->closing || !tn_round_empty(table->open);
 }
 
+bool tn_table_stale(const struct tn_table *table)
+{
+    return table->reload;
+}
+
 /* ---- close ---- */
 
 static void drop_frozen(struct tn_table *t, struct tn_frozen *frozen)

@@ -266,3 +266,6 @@ void tn_table_sweep_end(struct tn_table *table);
 
 /* The open round, or one that is closing, has files or results that no snapshot names yet. */
 bool tn_table_uncommitted(const struct tn_table *table);
+/* Another writer was there: when nothing works on them levels are read again, and a compaction's
+ * result that no snapshot names is dropped. */
+bool tn_table_stale(const struct tn_table *table);

@@ -4,6 +4,7 @@
 #include "daemon_world.h"
 
 #include "app/offers.h"
+#include "table/state.h"
 
 static uint64_t ask(struct world *w, struct tn_job_wish wish, uint32_t t)
 {
@@ -122,6 +123,37 @@ static void a_write_only_table_is_compacted_and_only_then(void)
     commit_all(w);
     most_files(w, 1, &files, &level);
     CHECK(files > 20 && level == 0);
+    end_world(w);
+}
+
+/* Another writer was there, and levels are read again behind a slice that takes its time: without
+ * what the job did, where that was not committed. */
+static void a_job_looks_again_where_its_results_may_be_lost(void)
+{
+    int64_t files;
+    int32_t level;
+    begin_world(&world, given_number("SEED", 1), "false");
+    struct world *w = &world;
+    struct tn_table *table = w->keepers[1].table;
+    send_for_a_while(w);
+    commit_all(w);
+    const struct tn_job *job = tn_jobs_find(&w->jobs, ask(w, compact_fully, 1));
+    while (job->state != TN_JOB_COMMITS) {
+        turn(w, false);
+    }
+    CHECK(!table->slice.under_way);
+    table->reload = true;
+    table->slice.under_way = true;
+    for (int i = 0; i < 50; i++) {
+        turn(w, false);
+        CHECK(job->state == TN_JOB_COMMITS);
+    }
+    table->slice.under_way = false;
+    CHECK_OK(await(w, job->number, false)->rc, job->err);
+    CHECK(w->jobs.tries == 1);
+    most_files(w, 1, &files, &level);
+    CHECK(files == 1 && level > 0);
+    check_rows(w, 1);
     end_world(w);
 }
 
@@ -344,6 +376,7 @@ static void a_wish_is_read_as_it_was_put(void)
 static const struct test tests[] = {
     TEST(a_full_compaction_leaves_one_run_while_rows_come),
     TEST(a_write_only_table_is_compacted_and_only_then),
+    TEST(a_job_looks_again_where_its_results_may_be_lost),
     TEST(an_expiry_leaves_what_it_is_told_to),
     TEST(one_goes_after_the_other_and_some_are_remembered),
     TEST(who_waits_hears_of_the_end),
