@@ -134,7 +134,7 @@ static void a_job_looks_again_where_its_results_may_be_lost(void)
     int32_t level;
     begin_world(&world, given_number("SEED", 1), "false");
     struct world *w = &world;
-    struct tn_table *table = w->keepers[1].table;
+    struct tn_table *table = w->daemon.keepers[1].table;
     send_for_a_while(w);
     commit_all(w);
     const struct tn_job *job = tn_jobs_find(&w->jobs, ask(w, compact_fully, 1));
