@@ -550,7 +550,7 @@ def test_without_a_wear_budget_rows_go_on_and_the_overdraft_is_told():
             most = max(most, t["runs_max"])
             need(t["runs_max"] <= 8, "runs: %s" % t)
         need(most > 6 and t["compactions"] > 0, "it was compacted at the stop trigger alone: %d runs, %s" % (most, t))
-        d.until("compaction waits", lambda: d.status()["table", "db.t"]["spared"] or d.put("db.t", [{"k": 1, "v": 50}]))
+        d.asked_until("compaction waits", lambda: d.status()["table", "db.t"]["spared"] or d.put("db.t", [{"k": 1, "v": 50}]))
         seen = d.status()["daemon", None]
         same((seen["wear_budget"], seen["wear_left"]), (0, 0), "the budget")
         need(seen["written_bytes"] >= seen["wear_overdraft"] > 1000, "overdraft: %s" % seen)
