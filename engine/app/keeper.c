@@ -682,7 +682,8 @@ static void watch(struct tn_keeper *k, int64_t now_ms, uint32_t *wait_ms)
         lower(wait_ms, k->trend.next_ms - now_ms);
     }
     if (k->table && tn_table_spared(k->table)) {
-        lower(wait_ms, tn_wear_wait_ms(k->spec.share->env.wear, WEAR_MS));
+        uint32_t ms = tn_wear_wait_ms(k->spec.share->env.wear, WEAR_MS);
+        lower(wait_ms, ms > 0 ? ms : 1); /* 0: it begins when nothing else is under way */
     }
 }
 

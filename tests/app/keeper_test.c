@@ -5,6 +5,7 @@
 
 #include "app/keeper.h"
 #include "given.h"
+#include "table/state.h"
 
 enum { TABLES = 3, DISK_SIZE = 8 << 20, ROUNDS = 200, LOG_SIZE = 4096 };
 
@@ -28,10 +29,15 @@ static void make_table(const char *name, const char *option, const char *value)
     bed_make_table(&engine, name, text);
 }
 
-static void open_keepers(void)
+static void open_keepers(struct sim_disk *disk, uint64_t seed, struct tn_wear *wear)
 {
     struct tn_err err;
     static struct tn_config_table configs[TABLES];
+    bed_engine_start(&engine, &disk->io, seed);
+    for (uint32_t i = 0; i < TABLES; i++) {
+        make_table(names[i], "changelog-producer", producers[i]);
+    }
+    engine.env.wear = wear;
     tn_log_init(&log_of_all, log_memory, sizeof log_memory, NULL, NULL);
     CHECK_OK(tn_share_out(&engine.env, shares, TABLES, &err), err);
     for (uint32_t i = 0; i < TABLES; i++) {
@@ -42,6 +48,15 @@ static void open_keepers(void)
     }
 }
 
+static void close_keepers(struct sim_disk *disk)
+{
+    for (uint32_t i = 0; i < TABLES; i++) {
+        tn_keeper_close(&keepers[i]);
+    }
+    engine.env.wear = NULL;
+    sim_disk_deinit(disk);
+}
+
 static void nothing_that_a_table_keeps_is_given_to_tasks(void)
 {
     static struct sim_disk disk;
@@ -49,11 +64,7 @@ static void nothing_that_a_table_keeps_is_given_to_tasks(void)
     uint64_t random = given_number("SEED", 1);
     int64_t now_ms = 1;
     sim_disk_init(&disk, DISK_SIZE);
-    bed_engine_start(&engine, &disk.io, random);
-    for (uint32_t i = 0; i < TABLES; i++) {
-        make_table(names[i], "changelog-producer", producers[i]);
-    }
-    open_keepers();
+    open_keepers(&disk, random, NULL);
     size_t held = tn_arena_mark(&engine.workers[TN_LANE_LONG].arena);
     size_t arenas[TABLES];
     for (uint32_t i = 0; i < TABLES; i++) {
@@ -73,10 +84,27 @@ static void nothing_that_a_table_keeps_is_given_to_tasks(void)
             CHECK(tn_arena_mark(&engine.workers[TN_LANE_LONG].arena) == held);
         }
     }
-    for (uint32_t i = 0; i < TABLES; i++) {
-        tn_keeper_close(&keepers[i]);
-    }
-    sim_disk_deinit(&disk);
+    close_keepers(&disk);
+}
+
+/* The budget is there again, and a flush is under way: nothing can be begun before its end. */
+static void a_compaction_that_is_spared_is_no_reason_to_turn_at_once(void)
+{
+    static struct sim_disk disk;
+    struct tn_wear wear;
+    uint32_t wait_ms = 1000;
+    sim_disk_init(&disk, DISK_SIZE);
+    tn_wear_init(&wear, 1 << 30, &disk.io, 0);
+    open_keepers(&disk, 1, &wear);
+    struct tn_table *table = keepers[1].table;
+    table->spared = true;
+    table->flush.under_way = true;
+    CHECK(!tn_keeper_turn(&keepers[1], 1, &wait_ms));
+    CHECK(table->spared && wait_ms > 0);
+    table->flush.under_way = false;
+    CHECK(!tn_keeper_turn(&keepers[1], 2, &wait_ms));
+    CHECK(!table->spared);
+    close_keepers(&disk);
 }
 
 /* There is no file of that name, which is what the last try says. */
@@ -108,6 +136,7 @@ static void a_script_that_came_since_and_has_no_room_is_said(void)
 
 static const struct test tests[] = {
     TEST(nothing_that_a_table_keeps_is_given_to_tasks),
+    TEST(a_compaction_that_is_spared_is_no_reason_to_turn_at_once),
     TEST(a_script_that_came_since_and_has_no_room_is_said),
 };
 
