@@ -11,18 +11,15 @@ static struct tn_err err;
 
 static void create(void)
 {
-    static struct bed_scenario scenario;
-    scenario = (struct bed_scenario){.seed = 5};
-    (void)snprintf(scenario.schema, sizeof scenario.schema,
-                   "{\"fields\":[{\"name\":\"k\",\"type\":\"BIGINT\"},"
-                   "{\"name\":\"v\",\"type\":\"BIGINT\"}],\"primaryKeys\":[\"k\"],\"options\":{"
-                   "\"file.format\":\"avro\",\"bucket\":\"1\",\"write-only\":\"true\","
-                   "\"changelog-producer\":\"lookup\",\"target-file-size\":\"2 kb\"}}");
     sim_disk_init(&disk, BED_DISK_SIZE);
-    bed_create(&engine, &disk.io, &scenario);
     tn_rc rc = disk.io.vtable->make_dir(&disk.io, ".tarn/", &err);
     CHECK_OK(rc, err);
     bed_engine_start(&engine, &disk.io, 5);
+    bed_make_table(&engine, BED_TABLE,
+                   "{\"fields\":[{\"name\":\"k\",\"type\":\"BIGINT\"},"
+                   "{\"name\":\"v\",\"type\":\"BIGINT\"}],\"primaryKeys\":[\"k\"],\"options\":{"
+                   "\"bucket\":\"1\",\"write-only\":\"true\","
+                   "\"changelog-producer\":\"lookup\",\"target-file-size\":\"2 kb\"}}");
 }
 
 static void put(struct tn_table *table, int64_t key, int64_t number)

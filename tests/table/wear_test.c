@@ -119,17 +119,16 @@ static void a_start_goes_on_with_what_is_left(void)
 
 static void create(const char *options)
 {
-    static struct bed_scenario scenario;
-    scenario = (struct bed_scenario){.seed = 5};
-    (void)snprintf(scenario.schema, sizeof scenario.schema,
+    char schema[512];
+    (void)snprintf(schema, sizeof schema,
                    "{\"fields\":[{\"name\":\"k\",\"type\":\"BIGINT\"},"
                    "{\"name\":\"v\",\"type\":\"BIGINT\"}],\"primaryKeys\":[%s],\"options\":{"
-                   "\"file.format\":\"avro\",\"snapshot.num-retained.min\":\"1\","
+                   "\"snapshot.num-retained.min\":\"1\","
                    "\"snapshot.time-retained\":\"1 min\",%s}}",
                    strstr(options, "bucket-key") ? "" : "\"k\"", options);
     begin_disk();
-    bed_create(&engine, &disk.io, &scenario);
     bed_engine_start(&engine, &disk.io, 5);
+    bed_make_table(&engine, BED_TABLE, schema);
 }
 
 static void put(struct tn_table *table, int64_t key, int64_t number)
