@@ -9,9 +9,8 @@
 #include "check.h"
 #include "given.h"
 #include "ingest/mqtt_broker.h"
-#include "io/tls_memory.h"
+#include "ingest/tls_pair.h"
 #include "random.h"
-#include "sim/certificate.h"
 #include "sim/net.h"
 
 enum {
@@ -25,7 +24,6 @@ enum {
     BLOCK = 512,
     SOURCES_MAX = 8,
     SOURCE_SIZE = 96 * 1024,
-    HEAP_SIZE = 1400 * 1024,
     LOG_SIZE = 1 << 16,
     STEPS_MAX = 400000,
 };
@@ -61,8 +59,7 @@ static struct {
     uint64_t random;
     bool calm;
     bool tls;
-    struct tn_tls_config *client_tls;
-    struct tn_tls_config *server_tls;
+    struct tls_pair pair; /* if there is TLS */
     struct tn_mqtt_source *source;
     uint32_t opened; /* sources since the process began */
     struct tn_mqtt_spec spec;
@@ -369,7 +366,7 @@ static void on_accept(struct tn_request *request)
     line->write = (struct tn_request){.done = on_line_written, .user = line};
     line->secure = (struct tn_request){.done = on_line_secure, .user = line, .timeout_ms = 2000};
     if (world.tls) {
-        tn_tls_open(world.server_tls, NULL, request->stream, NULL, &line->secure);
+        tn_tls_open(world.pair.server, NULL, request->stream, NULL, &line->secure);
     } else {
         answer(line, request->stream);
     }
@@ -445,7 +442,7 @@ static struct tn_mqtt_source_spec source_spec(void)
                                         .hub = &hub.hub,
                                         .log = &events,
                                         .broker = {"broker", 1883},
-                                        .tls = world.tls ? world.client_tls : NULL,
+                                        .tls = world.tls ? world.pair.client : NULL,
                                         .mqtt = world.spec,
                                         .routes = routes};
 }
@@ -732,38 +729,13 @@ static void each_message_arrives_as_often_as_its_qos_says(void)
     CHECK(sums[0] > 0 && sums[1] > 0 && sums[2] > 0 && sums[3] > worlds);
 }
 
-static struct tn_tls_config *make_config(const struct tn_tls_spec *spec)
-{
-    struct tn_tls_config *config = NULL;
-    tn_rc rc = tn_tls_config_make(spec, &config, &err);
-    CHECK_OK(rc, err);
-    return config;
-}
-
-static void open_tls(const struct certificate *trusted)
-{
-    world.client_tls = make_config(
-        &(struct tn_tls_spec){.clock = &world.clock.clock, .ca = certificate_pem(trusted)});
-    world.server_tls =
-        make_config(&(struct tn_tls_spec){.clock = &world.clock.clock,
-                                          .certificate = certificate_pem(&broker_certificate),
-                                          .key = certificate_key(&broker_certificate),
-                                          .server = true});
-}
-
-static void close_tls(struct tn_tls_config *client, struct tn_tls_config *server)
-{
-    tn_tls_config_free(client);
-    tn_tls_config_free(server);
-}
-
 static void the_same_holds_over_tls(void)
 {
     uint64_t seed = given_number("SEED", 1);
     double end = seconds_now() + (double)given_number("CUT_SECONDS", 10) / 8;
     for (uint32_t i = 0; i < 3 || seconds_now() < end; i++) {
         open_world(seed + i, true);
-        open_tls(&root);
+        world.pair = tls_pair_make(&world.clock.clock, &root, &broker_certificate);
         open_source();
         world.net.fault_percent = 20;
         world.net.fault_at_max = 6000;
@@ -771,7 +743,7 @@ static void the_same_holds_over_tls(void)
         stop_source();
         check_rows();
         close_world();
-        close_tls(world.client_tls, world.server_tls);
+        tls_pair_free(world.pair);
     }
 }
 
@@ -796,7 +768,7 @@ static void an_untrusted_certificate_is_said(void)
 {
     open_world(3, true);
     calm_down();
-    open_tls(&other_root);
+    world.pair = tls_pair_make(&world.clock.clock, &other_root, &broker_certificate);
     open_source();
     run_until(has_failed);
     struct tn_mqtt_source_status status = status_now();
@@ -804,7 +776,7 @@ static void an_untrusted_certificate_is_said(void)
     CHECK(status.connections == 0 && logged("error mqtt"));
     stop_source();
     close_world();
-    close_tls(world.client_tls, world.server_tls);
+    tls_pair_free(world.pair);
 }
 
 static bool some_kept(void)
@@ -983,11 +955,8 @@ static void a_spec_that_cannot_work_is_refused(void)
 
 static void set_up(void)
 {
-    static alignas(16) unsigned char heap_memory[HEAP_SIZE];
     static unsigned char log_memory[LOG_SIZE];
-    static struct tn_heap heap;
-    tn_heap_init(&heap, heap_memory, sizeof heap_memory, true);
-    tn_tls_boot(&heap);
+    tls_pair_boot();
     tn_log_init(&events, log_memory, sizeof log_memory, NULL, NULL);
     certificate_make(&root, &(struct certificate_spec){.name = "CN=root", .authority = true}, 1);
     certificate_make(&other_root, &(struct certificate_spec){.name = "CN=other", .authority = true},

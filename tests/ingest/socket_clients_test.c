@@ -5,8 +5,7 @@
 #include "ingest/socket_source.h"
 
 #include "ingest/socket_world.h"
-#include "io/tls_memory.h"
-#include "sim/certificate.h"
+#include "ingest/tls_pair.h"
 
 /* ---- clients that only want their lines to arrive ---- */
 
@@ -42,7 +41,7 @@ static struct client {
     unsigned char chunk[CHUNK_MAX];
 } clients[CLIENTS];
 
-static struct tn_tls_config *client_tls;
+static struct tls_pair pair;
 static struct certificate root;
 static struct certificate server_certificate;
 
@@ -206,7 +205,7 @@ static void on_client_connected(struct tn_request *request)
         c->state = AWAY;
     } else if (world.spec.tls && !c->below) {
         c->below = request->stream;
-        tn_tls_open(client_tls, NULL, c->below, "gateway", &c->connect);
+        tn_tls_open(pair.client, NULL, c->below, "gateway", &c->connect);
     } else {
         arrive(c, request->stream);
     }
@@ -405,14 +404,6 @@ static void each_line_arrives_as_often_as_it_should(void)
           sum.waits > 0);
 }
 
-static struct tn_tls_config *make_config(const struct tn_tls_spec *spec)
-{
-    struct tn_tls_config *config = NULL;
-    tn_rc rc = tn_tls_config_make(spec, &config, &err);
-    CHECK_OK(rc, err);
-    return config;
-}
-
 static void the_same_holds_over_tls(void)
 {
     uint64_t seed = given_number("SEED", 1);
@@ -423,27 +414,16 @@ static void the_same_holds_over_tls(void)
         if (world.net.fragment_max < TLS_FRAGMENT) { /* nobody is patient enough for that */
             world.net.fragment_max = TLS_FRAGMENT;
         }
-        client_tls = make_config(
-            &(struct tn_tls_spec){.clock = &world.clock.clock, .ca = certificate_pem(&root)});
-        world.spec.tls =
-            make_config(&(struct tn_tls_spec){.clock = &world.clock.clock,
-                                              .certificate = certificate_pem(&server_certificate),
-                                              .key = certificate_key(&server_certificate),
-                                              .server = true});
-        struct tn_tls_config *server_tls = world.spec.tls;
+        pair = tls_pair_make(&world.clock.clock, &root, &server_certificate);
+        world.spec.tls = pair.server;
         run_world();
-        tn_tls_config_free(client_tls);
-        tn_tls_config_free(server_tls);
+        tls_pair_free(pair);
     }
 }
 
 static void set_up(void)
 {
-    enum { HEAP_SIZE = 3 << 20 };
-    static alignas(16) unsigned char heap_memory[HEAP_SIZE];
-    static struct tn_heap heap;
-    tn_heap_init(&heap, heap_memory, sizeof heap_memory, true);
-    tn_tls_boot(&heap);
+    tls_pair_boot();
     certificate_make(&root, &(struct certificate_spec){.name = "CN=root", .authority = true}, 1);
     certificate_make(
         &server_certificate,
