@@ -17,3 +17,10 @@ static inline double seconds_now(void)
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
+
+/* When this part of the program's seconds is over, of which there are `otherwise` if nobody says.
+ */
+static inline double given_until(uint64_t otherwise, uint32_t part)
+{
+    return seconds_now() + (double)given_number("CUT_SECONDS", otherwise) / part;
+}

@@ -388,7 +388,7 @@ static void cut_somewhere(uint64_t seed)
 static void rows_are_there_once_whatever_call_is_cut(void)
 {
     uint64_t seed = given_number("SEED", 1);
-    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 4;
+    double until = given_until(40, 4);
     make_base();
     do {
         cut_somewhere(seed++);
@@ -401,7 +401,7 @@ static void rows_are_there_once_whatever_call_is_cut(void)
 static void rows_are_there_once_whatever_call_fails(void)
 {
     uint64_t random = given_number("SEED", 1);
-    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 8;
+    double until = given_until(40, 8);
     uint32_t ended = 0;
     make_base();
     do {

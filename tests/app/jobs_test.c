@@ -245,7 +245,7 @@ static void who_waits_hears_of_the_end(void)
 static void a_job_ends_whatever_call_fails(void)
 {
     uint64_t random = given_number("SEED", 1);
-    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 8;
+    double until = given_until(40, 8);
     uint32_t failed = 0;
     uint32_t done = 0;
     do {

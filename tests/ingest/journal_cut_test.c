@@ -49,7 +49,7 @@ static void at_each_change(void *user, struct sim_disk *disk)
 static void what_was_durable_survives_a_cut_at_any_call(void)
 {
     uint64_t seed = given_number("SEED", 1);
-    double until = seconds_now() + (double)given_number("CUT_SECONDS", 2) / 8;
+    double until = given_until(2, 8);
     struct world *w = &worlds[0];
     do {
         uint64_t random = seed;
@@ -72,7 +72,7 @@ static void what_was_durable_survives_a_cut_at_any_call(void)
 static void processes_go_on_where_others_ended(void)
 {
     uint64_t seed = given_number("SEED", 1) + 1000;
-    double until = seconds_now() + (double)given_number("CUT_SECONDS", 2) / 8;
+    double until = given_until(2, 8);
     struct world *w = &worlds[0];
     do {
         begin_run(w, seed);
@@ -205,7 +205,7 @@ static bool misses(uint64_t seed, uint64_t sync, uint64_t *syncs, const char **p
 static void a_sync_that_is_left_out_is_missed(void)
 {
     uint64_t seed = given_number("SEED", 1);
-    double until = seconds_now() + (double)given_number("CUT_SECONDS", 2) / 8;
+    double until = given_until(2, 8);
     uint64_t holes = 0;
     uint64_t count = 0;
     do {

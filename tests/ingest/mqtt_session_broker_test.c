@@ -320,7 +320,7 @@ static void run_world(uint64_t seed)
 static void messages_arrive_as_often_as_their_qos_says(void)
 {
     uint64_t seed = given_number("SEED", 1);
-    double end = seconds_now() + (double)given_number("CUT_SECONDS", 4) / 4;
+    double end = given_until(4, 4);
     uint32_t worlds = 0;
     uint32_t restarts = 0;
     uint32_t cuts = 0;

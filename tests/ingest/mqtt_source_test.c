@@ -710,7 +710,7 @@ static void run_world(uint64_t seed)
 static void each_message_arrives_as_often_as_its_qos_says(void)
 {
     uint64_t seed = given_number("SEED", 1);
-    double end = seconds_now() + (double)given_number("CUT_SECONDS", 10) / 4;
+    double end = given_until(10, 4);
     uint64_t sums[5] = {0};
     uint32_t worlds = 0;
     for (; worlds < 20 || seconds_now() < end; worlds++) {
@@ -732,7 +732,7 @@ static void each_message_arrives_as_often_as_its_qos_says(void)
 static void the_same_holds_over_tls(void)
 {
     uint64_t seed = given_number("SEED", 1);
-    double end = seconds_now() + (double)given_number("CUT_SECONDS", 10) / 8;
+    double end = given_until(10, 8);
     for (uint32_t i = 0; i < 3 || seconds_now() < end; i++) {
         open_world(seed + i, true);
         world.pair = tls_pair_make(&world.clock.clock, &root, &broker_certificate);

@@ -381,7 +381,7 @@ static void run_world(void)
 static void each_line_arrives_as_often_as_it_should(void)
 {
     uint64_t seed = given_number("SEED", 1);
-    double end = seconds_now() + (double)given_number("CUT_SECONDS", 10) / 4;
+    double end = given_until(10, 4);
     struct tn_socket_source_status sum = {0};
     uint32_t worlds = 0;
     restarts = 0;
@@ -407,7 +407,7 @@ static void each_line_arrives_as_often_as_it_should(void)
 static void the_same_holds_over_tls(void)
 {
     uint64_t seed = given_number("SEED", 1);
-    double end = seconds_now() + (double)given_number("CUT_SECONDS", 10) / 8;
+    double end = given_until(10, 8);
     for (uint32_t i = 0; i < 2 || seconds_now() < end; i++) {
         open_world(seed + i);
         open_clients(seed + i);

@@ -214,7 +214,7 @@ static void one_crowd(void)
 
 static void many_partitions_and_few_pages_hold_what_was_written(void)
 {
-    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 4;
+    double until = given_until(40, 4);
     uint32_t count = 0;
     seed = given_number("SEED", 1);
     do {

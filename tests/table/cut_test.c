@@ -302,7 +302,7 @@ static uint64_t make_base_of_one(struct sim_disk *disk, uint64_t seed, uint32_t 
 static void a_missing_sync_is_noticed(void)
 {
     uint64_t seed = given_number("SEED", 1);
-    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 4;
+    double until = given_until(40, 4);
     uint64_t count = 0;
     do {
         struct sim_disk base;

@@ -125,7 +125,7 @@ static void fail_one(const struct fault *fault, uint64_t call)
 static void a_call_that_fails_loses_nothing(void)
 {
     uint64_t seed = given_number("SEED", 1);
-    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 4;
+    double until = given_until(40, 4);
     uint64_t faults_made = 0;
     do {
         uint64_t random = seed;
@@ -181,7 +181,7 @@ static uint64_t bytes_of_a_run(void)
 static void a_full_disk_keeps_what_it_has_and_works_again_with_room(void)
 {
     uint64_t seed = given_number("SEED", 1);
-    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 8;
+    double until = given_until(40, 8);
     uint64_t sizes = 0;
     do {
         uint64_t random = seed;

@@ -127,7 +127,7 @@ static void make_base(uint64_t seed)
 static void changes_are_told_once_whoever_compacts(void)
 {
     uint64_t seed = given_number("SEED", 1);
-    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 4;
+    double until = given_until(40, 4);
     uint64_t runs = 0;
     do {
         uint64_t random = seed;

@@ -726,7 +726,7 @@ static void report(const struct run *run, const char *test)
 static void every_row_is_in_the_table_or_has_a_letter_after_any_cut(void)
 {
     uint64_t seed = given_number("SEED", 1);
-    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 4;
+    double until = given_until(40, 4);
     uint64_t states = 0;
     uint64_t worlds = 0;
     do {
@@ -746,7 +746,7 @@ static void every_row_is_in_the_table_or_has_a_letter_after_any_cut(void)
 static void letters_that_are_sent_again_are_folded_once_after_any_cut(void)
 {
     uint64_t seed = given_number("SEED", 1);
-    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 4;
+    double until = given_until(40, 4);
     uint64_t states = 0;
     uint64_t worlds = 0;
     do {
@@ -804,7 +804,7 @@ static bool fail_one(const struct sim_disk *base, uint64_t seed, uint64_t call,
 static void a_call_that_fails_neither_loses_nor_repeats_a_letter(void)
 {
     uint64_t seed = given_number("SEED", 1);
-    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 4;
+    double until = given_until(40, 4);
     uint64_t count = 0;
     do {
         struct sim_disk base;
@@ -932,7 +932,7 @@ static bool write_until_not_void(struct sim_disk *disk, struct rival *rival, con
 static void what_a_void_round_s_letters_say_is_taken_back(void)
 {
     uint64_t seed = given_number("SEED", 1);
-    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 8;
+    double until = given_until(40, 8);
     uint64_t worlds = 0;
     uint64_t voided = 0;
     do {

@@ -148,7 +148,7 @@ static __attribute__((noinline)) uint32_t write_beside(struct beside *b, uint64_
 static void another_compactor_does_no_harm(void)
 {
     uint64_t seed = given_number("SEED", 1);
-    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 8;
+    double until = given_until(40, 8);
     uint64_t visits = 0;
     uint64_t untold = 0;
     do {
@@ -168,7 +168,7 @@ static void another_compactor_does_no_harm(void)
 static void another_writer_s_rows_void_a_round(void)
 {
     uint64_t seed = given_number("SEED", 1);
-    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 8;
+    double until = given_until(40, 8);
     uint64_t visits = 0;
     uint64_t voided = 0;
     uint64_t seeds = 0;
@@ -327,7 +327,7 @@ static void rows_of_the_next_round_are_void_too(void)
 {
     static struct beside b;
     uint64_t seed = given_number("SEED", 1) * 1000;
-    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 16;
+    double until = given_until(40, 16);
     uint64_t fates[NEXT_FATES] = {0};
     while (fates[NEXT_VOID] < 3 || seconds_now() < until) {
         seed = make_waiting_world(seed);
@@ -630,7 +630,7 @@ struct unseen_count {
 static struct unseen_count visit_worlds_unseen(uint32_t may)
 {
     uint64_t seed = given_number("SEED", 1);
-    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 8;
+    double until = given_until(40, 8);
     struct unseen_count count = {0};
     for (uint64_t end = seed + 8; seed < end || seconds_now() < until; seed++) {
         static struct unseen u;

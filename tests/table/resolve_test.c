@@ -9,7 +9,7 @@
 static void every_snapshot_is_what_the_rows_make(void)
 {
     uint64_t seed = given_number("SEED", 1);
-    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 8;
+    double until = given_until(40, 8);
     uint64_t runs = 0;
     uint64_t flushes = 0;
     uint64_t letters = 0;
@@ -78,7 +78,7 @@ static void before_cut(void *user, struct sim_disk *disk)
 static void a_cut_neither_loses_nor_doubles_a_row(void)
 {
     uint64_t seed = given_number("SEED", 1);
-    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 4;
+    double until = given_until(40, 4);
     uint64_t states = 0;
     do {
         static struct cuts cuts;
@@ -117,7 +117,7 @@ static void an_error_neither_loses_nor_doubles_a_row(void)
 {
     static const tn_rc codes[] = {TN_FULL, TN_IO, TN_FULL, TN_FULL};
     uint64_t seed = given_number("SEED", 1);
-    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 8;
+    double until = given_until(40, 8);
     uint64_t retried = 0;
     uint64_t reopened_all = 0;
     do {

@@ -93,7 +93,7 @@ static void kill_writers(enum tn_changelog_producer producer)
 {
     static const enum bed_lives lives[] = {BED_STARTS, BED_NAMES, BED_LIVES_ON};
     uint64_t seed = given_number("SEED", 1);
-    double until = seconds_now() + (double)given_number("CUT_SECONDS", 40) / 4;
+    double until = given_until(40, 4);
     uint64_t states = 0;
     uint64_t runs = 0;
     do {
