@@ -40,7 +40,7 @@ static const char *bytes_of(const char *identity)
     return behind_dash(behind_dash(identity));
 }
 
-enum likeness { OTHER, COPY, DEVICE_RENAMED, SAME };
+enum likeness { OTHER, ALIKE, COPY, DEVICE_RENAMED, SAME };
 
 static enum likeness compare(const char *known, const char *identity)
 {
@@ -53,7 +53,7 @@ static enum likeness compare(const char *known, const char *identity)
     if (inode_of(known) == inode_of(identity)) {
         return DEVICE_RENAMED;
     }
-    return strtoull(bytes_of(known), NULL, 10) >= COPY_HASHED_MIN ? COPY : OTHER;
+    return strtoull(bytes_of(known), NULL, 10) >= COPY_HASHED_MIN ? COPY : ALIKE;
 }
 
 /* ---- names ---- */
@@ -130,9 +130,9 @@ static tn_rc consider(struct search *s, const char *path, bool copies, struct tn
         return inode && err->os != ENOENT ? rc : TN_OK;
     }
     tn_source_close(&file);
-    bool better = likeness > s->best || (likeness == s->best && likeness != OTHER &&
-                                         about.modified_ns > s->about.modified_ns);
-    if (better) {
+    bool better =
+        likeness > s->best || (likeness == s->best && about.modified_ns > s->about.modified_ns);
+    if (better && likeness > ALIKE) {
         s->best = likeness;
         s->about = about;
         (void)snprintf(l->coming, sizeof l->coming, "%s", path);
@@ -192,7 +192,8 @@ static void take_file(struct tn_file_look *l, const struct tn_source *file, cons
     l->idle = (struct tn_source_about){0};
 }
 
-static tn_rc open_found(struct tn_file_look *l, struct tn_err *err)
+/* Goes on in `coming`, where the place is. */
+static tn_rc open_found(struct tn_file_look *l, enum likeness least, struct tn_err *err)
 {
     struct tn_source file;
     enum likeness likeness = OTHER;
@@ -200,7 +201,7 @@ static tn_rc open_found(struct tn_file_look *l, struct tn_err *err)
     if (rc != TN_OK) {
         return err->os == ENOENT ? TN_AGAIN : rc;
     }
-    if (likeness == OTHER) {
+    if (likeness < least) {
         tn_source_close(&file);
         return rotates(l, err);
     }
@@ -232,23 +233,9 @@ static tn_rc open_anew(struct tn_file_look *l, const char *path,
     }
     tn_file_look_close(l);
     take_file(l, &file, path);
-    l->place = (struct tn_file_place){.offset = 0};
+    l->place = (struct tn_file_place){.modified_ns = about->modified_ns};
     (void)memcpy(l->place.identity, file.identity, sizeof l->place.identity);
     return TN_OK;
-}
-
-static tn_rc give_up(struct tn_file_look *l, const struct tn_source_about *path, struct tn_err *err)
-{
-    bool cut = path->inode == inode_of(l->place.identity);
-    if (++l->missed < MISSED_MAX) {
-        return tn_err_set(err, TN_AGAIN, 0, "the file that %s was is not found", l->path);
-    }
-    bool any = l->place.offset > 0;
-    tn_rc rc = open_anew(l, l->path, path, err);
-    if (rc == TN_OK && any) {
-        l->loss = cut ? TN_FILE_LOSS_CUT : TN_FILE_LOSS_GONE;
-    }
-    return rc;
 }
 
 static tn_rc consider_siblings(struct search *s, struct tn_err *err)
@@ -262,39 +249,6 @@ static tn_rc consider_siblings(struct search *s, struct tn_err *err)
         return rotates(l, err);
     }
     return rc != TN_OK && err->os == ENOENT ? TN_ABSENT : rc;
-}
-
-tn_rc tn_file_find(struct tn_file_look *look, struct tn_err *err)
-{
-    struct tn_file_look *l = look;
-    struct tn_source_about path = {0};
-    struct search s = {.look = l};
-    tn_rc there = tn_source_stat(l->path, &path, err);
-    if (there != TN_OK && there != TN_ABSENT) {
-        return there;
-    }
-    if (!l->place.identity[0]) {
-        return there == TN_OK ? open_anew(l, l->path, &path, err) : there;
-    }
-    tn_rc rc = there == TN_OK ? consider(&s, l->path, false, err) : TN_OK;
-    if (rc == TN_OK && s.best != SAME) {
-        rc = consider_siblings(&s, err);
-    }
-    if (rc == TN_OK) {
-        rc = check_still(l, there, &path, err);
-    }
-    if (rc != TN_OK) {
-        return rc;
-    }
-    if (s.best > COPY || (s.best == COPY && ++l->missed >= MISSED_MAX)) {
-        return open_found(l, err);
-    }
-    if (s.best == COPY) { /* the file itself may have moved past the walk */
-        return rotates(l, err);
-    }
-    return there == TN_OK
-               ? give_up(l, &path, err)
-               : tn_err_set(err, TN_ABSENT, ENOENT, "open %s: there is no such file", l->path);
 }
 
 /* ---- the one behind it ---- */
@@ -385,6 +339,21 @@ static tn_rc find_oldest(void *user, const char *name, struct tn_err *err)
     return TN_OK;
 }
 
+/* `next` is the oldest sibling that is after `q->current`, if any is. */
+static tn_rc find_behind(struct queue *q, tn_rc there, struct tn_err *err)
+{
+    struct tn_file_look *l = q->look;
+    tn_rc rc = tn_source_siblings(l->folder, base_of(l->path), find_current, q, err);
+    if (rc == TN_OK) {
+        rc = tn_source_siblings(l->folder, base_of(l->path), find_oldest, q, err);
+    }
+    bool moved = q->sums[0] != q->sums[1] || strcmp(q->suffix[0], q->suffix[1]) != 0;
+    if (rc == TN_OK && moved) {
+        rc = rotates(l, err);
+    }
+    return rc == TN_OK ? check_still(l, there, q->path, err) : rc;
+}
+
 tn_rc tn_file_find_next(struct tn_file_look *look, struct tn_file_next *next, struct tn_err *err)
 {
     struct tn_file_look *l = look;
@@ -396,17 +365,7 @@ tn_rc tn_file_find_next(struct tn_file_look *look, struct tn_file_next *next, st
     if (rc != TN_OK || (there == TN_OK && same_file(&path, &q.current))) {
         return rc;
     }
-    rc = tn_source_siblings(l->folder, base_of(l->path), find_current, &q, err);
-    if (rc == TN_OK) {
-        rc = tn_source_siblings(l->folder, base_of(l->path), find_oldest, &q, err);
-    }
-    bool moved = q.sums[0] != q.sums[1] || strcmp(q.suffix[0], q.suffix[1]) != 0;
-    if (rc == TN_OK && moved) {
-        rc = rotates(l, err);
-    }
-    if (rc == TN_OK) {
-        rc = check_still(l, there, &path, err);
-    }
+    rc = find_behind(&q, there, err);
     if (rc == TN_OK && !next->found && there == TN_OK && path.regular && path.size > 0) {
         next->found = true;
         next->about = path;
@@ -423,4 +382,83 @@ tn_rc tn_file_begin_next(struct tn_file_look *look, const struct tn_file_next *n
         look->loss = TN_FILE_LOSS_PACKED;
     }
     return rc;
+}
+
+/* ---- the place's file, or what is left behind it ---- */
+
+static tn_rc absent(const struct tn_file_look *l, struct tn_err *err)
+{
+    return tn_err_set(err, TN_ABSENT, ENOENT, "open %s: there is no such file", l->path);
+}
+
+/* `coming` came behind the place's file, or is a copy of it of which too little was read. */
+static tn_rc open_left(struct tn_file_look *l, const struct tn_file_next *next, struct tn_err *err)
+{
+    struct tn_source file;
+    enum likeness likeness = OTHER;
+    tn_rc rc = open_known(l, l->coming, &file, &likeness, err);
+    if (rc != TN_OK) {
+        return err->os == ENOENT ? TN_AGAIN : rc;
+    }
+    tn_source_close(&file);
+    bool copy = likeness >= ALIKE && next->about.size >= l->place.offset;
+    return copy ? open_found(l, ALIKE, err) : open_anew(l, l->coming, &next->about, err);
+}
+
+/* The place's file is gone, and with it its name: what came behind it was changed after the last
+ * byte that was read. Where the clock doesn't tell, rather twice than not at all. */
+static tn_rc give_up(struct tn_file_look *l, tn_rc there, const struct tn_source_about *path,
+                     struct tn_err *err)
+{
+    struct tn_file_next next = {0};
+    struct queue q = {
+        .look = l, .path = path, .current = {.modified_ns = l->place.modified_ns}, .next = &next};
+    if (++l->missed < MISSED_MAX) {
+        return tn_err_set(err, TN_AGAIN, 0, "the file that %s was is not found", l->path);
+    }
+    tn_rc rc = find_behind(&q, there, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    if (!next.found && there != TN_OK) {
+        return absent(l, err);
+    }
+    bool cut = there == TN_OK && path->inode == inode_of(l->place.identity);
+    bool any = l->place.offset > 0;
+    rc = next.found ? open_left(l, &next, err) : open_anew(l, l->path, path, err);
+    if (rc == TN_OK && any) {
+        l->loss = next.packed ? TN_FILE_LOSS_PACKED : cut ? TN_FILE_LOSS_CUT : TN_FILE_LOSS_GONE;
+    }
+    return rc;
+}
+
+tn_rc tn_file_find(struct tn_file_look *look, struct tn_err *err)
+{
+    struct tn_file_look *l = look;
+    struct tn_source_about path = {0};
+    struct search s = {.look = l};
+    tn_rc there = tn_source_stat(l->path, &path, err);
+    if (there != TN_OK && there != TN_ABSENT) {
+        return there;
+    }
+    if (!l->place.identity[0]) {
+        return there == TN_OK ? open_anew(l, l->path, &path, err) : there;
+    }
+    tn_rc rc = there == TN_OK ? consider(&s, l->path, false, err) : TN_OK;
+    if (rc == TN_OK && s.best != SAME) {
+        rc = consider_siblings(&s, err);
+    }
+    if (rc == TN_OK) {
+        rc = check_still(l, there, &path, err);
+    }
+    if (rc != TN_OK) {
+        return rc;
+    }
+    if (s.best > COPY || (s.best == COPY && ++l->missed >= MISSED_MAX)) {
+        return open_found(l, COPY, err);
+    }
+    if (s.best == COPY) { /* the file itself may have moved past the walk */
+        return rotates(l, err);
+    }
+    return give_up(l, there, &path, err);
 }

@@ -139,8 +139,13 @@ static tn_rc verify(struct tn_file_look *l, struct tn_err *err)
     const char *dash = strchr(l->place.identity, '-');
     dash = dash ? strchr(dash + 1, '-') : NULL;
     uint64_t hashed = dash ? strtoull(dash + 1, NULL, 10) : 0;
-    tn_rc rc = TN_OK;
+    struct tn_source_about about;
+    tn_rc rc = tn_source_about(&l->file, &about, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
     l->next = l->place;
+    l->next.modified_ns = about.modified_ns;
     l->next.offset += l->too_long > 0 ? l->too_long : l->batch;
     l->next.line += l->too_long > 0 ? 1 : count_lines(l->data, l->batch);
     if (l->next.offset > hashed && hashed < TN_SOURCE_HASHED) {

@@ -12,7 +12,8 @@
  *
  * A place is an identity, as io/source.h has it, and an offset. It is of as many first bytes as lie
  * before the place, up to TN_SOURCE_HASHED: those change no more. So a file is found again after it
- * was renamed, and by its first bytes where it was copied and then cut short.
+ * was renamed, and by its first bytes where it was copied and then cut short. Where it is gone, the
+ * oldest is read of those that were changed after it was.
  *
  * A look begins with the place that the hub has, and keeps nothing that was read before.
  */
@@ -29,14 +30,15 @@ enum {
 struct tn_file_place {
     char identity[TN_SOURCE_IDENTITY_SIZE]; /* "": nowhere yet */
     uint64_t offset;
-    uint64_t line; /* lines before it */
+    uint64_t line;       /* lines before it */
+    int64_t modified_ns; /* when the file was changed last, as it was right after that was read */
 };
 
 enum tn_file_loss {
     TN_FILE_LOSS_NONE,
-    TN_FILE_LOSS_GONE,   /* the file with the place is nowhere */
+    TN_FILE_LOSS_GONE,   /* the file with the place is nowhere: the oldest is read that is newer */
     TN_FILE_LOSS_CUT,    /* it is there, shorter or with other bytes */
-    TN_FILE_LOSS_PACKED, /* one that came behind it was compressed before it was read */
+    TN_FILE_LOSS_PACKED, /* it, or one that came behind it, was compressed before it was read */
 };
 
 struct tn_file_look {
@@ -81,7 +83,7 @@ void tn_file_look_close(struct tn_file_look *look);
 
 /* ---- file_find.c ---- */
 
-/* Opens the place's file, or the path's. AGAIN, ABSENT as above. */
+/* Opens the place's file, or the oldest that came behind it. AGAIN, ABSENT as above. */
 TN_MUST_USE tn_rc tn_file_find(struct tn_file_look *look, struct tn_err *err);
 
 struct tn_file_next {

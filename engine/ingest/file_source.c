@@ -10,7 +10,7 @@ enum {
     PAUSE_MS_MIN = 20,
     PAUSE_MS_MAX = 1000,
     RETRY_MS = 1000, /* what is wrong may be right again */
-    MEMO_MAX = TN_SOURCE_IDENTITY_SIZE + 48,
+    MEMO_MAX = TN_SOURCE_IDENTITY_SIZE + 72,
 };
 
 static int64_t now_ms(const struct tn_file_source *s)
@@ -22,11 +22,12 @@ static int64_t now_ms(const struct tn_file_source *s)
 
 static struct tn_bytes format_memo(const struct tn_file_place *place, char memo[MEMO_MAX])
 {
-    int size = snprintf(memo, MEMO_MAX, "%s:%" PRIu64 ":%" PRIu64, place->identity, place->offset,
-                        place->line);
+    int size = snprintf(memo, MEMO_MAX, "%s:%" PRIu64 ":%" PRIu64 ":%" PRId64, place->identity,
+                        place->offset, place->line, place->modified_ns);
     return (struct tn_bytes){(const unsigned char *)memo, (size_t)size};
 }
 
+/* Of a place without a time nothing is known to be newer. */
 static bool parse_memo(struct tn_bytes memo, struct tn_file_place *place)
 {
     char text[MEMO_MAX];
@@ -47,6 +48,7 @@ static bool parse_memo(struct tn_bytes memo, struct tn_file_place *place)
         return false;
     }
     place->line = strtoull(end + 1, &end, 10);
+    place->modified_ns = *end == ':' ? strtoll(end + 1, &end, 10) : INT64_MAX;
     return *end == 0;
 }
 
@@ -92,17 +94,17 @@ static void say_loss(const struct tn_file_source *s)
     } losses[] = {
         [TN_FILE_LOSS_GONE] = {TN_LOG_ERROR,
                                "the file that was read is neither there nor beside it: what it "
-                               "had and was not read is lost; this one is read from its beginning"},
+                               "had and was not read is lost; the oldest that is newer is read"},
         [TN_FILE_LOSS_CUT] = {TN_LOG_WARN,
-                              "it was cut short or written anew, and no copy is beside it: it is "
-                              "read from its beginning; what was not read before is lost"},
+                              "it was cut short or written anew, and no copy is beside it: what "
+                              "was not read before is lost; the oldest that is newer is read"},
         [TN_FILE_LOSS_PACKED] = {TN_LOG_ERROR, "a rotated file was compressed before it was read: "
                                                "its rows are lost"},
     };
     if (s->look.loss != TN_FILE_LOSS_NONE) {
         tn_log_event(s->spec.log, losses[s->look.loss].level, "source",
-                     "source=%s path=%s text=\"%s\"", s->spec.name, s->spec.path,
-                     losses[s->look.loss].text);
+                     "source=%s path=%s reads=%s text=\"%s\"", s->spec.name, s->spec.path,
+                     s->look.name, losses[s->look.loss].text);
     }
 }
 

@@ -5,8 +5,9 @@
  *          +-- pause ---+ the end, for now   | refused: less at once
  *
  * Its sender is "file:<name>", and with each batch goes the place behind it as the sender's memo:
- * "<identity>:<offset>:<line>". Rows and place are durable together, so that a new start goes on
- * right behind what it has. A record that can't become a row is a letter and holds up nothing.
+ * "<identity>:<offset>:<line>:<time of change>". Rows and place are durable together, so that a new
+ * start goes on right behind what it has. A record that can't become a row is a letter and holds up
+ * nothing.
  *
  * While nothing is appended it looks again after a pause that grows to a second.
  */

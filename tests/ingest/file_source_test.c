@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "given.h"
 #include "random.h"
 #include "sim/clock.h"
 #include "temp.h"
@@ -487,6 +488,127 @@ static void run_seeds(bool threads)
     }
 }
 
+/* ---- files that go unread ---- */
+
+enum { GONE_FILES_MAX = 64 };
+
+static struct {
+    uint32_t count;                /* of rotated files, ever; their numbers are from 0 */
+    uint32_t ends[GONE_FILES_MAX]; /* line behind the last of each */
+    int gone[GONE_FILES_MAX];      /* 0: it is there; else open, so that no other has its inode */
+    bool lost[LINES_MAX];          /* gone before it was read */
+} rotated;
+
+/* Dated names, or counters, of which the newest is 1. */
+static void name_kept(char name[2 * TEMP_SIZE], uint32_t number)
+{
+    name_old(name, world.dated ? number + 1 : rotated.count - number);
+}
+
+static void rotate_kept(void)
+{
+    char name[2 * TEMP_SIZE];
+    char to[2 * TEMP_SIZE];
+    rotated.ends[rotated.count++] = world.written;
+    for (uint32_t i = 0; !world.dated && i + 1 < rotated.count; i++) {
+        name_old(name, rotated.count - 1 - i);
+        name_old(to, rotated.count - i);
+        CHECK(rotated.gone[i] || rename(name, to) == 0);
+    }
+    name_kept(to, rotated.count - 1);
+    CHECK(rename(world.path, to) == 0);
+    reopen();
+    world.step += TICK_STEPS; /* or the clock doesn't tell which came later */
+}
+
+static void lose(uint32_t number)
+{
+    char name[2 * TEMP_SIZE];
+    if (rotated.gone[number]) {
+        return;
+    }
+    name_kept(name, number);
+    rotated.gone[number] = open(name, O_RDONLY);
+    CHECK(rotated.gone[number] > 0 && unlink(name) == 0);
+    uint32_t from = number > 0 ? rotated.ends[number - 1] : 0;
+    uint32_t read = hub.line_count > 0 ? hub.lines[hub.line_count - 1] + 1 : 0;
+    for (uint32_t i = from > read ? from : read; i < rotated.ends[number]; i++) {
+        rotated.lost[i] = true;
+    }
+}
+
+static void put_kept(uint32_t count)
+{
+    char text[32];
+    for (uint32_t i = 0; i < count; i++) {
+        (void)snprintf(text, sizeof text, "#%u\n", world.written++);
+        put_text(text);
+    }
+}
+
+/* Each line that was there when it was looked for, once and in order. */
+static bool check_kept(void)
+{
+    uint32_t at = 0;
+    uint32_t lost = 0;
+    for (uint32_t i = 0; i < world.written; i++) {
+        if (rotated.lost[i]) {
+            lost++;
+        } else if (at >= hub.line_count || hub.lines[at++] != i) {
+            FAIL("line %u: %u came of %u", i, at < hub.line_count ? hub.lines[at] : 0,
+                 hub.line_count);
+        }
+    }
+    CHECK(at == hub.line_count);
+    return lost > 0;
+}
+
+/* It is away while files are rotated and some go, in order the oldest ones, else any. */
+static void run_losses(uint64_t seed)
+{
+    world_open(seed, false);
+    memset(&rotated, 0, sizeof rotated);
+    world.dated = chance(2);
+    bool in_order = chance(2);
+    uint32_t oldest = 0;
+    while (rotated.count < GONE_FILES_MAX - 8) {
+        put_kept(1 + random_below(&world.random, 100));
+        source_open();
+        for (uint32_t i = random_below(&world.random, 12); i > 0; i--) {
+            sim_clock_advance_ms(&world.clock, 100);
+            turn_and(true);
+        }
+        source_close();
+        hub.durable = hub.count;
+        for (uint32_t i = random_below(&world.random, 6); hub.count > 0 && i > 0; i--) {
+            world.step += TICK_STEPS;
+            put_kept(1 + random_below(&world.random, 100));
+            rotate_kept();
+        }
+        while (oldest < rotated.count && chance(2)) {
+            lose(in_order ? oldest++ : random_below(&world.random, rotated.count));
+        }
+        world.step += TICK_STEPS;
+    }
+    put_kept(1);
+    source_open();
+    settle();
+    bool lost = check_kept();
+    CHECK(logged("is lost") || !lost || !in_order); /* files go unseen between others */
+    world_close();
+    for (uint32_t i = 0; i < rotated.count; i++) {
+        CHECK(rotated.gone[i] == 0 || close(rotated.gone[i]) == 0);
+    }
+}
+
+static void what_is_left_behind_a_file_that_is_gone_comes_once(void)
+{
+    uint64_t first = given_number("SEED", 1);
+    for (uint64_t seed = first; seed < first + SEEDS; seed++) {
+        run_losses(seed);
+    }
+}
+
 /* ---- tests ---- */
 
 static void each_line_comes_once_over_rotations_and_restarts(void)
@@ -548,6 +670,54 @@ static void rows_of_a_file_that_is_gone_are_said_to_be_lost(void)
     settle();
     CHECK(hub.line_count == 4 && hub.lines[2] == 2 && logged("error source") && logged("lost"));
     CHECK(close(other) == 0);
+    world_close();
+}
+
+/* As places were before they had one. */
+static void a_place_without_a_time_knows_no_older_file(void)
+{
+    world_open(1, false);
+    memset(&rotated, 0, sizeof rotated);
+    put_text("#0\n");
+    source_open();
+    settle();
+    source_close();
+    *strrchr(hub.entries[0].memo, ':') = 0;
+    put_text("#1\n");
+    int other = open(world.path, O_RDONLY);
+    rotate_kept();
+    put_text("#2\n");
+    rotate_kept();
+    put_text("#3\n");
+    lose(0);
+    source_open();
+    settle();
+    CHECK(hub.line_count == 2 && hub.lines[1] == 3 && logged("lost"));
+    CHECK(close(other) == 0 && close(rotated.gone[0]) == 0);
+    world_close();
+}
+
+/* Too few bytes to know a copy by, unless it is what is left. */
+static void a_short_copy_goes_on_where_the_file_was_cut(void)
+{
+    char name[2 * TEMP_SIZE];
+    world_open(1, false);
+    put_text("#0\n");
+    source_open();
+    settle();
+    source_close();
+    world.step += TICK_STEPS;
+    name_old(name, 1);
+    int copy = open(name, O_WRONLY | O_CREAT | O_EXCL, 0644);
+    CHECK(copy >= 0 && write(copy, "#0\n#1\n", 6) == 6);
+    set_time(copy);
+    CHECK(close(copy) == 0 && ftruncate(world.file, 0) == 0);
+    world.step += TICK_STEPS;
+    put_text("#2\n");
+    source_open();
+    settle();
+    CHECK(hub.line_count == 3);
+    check_lines();
     world_close();
 }
 
@@ -748,7 +918,8 @@ static void a_place_that_the_hub_forgot_is_said_again(void)
 
 static void a_place_that_is_none_is_told(void)
 {
-    static const char *const memos[] = {"", ":", "x", "1-2-3-4:x:y", "1-2-3-4:5", "1-2-3-4:5:6:7"};
+    static const char *const memos[] = {
+        "", ":", "x", "1-2-3-4:x:y", "1-2-3-4:5", "1-2-3-4:5:6:x", "1-2-3-4:5:6:7:8"};
     for (size_t i = 0; i < COUNT(memos); i++) {
         world_open(1, false);
         put_text("#0\n");
@@ -765,6 +936,9 @@ static void a_place_that_is_none_is_told(void)
 static const struct test tests[] = {
     TEST(each_line_comes_once_over_rotations_and_restarts),
     TEST(each_line_comes_once_while_files_move_under_a_worker),
+    TEST(what_is_left_behind_a_file_that_is_gone_comes_once),
+    TEST(a_place_without_a_time_knows_no_older_file),
+    TEST(a_short_copy_goes_on_where_the_file_was_cut),
     TEST(a_file_that_is_not_there_yet_is_waited_for),
     TEST(the_end_is_the_end_when_it_runs_once),
     TEST(rows_of_a_file_that_is_gone_are_said_to_be_lost),
