@@ -3,8 +3,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/check.h"
+
 /* The header as it is kept, and before each message. */
 enum { HEADERS = 2 * TN_LINES_HEADER_MAX, RETRY_MS = 1000 };
+
+/* Of the pipe's size: a record that goes on for longer has a quote that nobody closed. A guess. */
+enum { LONG_MAX_PIPES = 16 };
 
 size_t tn_lines_memory(const struct tn_hub *hub)
 {
@@ -39,6 +44,7 @@ struct piece {
     size_t size;       /* of the pipe's, that are done with then */
     bool several;      /* records */
     uint64_t cut_size; /* of the record of which these bytes are the beginning; 0: all are whole */
+    bool given_up;     /* it may go on */
 };
 
 /* Whole records, or at the end all, and beyond `most` only one. Empty: there is none. */
@@ -88,13 +94,19 @@ static void passed(struct tn_lines *l, const struct piece *piece)
     l->long_size = 0;
 }
 
+static void say_long(const struct tn_lines *l, const struct piece *piece)
+{
+    tn_log_event(l->spec.log, TN_LOG_WARN, "source",
+                 "source=%s text=\"%s of %" PRIu64 " bytes %s\"", l->spec.name,
+                 piece->given_up ? "a text" : "a record", piece->cut_size,
+                 piece->given_up ? "has no end: the next line is a record again"
+                                 : "is longer than a message may be");
+}
+
 static void taken(struct tn_lines *l, const struct piece *piece, const struct tn_message *message)
 {
     if (piece->cut_size > 0) {
-        tn_log_event(l->spec.log, TN_LOG_WARN, "source",
-                     "source=%s text=\"a line of %" PRIu64
-                     " bytes is longer than a message may be\"",
-                     l->spec.name, piece->cut_size);
+        say_long(l, piece);
     }
     l->rows += message->rows;
     l->dead += message->dead;
@@ -157,40 +169,61 @@ static bool keep_header(struct tn_lines *l, struct tn_bytes bytes, bool last)
     return newline || last;
 }
 
-/* ---- lines that are too long ---- */
+/* ---- records that are too long ---- */
 
 static size_t beginning_size(const struct tn_lines *l)
 {
     return l->pipe.spec.size / 2;
 }
 
-/* What of such a line came behind its beginning, which lies before it. */
+/* The first line end of a record's bytes with which it has had enough of them, or NULL. */
+static const unsigned char *last_end(const struct tn_lines *l, struct tn_bytes more)
+{
+    uint64_t most = (uint64_t)LONG_MAX_PIPES * l->pipe.spec.size;
+    uint64_t from = l->long_size < most ? most - l->long_size : 0;
+    const unsigned char *newline =
+        from < more.size ? memchr(more.data + from, '\n', more.size - (size_t)from) : NULL;
+    return newline ? newline + 1 : NULL;
+}
+
+/* What of such a record came behind its beginning, which lies before it. */
 static bool go_on(struct tn_lines *l, struct tn_bytes all, bool end)
 {
     size_t kept = beginning_size(l);
-    const unsigned char *newline = memchr(all.data + kept, '\n', all.size - kept);
-    size_t size = newline ? (size_t)(newline - all.data) + 1 : all.size;
-    uint64_t line_size = l->long_size + size - kept;
-    if (!newline && !end) {
-        l->long_size = line_size;
+    struct tn_record_place place = l->place;
+    struct tn_bytes more = {all.data + kept, all.size - kept};
+    const unsigned char *next = more.size > 0 ? tn_record_end(l->spec.input, more, &place) : NULL;
+    const unsigned char *last = last_end(l, more);
+    bool given_up = last && (!next || last < next);
+    next = given_up ? last : next;
+    if (!next && !end) {
+        l->long_size += more.size;
+        l->place = place;
         return false;
     }
-    struct piece piece = {.bytes = {all.data, kept}, .size = size, .cut_size = line_size};
+    size_t size = next ? (size_t)(next - more.data) : more.size;
+    struct piece piece = {.bytes = {all.data, kept},
+                          .size = kept + size,
+                          .cut_size = l->long_size + size,
+                          .given_up = given_up};
     return offer(l, &piece);
 }
 
-/* The pipe is full, and no record ends in it. A quote that doesn't end hides line ends: then the
- * decoder says so of the lines that there are. */
+/* The pipe is full, and no record ends in it. One whose lines were taken for records would bring
+ * what it quotes as rows: it is passed over to its end, with what its texts hold. */
 static bool begin_long(struct tn_lines *l, struct tn_bytes all)
 {
-    const unsigned char *newline = memrchr(all.data, '\n', all.size);
-    if (!newline) {
-        l->long_size = all.size;
-        return false;
+    l->place = (struct tn_record_place){0};
+    l->long_size = all.size;
+    bool ended = tn_record_end(l->spec.input, all, &l->place) != NULL;
+    TN_CHECK(!ended);
+    if (l->place.text) {
+        tn_log_event(l->spec.log, TN_LOG_WARN, "source",
+                     "source=%s text=\"a text goes on for more than %zu bytes: nothing is taken "
+                     "before its end\"",
+                     l->spec.name, all.size);
     }
-    size_t size = (size_t)(newline - all.data) + 1;
-    struct piece piece = {.bytes = {all.data, size}, .size = size};
-    return offer(l, &piece);
+    return false;
 }
 
 /* ---- turns ---- */

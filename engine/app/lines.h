@@ -5,7 +5,8 @@
  *
  * It can't be read again, and nobody waits for an answer: what the hub took is as good as it gets,
  * and while it has no room nothing is read. A record is a line, but texts of csv and of the line
- * protocol may hold line ends. One that is too long is a letter with its beginning and its size.
+ * protocol may hold line ends. One that is too long is a letter with its beginning and its size,
+ * and ends where it ends, or, as a quote may be one too many, after a bounded number of bytes.
  */
 #pragma once
 
@@ -36,8 +37,9 @@ struct tn_lines {
     size_t header_size;
     size_t at;          /* bytes of the pipe's that the hub has */
     size_t most;        /* bytes of a message: fewer where rows take more than their text */
-    uint64_t long_size; /* bytes so far of a line that is too long; 0: there is none */
-    bool blocked;       /* the hub has no room */
+    uint64_t long_size; /* bytes so far of a record that is too long; 0: there is none */
+    struct tn_record_place place; /* where in it they end */
+    bool blocked;                 /* the hub has no room */
     bool ended;
     int64_t retry_ms; /* the table takes nothing now */
     tn_rc said;

@@ -16,6 +16,7 @@ enum {
     BUFFER_SIZE = 512,
     MESSAGE_MAX = TN_LINES_HEADER_MAX + BUFFER_SIZE,
     BEGINNING = BUFFER_SIZE / 2,
+    LONG_PIPES = 16, /* a record has no more */
     RECORDS = 200,
     TEXT_SIZE = 256 * 1024,
     SEEDS = 20,
@@ -200,11 +201,10 @@ static void put_filler(uint32_t size)
     }
 }
 
-/* `long_one`: without a line end in the middle. */
 static void draw_record(bool long_one)
 {
     size_t from = given.size;
-    bool quoted = given.input != TN_INPUT_JSON && !long_one && random_below(&given.random, 2);
+    bool quoted = given.input != TN_INPUT_JSON && random_below(&given.random, 2);
     uint32_t size = long_one
                         ? BUFFER_SIZE + random_below(&given.random, 3 * BUFFER_SIZE)
                         : random_below(&given.random, random_below(&given.random, 6) ? 40 : 200);
@@ -232,7 +232,8 @@ static void run_seed(enum tn_input input, uint64_t seed)
         long_ones += long_one;
         draw_record(long_one);
     }
-    if (random_below(&given.random, 2)) { /* the end ends the last one */
+    if (given.records[given.count - 1].size > 1 && random_below(&given.random, 2)) {
+        /* the end ends the last one */
         given.size--;
         given.records[given.count - 1].size--;
     }
@@ -285,24 +286,55 @@ static void a_line_that_is_too_long_comes_as_its_beginning_and_its_size(void)
     CHECK(given.next == 4 && given.cut == 2);
 }
 
-/* The decoder says so, of what there is of it, and what comes behind is taken. */
-static void a_quote_that_does_not_end_holds_up_a_message_and_no_more(void)
+/* What such a text quotes would be a row. */
+static void a_text_of_many_lines_that_is_too_long_brings_no_rows(void)
+{
+    begin(TN_INPUT_CSV, 1);
+    put_header("name\n");
+    put_record("a\n");
+    size_t from = given.size;
+    put("\"", 1);
+    while (given.size - from < (size_t)4 * BUFFER_SIZE) {
+        put("drop,\"\"everything\"\"\n", 20);
+    }
+    put("\"\n", 2);
+    end_record(from);
+    put_record("\"b\n\"\n");
+    run(1);
+    CHECK(given.next == 3 && given.cut == 1);
+}
+
+/* As much of it is lost as a text may have, and what comes behind is taken. */
+static void a_quote_that_does_not_end_holds_up_a_bounded_number_of_bytes(void)
+{
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        begin(TN_INPUT_LINE, seed);
+        given.rough = seed % 2;
+        put_record("m t=1\n");
+        size_t from = given.size;
+        put("m t=\"\n", 6);
+        while (given.size - from <= (size_t)LONG_PIPES * BUFFER_SIZE) {
+            put("m t=5\n", 6);
+        }
+        end_record(from);
+        put_record("m t=2\n");
+        put_record("m t=3\n");
+        run(seed);
+        CHECK(given.next == given.count && given.cut == 1);
+    }
+}
+
+static void the_end_ends_a_text_that_does_not(void)
 {
     begin(TN_INPUT_LINE, 1);
     put_record("m t=1\n");
     size_t from = given.size;
     put("m t=\"\n", 6);
-    while (given.size - from < BUFFER_SIZE - 3) {
-        put("m t=5\n", 6);
-    }
-    size_t last = given.size - (given.size - from > BUFFER_SIZE ? 6 : 0);
-    given.records[given.count++] = (struct expected){given.text + from, last - from};
-    if (last < given.size) {
-        given.records[given.count++] = (struct expected){given.text + last, 6};
-    }
-    put_record("m t=2\n");
+    put_filler(3 * BUFFER_SIZE);
+    put("\nm t=2\n", 7);
+    end_record(from);
     run(1);
-    CHECK(given.next == given.count);
+    CHECK(given.next == 2 && given.cut == 1);
 }
 
 static const struct test tests[] = {
@@ -310,7 +342,9 @@ static const struct test tests[] = {
     TEST(no_text_of_csv_is_cut),
     TEST(no_text_of_the_line_protocol_is_cut),
     TEST(a_line_that_is_too_long_comes_as_its_beginning_and_its_size),
-    TEST(a_quote_that_does_not_end_holds_up_a_message_and_no_more),
+    TEST(a_text_of_many_lines_that_is_too_long_brings_no_rows),
+    TEST(a_quote_that_does_not_end_holds_up_a_bounded_number_of_bytes),
+    TEST(the_end_ends_a_text_that_does_not),
 };
 
 int main(int argc, char **argv)
