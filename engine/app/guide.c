@@ -588,7 +588,7 @@ static const char troubles_text[] =
     "\n"
     "Of a running daemon `tarn status` says what is wrong (exit code 1), `tarn top` shows it live, "
     "and\n"
-    "GET /metrics gives the figures (`tarn help daemon`). Three troubles come slowly:\n"
+    "GET /metrics gives the figures (`tarn help daemon`). Four troubles come slowly:\n"
     "\n"
     "compaction falls behind\n"
     "    Rows come faster than their runs are merged. At the stop trigger flushes wait for "
@@ -630,6 +630,15 @@ static const char troubles_text[] =
     "      status   snapshots, commits\n"
     "      metrics  tarn_table_kept_snapshots, tarn_table_commits_total\n"
     "    Do: what is below of snapshots that don't expire; commit less often.\n"
+    "the disk fills up\n"
+    "    With less free than disk_reserve no row is taken, and senders wait; commits, compaction "
+    "and\n"
+    "    expiry go on. Rows come again once an eighth more is free. What the disk doesn't say is "
+    "null.\n"
+    "    See: `disk:` of top near its reserve; `no row is taken any more` in the log.\n"
+    "      status   disk_free, disk_reserve, disk_low\n"
+    "      metrics  tarn_disk_free_bytes, tarn_disk_reserve_bytes, tarn_disk_low\n"
+    "    Do: `tarn expire D.T --retain-max N`, `tarn clean D.T`; shorter snapshot.time-retained.\n"
     "\n";
 
 static const char other_troubles_text[] =

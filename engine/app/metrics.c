@@ -159,6 +159,45 @@ static void say_pulse(const struct tn_pulse *pulse, struct tn_buf *out)
                   heading.name, count);
 }
 
+/* ---- of the disk ---- */
+
+static double disk_free(const struct tn_reserve *of)
+{
+    uint64_t left;
+    (void)tn_reserve_left(of, &left);
+    return (double)left;
+}
+
+OF(disk_reserve, tn_reserve, of->bytes)
+OF(disk_low, tn_reserve, of->low)
+
+struct disk_figure {
+    struct heading heading;
+    double (*of)(const struct tn_reserve *reserve);
+    bool asked; /* a disk that doesn't say what it has is no empty one */
+};
+
+static const struct disk_figure of_disk[] = {
+    {{"tarn_disk_reserve_bytes", GAUGE, "that are to be kept free"}, disk_reserve, false},
+    {{"tarn_disk_free_bytes", GAUGE, "when it was asked last, less what was written since"},
+     disk_free,
+     true},
+    {{"tarn_disk_low", GAUGE, "1: no row is taken, for less than the reserve is free"},
+     disk_low,
+     false},
+};
+enum { DISK_COUNT = sizeof of_disk / sizeof of_disk[0] };
+
+static void say_disk(const struct tn_reserve *reserve, const struct disk_figure *figure,
+                     struct tn_buf *out)
+{
+    if (reserve->known || !figure->asked) {
+        say_heading(&figure->heading, out);
+        tn_buf_text(out, figure->heading.name);
+        say_value(out, figure->of(reserve));
+    }
+}
+
 /* ---- of the wear budget ---- */
 
 OF(wear_budget, tn_wear, of->budget)
@@ -543,6 +582,8 @@ bool tn_metrics_part(const struct tn_status_spec *of, uint32_t index, struct tn_
         say_build(out);
     } else if (among(&index, 1, 1, &figure, &first)) {
         say_pulse(of->pulse, out);
+    } else if (among(&index, DISK_COUNT, 1, &figure, &first)) {
+        say_disk(&of->intake->reserve, &of_disk[figure], out);
     } else if (among(&index, WEAR_COUNT, 1, &figure, &first)) {
         say_wear(of->wear, &of_wear[figure], out);
     } else if (among(&index, PARTS_COUNT, 1, &figure, &first)) {

@@ -42,13 +42,20 @@ static void ask(struct tn_reserve *r)
     tn_exec_submit(r->exec, &r->task);
 }
 
+bool tn_reserve_left(const struct tn_reserve *reserve, uint64_t *left)
+{
+    uint64_t gone = written(reserve) - reserve->written;
+    *left = gone < reserve->room ? reserve->room - gone : 0;
+    return reserve->known;
+}
+
 static void judge(struct tn_reserve *r)
 {
-    uint64_t gone = written(r) - r->written;
-    uint64_t left = gone < r->room ? r->room - gone : 0;
+    uint64_t left;
+    bool known = tn_reserve_left(r, &left);
     bool was = r->low;
     uint64_t least = r->low ? r->bytes + r->bytes / SPARE : r->bytes;
-    r->low = r->known && left < least;
+    r->low = known && left < least;
     if (r->low != was) {
         tn_log_event(r->log, r->low ? TN_LOG_WARN : TN_LOG_INFO, "disk",
                      "room=%" PRIu64 " reserve=%" PRIu64 " text=\"%s\"", left, r->bytes,

@@ -18,7 +18,7 @@ struct tn_reserve {
     struct tn_exec *exec;
     struct tn_log *log;
     uint64_t bytes; /* to be kept free; 0: none, and nobody asks */
-    bool low;
+    bool low;       /* no row is taken */
     bool known;
     bool under_way;
     bool said;         /* that it doesn't say */
@@ -32,5 +32,7 @@ struct tn_reserve {
 /* Asks at once, and waits for the answer. */
 void tn_reserve_open(struct tn_reserve *reserve, struct tn_io *io, struct tn_exec *exec,
                      struct tn_log *log, uint64_t bytes);
+/* Bytes that the disk has left by now. False: it doesn't say, or nobody asks. */
+bool tn_reserve_left(const struct tn_reserve *reserve, uint64_t *left);
 /* `*wait_ms` is lowered to when it wants the next turn. True: it was low, and isn't any more. */
 bool tn_reserve_turn(struct tn_reserve *reserve, int64_t now_ms, uint32_t *wait_ms);

@@ -24,6 +24,8 @@ static const struct tn_json_field of_daemon[] = {
     FIELD("refused", I64, tn_seen_daemon, refused),
     FIELD("stalls", I64, tn_seen_daemon, stalls),
     FIELD("stall_longest_us", I64, tn_seen_daemon, stall_longest_us),
+    FIELD("disk_reserve", I64, tn_seen_daemon, disk_reserve),
+    FIELD("disk_free", I64, tn_seen_daemon, disk_free),
     FIELD("wear_budget", I64, tn_seen_daemon, wear_budget),
     FIELD("wear_left", I64, tn_seen_daemon, wear_left),
     FIELD("wear_overdraft", I64, tn_seen_daemon, wear_overdraft),

@@ -19,6 +19,8 @@ struct tn_seen_daemon {
     struct tn_json_i64 refused;
     struct tn_json_i64 stalls;
     struct tn_json_i64 stall_longest_us;
+    struct tn_json_i64 disk_reserve;
+    struct tn_json_i64 disk_free;
     struct tn_json_i64 wear_budget;
     struct tn_json_i64 wear_left;
     struct tn_json_i64 wear_overdraft;

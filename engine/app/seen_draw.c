@@ -232,6 +232,18 @@ static void put_heading(const struct tn_seen *seen, struct tn_buf *out)
     tn_buf_text(out, "\n");
 }
 
+static void put_disk(const struct tn_seen_daemon *d, struct tn_buf *out)
+{
+    char left[CELL_SIZE];
+    char reserve[CELL_SIZE];
+    if (!d->disk_free.present) {
+        return;
+    }
+    put_bytes(left, sizeof left, d->disk_free.value);
+    put_bytes(reserve, sizeof reserve, d->disk_reserve.value);
+    tn_buf_format(out, "disk: %s free, of which %s are kept\n", left, reserve);
+}
+
 static void put_wear(const struct tn_seen_daemon *d, struct tn_buf *out)
 {
     char left[CELL_SIZE];
@@ -260,6 +272,7 @@ static void put_rest(const struct tn_seen *seen, struct tn_buf *out)
     tn_buf_format(out, "loop: longest stall %.1f ms, %" PRId64 " over %d ms\n",
                   (double)seen->daemon.stall_longest_us.value / MS_PER_S, seen->daemon.stalls.value,
                   TN_PULSE_STALL_MS);
+    put_disk(&seen->daemon, out);
     put_wear(&seen->daemon, out);
 }
 

@@ -225,6 +225,19 @@ static void put_wear(const struct tn_status_spec *spec, struct tn_buf *out)
     }
 }
 
+static void put_disk(const struct tn_status_spec *spec, struct tn_buf *out)
+{
+    const struct tn_reserve *reserve = &spec->intake->reserve;
+    uint64_t left;
+    put_count(out, "disk_reserve", reserve->bytes);
+    if (tn_reserve_left(reserve, &left)) {
+        put_count(out, "disk_free", left);
+    } else {
+        put_null(out, "disk_free");
+    }
+    put_switch(out, "disk_low", reserve->low);
+}
+
 static void put_daemon(const struct tn_status_spec *spec, struct tn_buf *out)
 {
     const struct tn_pulse *pulse = spec->pulse;
@@ -243,6 +256,7 @@ static void put_daemon(const struct tn_status_spec *spec, struct tn_buf *out)
     put_count(out, "turns", pulse->turns);
     put_count(out, "stalls", pulse->stalls);
     put_number(out, "stall_longest_us", pulse->longest_ns / NS_PER_US);
+    put_disk(spec, out);
     put_wear(spec, out);
     put_text(out, "trouble", tn_status_reload_trouble(spec->reload));
     tn_buf_text(out, "}\n");

@@ -149,11 +149,14 @@ static void it_is_asked_before_the_first_row(void)
     sim_disk_capacity(&w->disk, sim_disk_used(&w->disk) + RESERVE - 1);
     tn_reserve_open(&w->daemon.intake.reserve, &w->disk.io, engine.env.exec, &w->daemon.log,
                     RESERVE);
-    CHECK(w->daemon.intake.reserve.low);
+    uint64_t left = 0;
+    CHECK(w->daemon.intake.reserve.low && tn_reserve_left(&w->daemon.intake.reserve, &left));
+    CHECK(left == RESERVE - 1);
     sim_disk_fail_call(&w->disk, w->disk.calls + 1, TN_IO);
     tn_reserve_open(&w->daemon.intake.reserve, &w->disk.io, engine.env.exec, &w->daemon.log,
                     RESERVE);
     CHECK(!w->daemon.intake.reserve.low && w->daemon.intake.reserve.said);
+    CHECK(!tn_reserve_left(&w->daemon.intake.reserve, &left));
     tn_reserve_open(&w->daemon.intake.reserve, &w->disk.io, engine.env.exec, &w->daemon.log, 0);
     CHECK(!w->daemon.intake.reserve.low);
     end_world(w);

@@ -258,9 +258,24 @@ def test_a_warehouse_with_a_path_too_long_for_a_socket_is_refused():
             need(b"has at most 107 bytes" in result.stderr, result.stderr)
 
 
+def test_the_room_of_the_disk_is_a_figure():
+    """As statvfs() has it, but for what others write meanwhile."""
+    with running(rest='disk_reserve = "5M",') as d:
+        seen, (_, values, _) = d.status()["daemon", None], parse_metrics(d.ask("/metrics")[1])
+        same((seen["disk_reserve"], seen["disk_low"]), (5 << 20, False), "status")
+        same((values["tarn_disk_reserve_bytes", None], values["tarn_disk_low", None]), (5 << 20, 0), "metrics")
+        room = os.statvfs(d.warehouse)
+        for free in seen["disk_free"], values["tarn_disk_free_bytes", None]:
+            need(abs(free - room.f_bavail * room.f_frsize) < room.f_blocks * room.f_frsize / 10, "free: %d, %s" % (free, room))
+        need(any(re.match(r"disk: \S+ free, of which 5.0M are kept$", line) for line in d.tarn.run("top").ok("top")), "top says it")
+
+
 def test_a_disk_without_its_reserve_is_said():
     """No disk has so much."""
     with running(rest='disk_reserve = "1048576G",') as d:
+        seen, (_, values, _) = d.status()["daemon", None], parse_metrics(d.ask("/metrics")[1])
+        need(seen["disk_low"] and seen["disk_free"] < seen["disk_reserve"] == 1 << 50, "status: %s" % seen)
+        same((round(values["tarn_disk_reserve_bytes", None] / 2**40), values["tarn_disk_low", None]), (1024, 1), "metrics")
         status, text = d.ask("/health")
         health = json.loads(text)
         same((status, health["status"]), (503, "failing"), "health")
@@ -615,13 +630,14 @@ def test_figures_that_help_names_are_there():
     text = "\n".join(peer.Tarn("/").run("help", "troubles").ok("help"))
     named = set(re.findall(r"\b(?:tarn|paimon)_[a-z0-9_]+", text))
     members = {m.strip() for line in re.findall(r"^ +status +(.*)$", text, re.M) for m in line.split(",") if m.strip()}
-    troubles = re.findall(r"^(?:compaction falls behind|the changelog is late|snapshots pile up)\n((?: .*\n)+)", text, re.M)
-    same([bool(re.search("^ +status ", t, re.M) and re.search("^ +metrics ", t, re.M)) for t in troubles], [True] * 3, "each has figures")
+    troubles = re.findall(r"^(?:compaction falls behind|the changelog is late|snapshots pile up|the disk fills up)\n((?: .*\n)+)", text, re.M)
+    same([bool(re.search("^ +status ", t, re.M) and re.search("^ +metrics ", t, re.M)) for t in troubles], [True] * 4, "each has figures")
     need(len(named) > 9 and len(members) > 9, "what it names: %s, %s" % (named, members))
     with running() as d:
         kinds, _, _ = parse_metrics(d.ask("/metrics")[1])
         same(named - set(kinds), set(), "metrics that are not there")
-        same(members - set(d.status()["table", "db.t"]), set(), "members that are not there")
+        status = d.status()
+        same(members - set(status["table", "db.t"]) - set(status["daemon", None]), set(), "members that are not there")
         columns = set(" ".join(d.tarn.run("status", "--format", "table").ok("status")).split())
         shown = set(re.findall(r"\b(RUNS|BACKLOG|UNTOLD|WAITING|FOR|KEPT)\b", text))
         same((len(shown), shown - columns), (6, set()), "columns that are not there")
