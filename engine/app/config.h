@@ -28,6 +28,7 @@
 #include "base/budget.h"
 #include "ingest/decode.h"
 #include "ingest/journal.h"
+#include "io/net.h"
 #include "schema/schema.h"
 
 enum {
@@ -182,6 +183,10 @@ TN_MUST_USE tn_rc tn_commit_rule_parse(const char *text, struct tn_commit_rule *
                                        struct tn_err *err);
 void tn_commit_rule_format(const struct tn_commit_rule *rule, struct tn_buf *buf);
 
+/* Of a broker: "mqtt://host:port" and "mqtts://host", whose port is the usual one. */
+TN_MUST_USE tn_rc tn_config_url_parse(const char *url, char host[TN_HOST_SIZE],
+                                      struct tn_endpoint *at, struct tn_err *err);
+bool tn_config_url_tls(const char *url);
 const char *tn_source_kind_name(enum tn_source_kind kind); /* "mqtt" */
 
 /* ---- what it comes to ---- */

@@ -88,7 +88,7 @@ TN_MUST_USE tn_rc tn_config_rule_parse(const char *text, bool rows, struct tn_co
                                        struct tn_err *err);
 /* "127.0.0.1:80", "[::1]:80", "localhost:80". */
 bool tn_config_listen_parse(const char *text, bool *loopback);
-/* "mqtt://host:port" and "mqtts://host", the port by default; NULL, or what is wrong with it. */
+/* NULL, or what is wrong with it. */
 const char *tn_config_url_check(const char *text, bool *tls);
 
 /* ---- config_members.c ---- */

@@ -49,7 +49,7 @@ static uint64_t tls_needs(const struct sum *s)
     uint64_t need = tls_of(&s->config->http.tls, s->config->http.tls.certificate);
     for (const struct tn_config_source *source = s->config->sources; source;
          source = source->next) {
-        bool client = source->kind == TN_SOURCE_MQTT && strncmp(source->url, "mqtts", 5) == 0;
+        bool client = source->kind == TN_SOURCE_MQTT && tn_config_url_tls(source->url);
         need += tls_of(&source->tls, client || source->tls.certificate);
     }
     return need;

@@ -7,7 +7,7 @@
 #include "app/config_private.h"
 #include "schema/options.h"
 
-enum { HOST_MAX = 253, PORT_MAX = 65535, PART_MAX = 64 };
+enum { PART_MAX = 64 };
 
 static const int64_t day_ms = 86400000;
 
@@ -159,27 +159,6 @@ void tn_commit_rule_format(const struct tn_commit_rule *rule, struct tn_buf *buf
 
 /* ---- addresses ---- */
 
-static bool parse_port(const char *text)
-{
-    size_t digits = strspn(text, "0123456789");
-    return digits > 0 && digits <= 5 && text[digits] == 0 && strtoul(text, NULL, 10) <= PORT_MAX;
-}
-
-/* The host of "host:port" or "[v6]:port", without brackets; *rest is what follows it. */
-static bool take_host(const char *text, char host[HOST_MAX + 1], const char **rest)
-{
-    bool bracket = text[0] == '[';
-    size_t size = strcspn(text + bracket, bracket ? "]" : ":/");
-    if (size == 0 || size > HOST_MAX || (bracket && text[1 + size] != ']')) {
-        return false;
-    }
-    memcpy(host, text + bracket, size);
-    host[size] = 0;
-    *rest = text + size + (bracket ? 2 : 0);
-    struct in6_addr v6;
-    return !bracket || inet_pton(AF_INET6, host, &v6) == 1;
-}
-
 static bool is_loopback(const char *host, bool *known)
 {
     struct in6_addr v6;
@@ -196,14 +175,15 @@ static bool is_loopback(const char *host, bool *known)
 
 bool tn_config_listen_parse(const char *text, bool *loopback)
 {
-    char host[HOST_MAX + 1];
-    const char *rest = NULL;
+    char host[TN_HOST_SIZE];
+    struct tn_endpoint at;
+    struct tn_err ignored;
     bool known = false;
-    if (!take_host(text, host, &rest) || rest[0] != ':' || !parse_port(rest + 1)) {
+    if (tn_endpoint_parse(text, host, &at, &ignored) != TN_OK) {
         return false;
     }
     *loopback = is_loopback(host, &known);
-    return known; /* a name may mean another place tomorrow */
+    return known; /* a name may mean another place tomorrow, and a path is none */
 }
 
 static bool host_legal(const char *host)
@@ -213,11 +193,25 @@ static bool host_legal(const char *host)
     return strspn(host, legal) == strlen(host) || inet_pton(AF_INET6, host, &v6) == 1;
 }
 
+bool tn_config_url_tls(const char *url)
+{
+    return strncmp(url, "mqtts://", 8) == 0;
+}
+
+tn_rc tn_config_url_parse(const char *url, char host[TN_HOST_SIZE], struct tn_endpoint *at,
+                          struct tn_err *err)
+{
+    bool tls = tn_config_url_tls(url);
+    const char *address = strstr(url, "://");
+    return tn_endpoint_parse_or(address ? address + 3 : url, tls ? 8883 : 1883, host, at, err);
+}
+
 const char *tn_config_url_check(const char *text, bool *tls)
 {
-    char host[HOST_MAX + 1];
-    const char *rest = NULL;
-    *tls = strncmp(text, "mqtts://", 8) == 0;
+    char host[TN_HOST_SIZE];
+    struct tn_endpoint at;
+    struct tn_err ignored;
+    *tls = tn_config_url_tls(text);
     if (!*tls && strncmp(text, "mqtt://", 7) != 0) {
         return "a URL like mqtt://host:1883 or mqtts://host:8883";
     }
@@ -225,11 +219,11 @@ const char *tn_config_url_check(const char *text, bool *tls)
     if (strchr(from, '@')) {
         return "a URL without a user: `user` and `password` are members of their own";
     }
-    if (!take_host(from, host, &rest) || !host_legal(host)) {
-        return "a host behind the slashes";
+    if (strchr(from, '/')) {
+        return "a URL that ends behind host and port";
     }
-    if (rest[0] == ':' && (!parse_port(rest + 1) || strtoul(rest + 1, NULL, 10) == 0)) {
-        return "a port from 1 to 65535";
+    if (tn_config_url_parse(text, host, &at, &ignored) != TN_OK || !host_legal(host)) {
+        return "a host behind the slashes, and a port from 1 to 65535 or none";
     }
-    return rest[0] == ':' || rest[0] == 0 ? NULL : "a URL that ends behind host and port";
+    return NULL;
 }

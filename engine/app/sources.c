@@ -18,7 +18,7 @@ static bool speaks_tls(const struct tn_config_source *source)
 {
     return source->kind == TN_SOURCE_SOCKET
                ? source->tls.certificate != NULL
-               : source->kind == TN_SOURCE_MQTT && strncmp(source->url, "mqtts:", 6) == 0;
+               : source->kind == TN_SOURCE_MQTT && tn_config_url_tls(source->url);
 }
 
 uint32_t tn_sources_streams(const struct tn_config *config, bool *tls)
@@ -233,22 +233,6 @@ static tn_rc open_http(struct tn_sources *s, struct tn_err *err)
 
 /* ---- MQTT ---- */
 
-/* "mqtt://host" and "mqtts://host", with a port or without. */
-static tn_rc parse_url(const struct tn_config_source *source, char host[TN_HOST_SIZE],
-                       struct tn_endpoint *at, struct tn_err *err)
-{
-    char text[TN_HOST_SIZE + 8];
-    const char *address = strstr(source->url, "://");
-    address = address ? address + 3 : source->url;
-    const char *end = strrchr(address, ']');
-    bool port = strchr(end ? end : address, ':') != NULL;
-    (void)snprintf(text, sizeof text, "%.*s%s", (int)strcspn(address, "/"), address,
-                   port                 ? ""
-                   : speaks_tls(source) ? ":8883"
-                                        : ":1883");
-    return tn_endpoint_parse(text, host, at, err);
-}
-
 static tn_rc fill_filters(struct tn_sources *s, const struct tn_config_source *source,
                           struct tn_mqtt_source_spec *spec, struct tn_err *err)
 {
@@ -291,7 +275,7 @@ static tn_rc fill_broker(struct tn_sources *s, struct tn_broker *broker,
     spec->mqtt.client_id = tn_bytes_of(id);
     spec->mqtt.user = text_or_none(source->user);
     spec->mqtt.password = text_or_none(source->password);
-    tn_rc rc = parse_url(source, broker->host, &spec->broker, err);
+    tn_rc rc = tn_config_url_parse(source->url, broker->host, &spec->broker, err);
     if (rc == TN_OK) {
         rc = fill_filters(s, source, spec, err);
     }

@@ -1,5 +1,6 @@
 #include "io/net.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -297,12 +298,6 @@ void tn_net_close(struct tn_net *net)
 
 /* ---- endpoints ---- */
 
-static tn_rc bad_endpoint(const char *text, struct tn_err *err)
-{
-    return tn_err_set(err, TN_INVALID, 0,
-                      "address '%s': expected host:port, [address]:port or unix:path", text);
-}
-
 static bool parse_port(const char *text, uint16_t *port)
 {
     uint32_t value = 0;
@@ -314,24 +309,54 @@ static bool parse_port(const char *text, uint16_t *port)
     return digits > 0 && text[digits] == 0 && value <= UINT16_MAX;
 }
 
+/* What is behind the host, which has no brackets any more; or NULL. */
+static const char *take_host(const char *text, char host[TN_HOST_SIZE])
+{
+    struct in6_addr v6;
+    bool bracket = text[0] == '[';
+    size_t size = strcspn(text + bracket, bracket ? "]" : ":");
+    if (size == 0 || size >= TN_HOST_SIZE || (bracket && text[1 + size] != ']')) {
+        return NULL;
+    }
+    memcpy(host, text + bracket, size);
+    host[size] = 0;
+    return !bracket || inet_pton(AF_INET6, host, &v6) == 1 ? text + size + 2 * bracket : NULL;
+}
+
+static bool take_path(const char *text, char host[TN_HOST_SIZE])
+{
+    size_t size = strlen(text);
+    bool fits = size > strlen("unix:") && size < TN_HOST_SIZE;
+    if (fits) {
+        memcpy(host, text, size + 1);
+    }
+    return fits;
+}
+
 tn_rc tn_endpoint_parse(const char *text, char host[TN_HOST_SIZE], struct tn_endpoint *endpoint,
                         struct tn_err *err)
 {
-    bool local = strncmp(text, "unix:", 5) == 0;
-    const char *end = local ? text + strlen(text) : strrchr(text, ':');
     uint16_t port = 0;
-    if (!end || (!local && !parse_port(end + 1, &port))) {
-        return bad_endpoint(text, err);
+    bool local = strncmp(text, "unix:", 5) == 0;
+    const char *rest = local ? NULL : take_host(text, host);
+    if (local ? !take_path(text, host) : !rest || rest[0] != ':' || !parse_port(rest + 1, &port)) {
+        return tn_err_set(err, TN_INVALID, 0,
+                          "address '%s': expected host:port, [address]:port or unix:path", text);
     }
-    bool bracket = text[0] == '[' && end > text && end[-1] == ']';
-    const char *from = bracket ? text + 1 : text;
-    size_t size = (size_t)(end - from) - bracket;
-    bool many = !local && !bracket && memchr(from, ':', size) != NULL; /* which is the port's? */
-    if (size == 0 || size >= TN_HOST_SIZE || many || (local && size == 5)) {
-        return bad_endpoint(text, err);
+    *endpoint = (struct tn_endpoint){.host = host, .port = port};
+    return TN_OK;
+}
+
+tn_rc tn_endpoint_parse_or(const char *text, uint16_t port, char host[TN_HOST_SIZE],
+                           struct tn_endpoint *endpoint, struct tn_err *err)
+{
+    const char *rest = take_host(text, host);
+    bool told = rest && rest[0] == ':';
+    if (!rest || (told ? !parse_port(rest + 1, &port) || port == 0 : rest[0] != 0)) {
+        return tn_err_set(err, TN_INVALID, 0,
+                          "address '%s': expected a host, or host:port with a port from 1 to 65535",
+                          text);
     }
-    memcpy(host, from, size);
-    host[size] = 0;
     *endpoint = (struct tn_endpoint){.host = host, .port = port};
     return TN_OK;
 }

@@ -88,6 +88,9 @@ struct tn_endpoint {
 enum { TN_HOST_SIZE = 256 };
 TN_MUST_USE tn_rc tn_endpoint_parse(const char *text, char host[TN_HOST_SIZE],
                                     struct tn_endpoint *endpoint, struct tn_err *err);
+/* The same of a machine, to connect to, whose port is `port` when none is told. */
+TN_MUST_USE tn_rc tn_endpoint_parse_or(const char *text, uint16_t port, char host[TN_HOST_SIZE],
+                                       struct tn_endpoint *endpoint, struct tn_err *err);
 
 struct tn_stream_vtable {
     void (*read)(struct tn_stream *stream, struct tn_request *request);

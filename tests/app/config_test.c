@@ -328,6 +328,15 @@ static void sources_are_checked_by_their_kind(void)
          "65535s\n"
          "sources[1].in_flight: got 0, want a whole number from 1 to 512\n"
          "sources[1].session_expiry: got '1500ms', want whole seconds\n"},
+        {in_sources, "{ " MQTT "url = 'mqtt://h:0' }",
+         "sources[1].url: got 'mqtt://h:0', want a host behind the slashes, and a port from 1 to "
+         "65535 or none\n"},
+        {in_sources, "{ " MQTT "url = 'mqtt://h:1883/' }",
+         "sources[1].url: got 'mqtt://h:1883/', want a URL that ends behind host and port\n"},
+        {in_sources, "{ " MQTT "url = 'mqtt://[::1]:1883' }", NULL},
+        {in_sources, "{ " MQTT "url = 'mqtt://[h]:1883' }",
+         "sources[1].url: got 'mqtt://[h]:1883', want a host behind the slashes, and a port from 1 "
+         "to 65535 or none\n"},
         {in_sources, "{ " MQTT "tls = {} }", "sources[1].tls: is for an url with mqtts://\n"},
         {in_sources, "{ " MQTT "password = 'p' }",
          "sources[1].password: a password without a "

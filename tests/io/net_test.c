@@ -636,6 +636,13 @@ static void endpoints_are_read_as_people_write_them(void)
         {":80", NULL, 0},
         {"[]:80", NULL, 0},
         {"::1:80", NULL, 0},
+        {"a:b:80", NULL, 0},
+        {"[broker]:80", NULL, 0},
+        {"[::1]", NULL, 0},
+        {"[::1]80", NULL, 0},
+        {"[::1:80", NULL, 0},
+        {"broker:8x", NULL, 0},
+        {"broker:+8", NULL, 0},
         {"unix:", NULL, 0},
         {"", NULL, 0},
     };
@@ -647,6 +654,32 @@ static void endpoints_are_read_as_people_write_them(void)
         CHECK((rc == TN_OK) == (cases[i].host != NULL));
         CHECK(rc != TN_OK
                   ? rc == TN_INVALID && strstr(err.text, "expected host:port")
+                  : strcmp(endpoint.host, cases[i].host) == 0 && endpoint.port == cases[i].port);
+    }
+}
+
+static void an_endpoint_without_a_port_has_the_usual_one(void)
+{
+    static const struct {
+        const char *text;
+        const char *host; /* NULL: refused */
+        uint16_t port;
+    } cases[] = {
+        {"broker", "broker", 7},   {"broker:80", "broker", 80},
+        {"[::1]", "::1", 7},       {"[::1]:65535", "::1", 65535},
+        {"broker:0", NULL, 0},     {"broker:", NULL, 0},
+        {"broker:65536", NULL, 0}, {"::1", NULL, 0},
+        {"[broker]", NULL, 0},     {"[::1]x", NULL, 0},
+        {":80", NULL, 0},          {"", NULL, 0},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char host[TN_HOST_SIZE];
+        struct tn_endpoint endpoint = {0};
+        struct tn_err err;
+        tn_rc rc = tn_endpoint_parse_or(cases[i].text, 7, host, &endpoint, &err);
+        CHECK((rc == TN_OK) == (cases[i].host != NULL));
+        CHECK(rc != TN_OK
+                  ? rc == TN_INVALID && strstr(err.text, "expected a host")
                   : strcmp(endpoint.host, cases[i].host) == 0 && endpoint.port == cases[i].port);
     }
 }
@@ -670,6 +703,7 @@ static void a_steady_run_takes_nothing_from_the_system(void)
 
 static const struct test tests[] = {
     TEST(endpoints_are_read_as_people_write_them),
+    TEST(an_endpoint_without_a_port_has_the_usual_one),
     TEST(a_steady_run_takes_nothing_from_the_system), /* before names are looked up */
     TEST(all_bytes_come_back_over_loopback),
     TEST(all_bytes_come_back_over_a_unix_socket),
