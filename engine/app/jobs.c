@@ -15,7 +15,9 @@ enum {
     HEAP_SHARE = 2,           /* of the levels heap, that is for rows */
     TRIES_MAX = 3,            /* of a table that is opened again, or has another writer */
     SNAPSHOTS_A_TASK = 8,
-    TURN_MS = 20, /* while there is a job */
+    TURN_MS = 20,        /* while there is a job */
+    REMEMBER_MS = 10000, /* one that is over, where nobody comes to hear of it */
+    NS_PER_MS = 1000000,
     NUMBER_SIZE = 24,
 };
 
@@ -40,6 +42,12 @@ static void say(const struct tn_jobs *jobs, const struct tn_job *job)
     }
 }
 
+static int64_t now_ms(const struct tn_jobs *jobs)
+{
+    struct tn_clock *clock = jobs->spec.env->clock;
+    return clock->vtable->monotonic_ns(clock) / NS_PER_MS;
+}
+
 static void end_job(struct tn_jobs *jobs, struct tn_job *job, tn_rc rc, const struct tn_err *err)
 {
     bool began = job->state != TN_JOB_WAITS;
@@ -47,6 +55,7 @@ static void end_job(struct tn_jobs *jobs, struct tn_job *job, tn_rc rc, const st
         tn_table_sweep_end(job->keeper->table);
     }
     job->state = TN_JOB_OVER;
+    job->over_ms = now_ms(jobs);
     job->rc = rc == TN_AGAIN ? TN_IO : rc; /* who asks is not to ask for the same answer again */
     if (rc != TN_OK) {
         job->err = *err;
@@ -505,13 +514,15 @@ static struct tn_keeper *find_keeper(const struct tn_jobs *jobs, const char *tab
     return NULL;
 }
 
-/* A free one, or of those that are over the oldest. */
+/* A free one, or of those that are over, and need not be remembered, the oldest. */
 static struct tn_job *take_place(struct tn_jobs *jobs)
 {
     struct tn_job *place = NULL;
+    int64_t old_ms = now_ms(jobs) - REMEMBER_MS;
     for (uint32_t i = 0; i < TN_JOBS_MAX; i++) {
         struct tn_job *job = &jobs->jobs[i];
-        bool may = job->state == TN_JOB_FREE || job->state == TN_JOB_OVER;
+        bool heard = job->state == TN_JOB_OVER && (job->told || job->over_ms <= old_ms);
+        bool may = job->state == TN_JOB_FREE || heard;
         if (may && (!place || job->number < place->number)) {
             place = job;
         }
@@ -531,7 +542,8 @@ tn_rc tn_jobs_ask(struct tn_jobs *jobs, const struct tn_job_wish *wish, const st
     }
     struct tn_job *place = take_place(jobs);
     if (!place) {
-        return tn_err_set(err, TN_AGAIN, 0, "%d jobs wait", TN_JOBS_MAX);
+        return tn_err_set(err, TN_AGAIN, 0, "%d jobs wait, or who asked for them does",
+                          TN_JOBS_MAX);
     }
     *place = (struct tn_job){
         .state = TN_JOB_WAITS, .number = ++jobs->numbers, .wish = *wish, .keeper = keeper};
@@ -539,7 +551,7 @@ tn_rc tn_jobs_ask(struct tn_jobs *jobs, const struct tn_job_wish *wish, const st
     return TN_OK;
 }
 
-const struct tn_job *tn_jobs_find(const struct tn_jobs *jobs, uint64_t number)
+struct tn_job *tn_jobs_find(struct tn_jobs *jobs, uint64_t number)
 {
     for (uint32_t i = 0; i < TN_JOBS_MAX; i++) {
         if (jobs->jobs[i].state != TN_JOB_FREE && jobs->jobs[i].number == number) {
@@ -616,15 +628,16 @@ int tn_jobs_post(struct tn_jobs *jobs, struct tn_bytes query, struct tn_buf *out
     return 200;
 }
 
-int tn_jobs_get(const struct tn_jobs *jobs, struct tn_bytes query, struct tn_buf *out)
+int tn_jobs_get(struct tn_jobs *jobs, struct tn_bytes query, struct tn_buf *out)
 {
     char number[NUMBER_SIZE];
     bool said = tn_job_member(query, "job", number, sizeof number);
-    const struct tn_job *job = said ? tn_jobs_find(jobs, strtoull(number, NULL, 10)) : NULL;
+    struct tn_job *job = said ? tn_jobs_find(jobs, strtoull(number, NULL, 10)) : NULL;
     put_begin(jobs, out);
     if (job) {
         put_job(job, out);
         put_end(out, job->rc, &job->err);
+        job->told = job->state == TN_JOB_OVER;
     } else {
         struct tn_err err;
         put_end(out, tn_err_set(&err, TN_ABSENT, 0, "there is no such job any more"), &err);

@@ -13,8 +13,8 @@
  * meanwhile, or has another writer, is gone through once more. EXPIRES takes some snapshots at a
  * time, so that no commit waits for long.
  *
- * When the daemon ends, or begins anew, jobs end with an error; what is committed stays. Of those
- * that are over the newest few are remembered. The loop's thread only.
+ * When the daemon ends, or begins anew, jobs end with an error; what is committed stays. One that
+ * is over is remembered until it was told to who asks, or for a while. The loop's thread only.
  */
 #pragma once
 
@@ -43,9 +43,11 @@ struct tn_job {
     uint64_t number;
     struct tn_job_wish wish;
     struct tn_keeper *keeper;
-    tn_rc rc; /* once it is over */
+    tn_rc rc; /* once it is over, as all below */
     struct tn_err err;
     int64_t values[TN_JOB_VALUES];
+    int64_t over_ms;
+    bool told;
 };
 
 struct tn_job_found {
@@ -115,8 +117,8 @@ void tn_jobs_init(struct tn_jobs *jobs, const struct tn_jobs_spec *spec);
 /* ABSENT: no such table is kept here. AGAIN: too many wait. IO: the daemon ends. */
 TN_MUST_USE tn_rc tn_jobs_ask(struct tn_jobs *jobs, const struct tn_job_wish *wish,
                               const struct tn_job **job, struct tn_err *err);
-/* NULL: it was long ago, or never. */
-const struct tn_job *tn_jobs_find(const struct tn_jobs *jobs, uint64_t number);
+/* NULL: it is not remembered, or never was. */
+struct tn_job *tn_jobs_find(struct tn_jobs *jobs, uint64_t number);
 
 /* After the intake's turn. `*wait_ms` is lowered to when it wants the next one. */
 void tn_jobs_turn(struct tn_jobs *jobs, uint32_t *wait_ms);
@@ -126,4 +128,4 @@ void tn_jobs_stop(struct tn_jobs *jobs);
 
 /* Pages: the answer of TN_JOB_PAGE, by POST and by GET. */
 int tn_jobs_post(struct tn_jobs *jobs, struct tn_bytes query, struct tn_buf *out);
-int tn_jobs_get(const struct tn_jobs *jobs, struct tn_bytes query, struct tn_buf *out);
+int tn_jobs_get(struct tn_jobs *jobs, struct tn_bytes query, struct tn_buf *out);

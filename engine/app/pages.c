@@ -127,7 +127,7 @@ static int ask_job(void *user, struct tn_bytes query, struct tn_bytes body, stru
 static int fill_job(void *user, struct tn_bytes query, struct tn_bytes body, struct tn_buf *out)
 {
     (void)body;
-    return tn_jobs_get(((const struct tn_pages *)user)->jobs, query, out);
+    return tn_jobs_get(((struct tn_pages *)user)->jobs, query, out);
 }
 
 /* ---- /offer ---- */

@@ -15,12 +15,30 @@ static uint64_t ask(struct world *w, struct tn_job_wish wish, uint32_t t)
     return job->number;
 }
 
-static const struct tn_job *await(struct world *w, uint64_t number, bool rows)
+/* Who asked gets the answer. */
+static void hear(struct world *w, uint64_t number)
+{
+    char query[32];
+    char text[1024];
+    struct tn_buf out;
+    (void)snprintf(query, sizeof query, "job=%" PRIu64, number);
+    tn_buf_init(&out, text, sizeof text);
+    CHECK(tn_jobs_get(&w->jobs, tn_bytes_of(query), &out) == 200);
+}
+
+static const struct tn_job *until_over(struct world *w, uint64_t number, bool rows)
 {
     const struct tn_job *job = tn_jobs_find(&w->jobs, number);
     while (job->state != TN_JOB_OVER) {
         turn(w, rows);
     }
+    return job;
+}
+
+static const struct tn_job *await(struct world *w, uint64_t number, bool rows)
+{
+    const struct tn_job *job = until_over(w, number, rows);
+    hear(w, number);
     return job;
 }
 
@@ -184,7 +202,7 @@ static void an_expiry_leaves_what_it_is_told_to(void)
     end_world(w);
 }
 
-static void one_goes_after_the_other_and_some_are_remembered(void)
+static void one_goes_after_the_other_and_is_remembered_until_it_is_heard_of(void)
 {
     struct tn_err err = {0};
     const struct tn_job *job = NULL;
@@ -203,9 +221,16 @@ static void one_goes_after_the_other_and_some_are_remembered(void)
         for (uint64_t later = i + 1; later <= TN_JOBS_MAX; later++) {
             CHECK(tn_jobs_find(&w->jobs, later)->state == TN_JOB_WAITS);
         }
-        CHECK_OK(await(w, i, true)->rc, tn_jobs_find(&w->jobs, i)->err);
+        CHECK_OK(until_over(w, i, true)->rc, tn_jobs_find(&w->jobs, i)->err);
     }
+    sim_clock_advance_ms(&engine.clock, 9000);
+    CHECK(tn_jobs_ask(&w->jobs, &wish, &job, &err) == TN_AGAIN && !job);
+    hear(w, 3);
     CHECK(ask(w, compact_fully, 0) == TN_JOBS_MAX + 1);
+    CHECK(!tn_jobs_find(&w->jobs, 3) && tn_jobs_find(&w->jobs, 1)->state == TN_JOB_OVER);
+    CHECK(tn_jobs_ask(&w->jobs, &wish, &job, &err) == TN_AGAIN && !job);
+    sim_clock_advance_ms(&engine.clock, 9000); /* nobody wants to hear of them */
+    CHECK(ask(w, compact_fully, 0) == TN_JOBS_MAX + 2);
     CHECK(!tn_jobs_find(&w->jobs, 1) && tn_jobs_find(&w->jobs, 2)->state == TN_JOB_OVER);
     end_world(w);
 }
@@ -378,7 +403,7 @@ static const struct test tests[] = {
     TEST(a_write_only_table_is_compacted_and_only_then),
     TEST(a_job_looks_again_where_its_results_may_be_lost),
     TEST(an_expiry_leaves_what_it_is_told_to),
-    TEST(one_goes_after_the_other_and_some_are_remembered),
+    TEST(one_goes_after_the_other_and_is_remembered_until_it_is_heard_of),
     TEST(who_waits_hears_of_the_end),
     TEST(a_job_ends_whatever_call_fails),
     TEST(what_is_handed_over_is_in_a_snapshot_when_its_commit_is_over),

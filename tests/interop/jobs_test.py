@@ -308,14 +308,15 @@ def test_what_a_daemon_cant_obey_is_refused(args):
 
 
 def test_many_write_at_once(args):
+    """More than jobs are remembered."""
     with running(QUIET) as daemon:
         argv = [str(peer.TARN), "write", "db.k", "-w", str(daemon.warehouse), "--commit-every", "100"]
-        writers = [subprocess.Popen(argv, stdin=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(5)]
+        writers = [subprocess.Popen(argv, stdin=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(20)]
         try:
             said = [None] * len(writers)
 
             def feed(i):
-                rows = "".join('{"id":%d,"v":"%d"}\n' % (i + 5 * n, i) for n in range(2000))
+                rows = "".join('{"id":%d,"v":"%d"}\n' % (i + 20 * n, i) for n in range(500))
                 said[i] = writers[i].communicate(rows.encode(), timeout=DEADLINE)[1].decode()
 
             threads = [threading.Thread(target=feed, args=(i,)) for i in range(len(writers))]
