@@ -14,7 +14,7 @@ from pathlib import Path
 import peer
 import runner
 from peer import need, same
-from verbs import TABLE, changes, clean, create, files_of, read, refused, rows_of, sensors, snapshots_of, write
+from verbs import TABLE, changes, clean, create, files_of, read, refused, rows_of, sensors, snapshots_of, write, writing
 
 
 def test_compact_does_what_explain_says_and_commits_one_snapshot(tarn):
@@ -108,21 +108,11 @@ def test_a_job_compacts_what_others_commit_until_a_signal(tarn):
 
 def test_a_job_waits_for_who_holds_the_table(tarn):
     sensors(tarn, "--option", "write-only=true", "--option", "num-sorted-run.compaction-trigger=2", buckets=1)
-    writer = subprocess.Popen([str(peer.TARN), "write", "--warehouse", tarn.warehouse, TABLE, "--commit-every", "1"],
-                              stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    try:
-        writer.stdin.write(b'{"dev":"a","temp":1.0}\n{"dev":"b","temp":1.0}\n')
-        writer.stdin.flush()
-        writer.stderr.readline()
-        with Job(tarn) as job:
-            job.says("held by tarn write")
-            writer.stdin.close()
-            job.says("committed snapshot=3")
-            same([x["snapshot"] for x in job.end(signal.SIGTERM)], [3], "report")
-    finally:
+    with writing(tarn.warehouse, TABLE, "1", b'{"dev":"a","temp":1.0}\n{"dev":"b","temp":1.0}\n') as writer, Job(tarn) as job:
+        job.says("held by tarn write")
         writer.stdin.close()
-        writer.wait()
-        writer.stderr.close()
+        job.says("committed snapshot=3")
+        same([x["snapshot"] for x in job.end(signal.SIGTERM)], [3], "report")
 
 
 def test_a_job_tells_the_changes_of_a_write_only_table(tarn):

@@ -6,14 +6,13 @@ failed". Needs no package. usage: cli_test.py [NAME...]
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import peer
 import runner
 from peer import need, same
-from verbs import TABLE, clean, create, files_of, refused, rows_of, sensors, snapshots_of, three_commits, write
+from verbs import TABLE, clean, create, files_of, refused, rows_of, sensors, snapshots_of, three_commits, write, writing
 
 
 # ---- tag, rollback ----
@@ -270,19 +269,10 @@ def test_a_misspelt_name_is_answered_with_the_nearest(tarn):
 
 def test_one_process_at_a_time_writes_compacts_and_expires(tarn):
     sensors(tarn)
-    writer = subprocess.Popen([str(peer.TARN), "write", "--warehouse", tarn.warehouse, TABLE, "--commit-every", "1"],
-                              stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    try:
-        writer.stdin.write(b'{"dev":"a","temp":1.0}\n{"dev":"b","temp":1.0}\n')
-        writer.stdin.flush()
-        writer.stderr.readline()
+    with writing(tarn.warehouse, TABLE, "1", b'{"dev":"a","temp":1.0}\n{"dev":"b","temp":1.0}\n'):
         for verb in ("compact", "expire", "clean"):
             refused(tarn.run(verb, TABLE), 5, "tarn write", verb)
         same(tarn.run("get", TABLE, "a").rc, 0, "a reader needs no lock")
-    finally:
-        writer.stdin.close()
-        writer.wait()
-        writer.stderr.close()
 
 
 def test_help_works_without_a_warehouse(tarn):

@@ -13,6 +13,7 @@ import peer
 import runner
 from peer import need, same
 from run_test import DEADLINE, Daemon
+from verbs import writing
 
 KEYED = ('{ fields = { "id BIGINT NOT NULL", "v STRING" }, primary_key = { "id" }, commit = "30ms",'
          ' options = { bucket = 2, ["num-sorted-run.compaction-trigger"] = 100, ["num-sorted-run.stop-trigger"] = 200%s } }')
@@ -59,20 +60,6 @@ def running(tables):
     with Daemon(tables) as daemon:
         daemon.get_ready()
         yield daemon
-
-
-@contextmanager
-def writing(daemon, table, every):
-    """A `tarn write` that goes on, and whose first row is committed."""
-    argv = [str(peer.TARN), "write", table, "-w", str(daemon.warehouse), "--commit-every", every]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as writer:
-        try:
-            writer.stdin.write(b'{"id":1}\n')
-            writer.stdin.flush()
-            need(b" rows=1 " in writer.stderr.readline(), "no commit while nothing more comes")
-            yield writer
-        finally:
-            writer.kill()
 
 
 @contextmanager
@@ -224,11 +211,7 @@ def test_who_else_holds_a_table_is_named(args):
     """A daemon has nothing to do with it."""
     with running({"db.k": TABLES["db.k"]}) as daemon:
         verb(daemon, "create", "db.other", "--field", "id BIGINT")
-        argv = [str(peer.TARN), "write", "db.other", "-w", str(daemon.warehouse), "--commit-every", "1"]
-        with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as writer:
-            writer.stdin.write(b'{"id":1}\n{"id":2}\n')
-            writer.stdin.flush()
-            writer.stderr.readline()
+        with writing(daemon.warehouse, "db.other", "1", b'{"id":1}\n{"id":2}\n') as writer:
             for words in (("compact", "db.other"), ("expire", "db.other")):
                 said = verb(daemon, *words, code=5)[1]
                 need("process %d" % writer.pid in said, "another holder: %s" % said)
@@ -279,7 +262,7 @@ def test_write_commits_as_often_as_it_is_told(args):
         lines = [dict(word.split("=") for word in line.split()[1:]) for line in said.splitlines()]
         need(len(lines) > 2 and lines[-1]["rows"] == "5000", said)
         same([int(line["snapshot"]) for line in lines], list(range(1, len(lines) + 1)), "snapshots")
-        with writing(daemon, "db.log", "10ms") as slow:
+        with writing(daemon.warehouse, "db.log", "10ms", b'{"id":1}\n') as slow:
             slow.stdin.close()
             same(slow.wait(timeout=DEADLINE), 0, "exit code")
         daemon.stop()
@@ -334,7 +317,7 @@ def test_many_write_at_once(args):
 
 def test_who_writes_hears_that_the_daemon_was_killed(args):
     with running(QUIET) as daemon:
-        with writing(daemon, "db.k", "1") as writer:
+        with writing(daemon.warehouse, "db.k", "1", b'{"id":1}\n') as writer:
             daemon.kill()
             said = writer.communicate(b'{"id":2}\n', timeout=DEADLINE)[1].decode()
             same(writer.returncode, 4, "exit code: %s" % said)

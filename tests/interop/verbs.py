@@ -1,6 +1,9 @@
 """What the tests of single verbs share: one table, and short words for what they do with it."""
 import json
+import subprocess
+from contextlib import contextmanager
 
+import peer
 from peer import need, same
 
 TABLE = "plant.readings"
@@ -26,6 +29,20 @@ def create(tarn, fields, *args, table=TABLE):
 def write(tarn, rows, *args, table=TABLE):
     text = "".join(json.dumps(r) + "\n" for r in rows)
     return tarn.run("write", table, *args, stdin=text).ok("write")
+
+
+@contextmanager
+def writing(warehouse, table, every, rows):
+    """A `tarn write` that goes on, and whose first row is committed."""
+    argv = [str(peer.TARN), "write", table, "-w", str(warehouse), "--commit-every", every]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as writer:
+        try:
+            writer.stdin.write(rows)
+            writer.stdin.flush()
+            need(b" rows=1 " in writer.stderr.readline(), "no commit while nothing more comes")
+            yield writer
+        finally:
+            writer.kill()
 
 
 def sensors(tarn, *args, buckets=2):
