@@ -70,6 +70,7 @@ class Child:
         if self.process:
             self.process.wait(timeout=DEADLINE)
             self.listener.join(timeout=DEADLINE)
+            need(not self.listener.is_alive(), "its end was not heard after %d s" % DEADLINE)
 
     def runs(self):
         return self.process is not None and self.process.poll() is None
