@@ -611,6 +611,16 @@ static void what_is_left_behind_a_file_that_is_gone_comes_once(void)
 
 /* ---- tests ---- */
 
+/* A world whose source has read this, and ended. */
+static void world_open_behind(const char *text)
+{
+    world_open(1, false);
+    put_text(text);
+    source_open();
+    settle();
+    source_close();
+}
+
 static void each_line_comes_once_over_rotations_and_restarts(void)
 {
     run_seeds(false);
@@ -654,11 +664,7 @@ static void the_end_is_the_end_when_it_runs_once(void)
 
 static void rows_of_a_file_that_is_gone_are_said_to_be_lost(void)
 {
-    world_open(1, false);
-    put_text("#0\n#1\n");
-    source_open();
-    settle();
-    source_close();
+    world_open_behind("#0\n#1\n");
     put_text("#2\n");
     int other = open(world.path, O_RDONLY); /* so that its inode isn't given again */
     CHECK(other >= 0 && unlink(world.path) == 0);
@@ -676,12 +682,8 @@ static void rows_of_a_file_that_is_gone_are_said_to_be_lost(void)
 /* As places were before they had one. */
 static void a_place_without_a_time_knows_no_older_file(void)
 {
-    world_open(1, false);
     memset(&rotated, 0, sizeof rotated);
-    put_text("#0\n");
-    source_open();
-    settle();
-    source_close();
+    world_open_behind("#0\n");
     *strrchr(hub.entries[0].memo, ':') = 0;
     put_text("#1\n");
     int other = open(world.path, O_RDONLY);
@@ -701,11 +703,7 @@ static void a_place_without_a_time_knows_no_older_file(void)
 static void a_short_copy_goes_on_where_the_file_was_cut(void)
 {
     char name[2 * TEMP_SIZE];
-    world_open(1, false);
-    put_text("#0\n");
-    source_open();
-    settle();
-    source_close();
+    world_open_behind("#0\n");
     world.step += TICK_STEPS;
     name_old(name, 1);
     int copy = open(name, O_WRONLY | O_CREAT | O_EXCL, 0644);
@@ -863,11 +861,7 @@ static void a_header_that_is_too_long_is_said_once(void)
 static void a_compressed_file_that_was_not_read_is_told(void)
 {
     char name[2 * TEMP_SIZE];
-    world_open(1, false);
-    put_text("#0\n");
-    source_open();
-    settle();
-    source_close();
+    world_open_behind("#0\n");
     rotate();
     world.step = 10 * TICK_STEPS;
     put_text("#1\n");
