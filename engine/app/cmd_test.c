@@ -168,16 +168,7 @@ static void say_costs(const struct test *t, const struct tn_trial *trial)
                   "%" PRIu64 " records: %" PRIu64 " changes of the table, %" PRIu64
                   " told, %" PRIu64 " dead\n",
                   trial->records, trial->changed, trial->told, trial->dead);
-    for (int i = 0; i < TN_SCRIPT_HANDLER_COUNT; i++) {
-        const struct tn_trial_cost *cost = &trial->costs[i];
-        if (cost->calls > 0) {
-            (void)fprintf(stdout,
-                          "%s: %" PRIu64 " calls, %" PRIu64 " ns and %" PRIu64
-                          " bytes of new memory a call\n",
-                          tn_script_handler_name((enum tn_script_handler)i), cost->calls,
-                          cost->ns / cost->calls, cost->bytes / cost->calls);
-        }
-    }
+    tn_trial_say_costs(trial, "", stdout);
     (void)fprintf(stdout, "the state: %zu bytes at most, of %zu\n", t->vm.heap.peak,
                   t->vm.heap.size);
 }

@@ -169,6 +169,11 @@ TN_MUST_USE tn_rc tn_config_table_schema(const struct tn_config_table *table,
                                          struct tn_arena *arena, struct tn_schema *schema,
                                          struct tn_err *err);
 
+/* What bare numbers of each field are, by a table's `times`. */
+TN_MUST_USE tn_rc tn_config_epochs(const struct tn_config_pair *times,
+                                   const struct tn_schema *schema, struct tn_arena *arena,
+                                   const enum tn_epoch **epochs, struct tn_err *err);
+
 /* One bucket, few columns, no partitions, script, or table for dead letters: many such tables share
  * little memory (share.h). */
 bool tn_config_is_plain(const struct tn_config_table *table, const struct tn_schema *schema);

@@ -554,3 +554,25 @@ tn_rc tn_config_check_tables(struct tn_config_reader *r, struct tn_config_node *
     }
     return TN_OK;
 }
+
+tn_rc tn_config_epochs(const struct tn_config_pair *times, const struct tn_schema *schema,
+                       struct tn_arena *arena, const enum tn_epoch **epochs, struct tn_err *err)
+{
+    static const char *const UNITS[] = {"", "s", "ms", "us", "ns"};
+    void *memory;
+    tn_rc rc = tn_arena_need(arena, (schema->field_count + 1) * sizeof(enum tn_epoch), "times",
+                             &memory, err);
+    enum tn_epoch *list = memory;
+    for (const struct tn_config_pair *pair = times; rc == TN_OK && pair; pair = pair->next) {
+        int32_t field = tn_schema_find(schema, tn_bytes_of(pair->key));
+        for (int unit = TN_EPOCH_S; field >= 0 && unit <= TN_EPOCH_NS; unit++) {
+            if (strcmp(pair->value, UNITS[unit]) == 0) {
+                list[field] = (enum tn_epoch)unit;
+            }
+        }
+    }
+    if (rc == TN_OK) {
+        *epochs = list;
+    }
+    return rc;
+}

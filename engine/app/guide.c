@@ -685,6 +685,47 @@ static const char other_troubles_text[] =
     "one;\n"
     "    --memory 32M gives more.\n";
 
+static const char shadow_text[] =
+    "What new scripts would do, before they count\n"
+    "\n"
+    "  tarn reload --shadow 30s                ask afterwards, on a terminal\n"
+    "  tarn reload --shadow 30s --yes          activate them, if they made no more dead letters\n"
+    "\n"
+    "Edit a script that `tarn run` has, or a file that it requires, and call this: first the\n"
+    "configuration is checked as for any reload, and the new scripts are loaded, with their "
+    "cases.\n"
+    "Then for so long each message that the daemon takes also goes to this process, which runs "
+    "the\n"
+    "script that the daemon has in memory, whatever the file says by now, and the new one: `map`,\n"
+    "`merge`, `retract`, `announce`. Of a key they begin with its row in the newest snapshot, and "
+    "go\n"
+    "on with what each of them made of it. Nothing is written, and the daemon goes on as it was.\n"
+    "\n"
+    "  1000 records, of 12 comes something else        the table's change, what is told, or a "
+    "letter\n"
+    "  old: 638e4a3b: 980 changes of the table, 700 told, 3 dead letters\n"
+    "  new: 7b3ebab4: 981 changes of the table, 702 told, 2 dead letters\n"
+    "  4 of 60 keys would have another row, as         --examples N shows more of them\n"
+    "    {\"dev\":\"gw-1\"}: temp 21.5 -> 21.0, n 3 -> 4\n"
+    "  3 messages with 17 rows were left out           they came faster than both scripts ran\n"
+    "\n"
+    "and of each script the reasons for its dead letters, with file and line, and what its calls\n"
+    "cost here. Not seen: rows that the daemon had taken and not committed when it began, and\n"
+    "messages that it refuses, as HTTP does when `map` fails. More than 32768 keys of a table, or\n"
+    "more than --memory (64M here) has room for, end it for that table.\n"
+    "\n"
+    "A table that comes or goes with the new configuration is only named. What is activated is "
+    "what\n"
+    "was shown: a file that was written again meanwhile is refused. Ctrl-C ends it early, and "
+    "then\n"
+    "it only reports.\n"
+    "\n"
+    "Exit codes: 0 reported or activated; 1 not activated though --yes, or ended early; 2 refused: "
+    "a\n"
+    "script, the configuration, a table with another schema than the daemon knows, standard input "
+    "as\n"
+    "a source; 4 no daemon; 5 another one is under way.\n";
+
 const struct tn_guide_topic tn_guide[] = {
     {"start", "a first table, and where things are", start_text, NULL},
     {"tables", "keys, buckets, partitions, types, snapshots", tables_text, NULL},
@@ -699,6 +740,7 @@ const struct tn_guide_topic tn_guide[] = {
     {"map", "the records that a script's map gets", map_text, NULL},
     {"config", "what the daemon is told", config_text, NULL},
     {"daemon", "what `run` does: journal, answers, failures, pages", daemon_text, NULL},
+    {"shadow", "what new scripts would do, before they count", shadow_text, NULL},
     {"troubles", "what is wrong, and what helps", troubles_text, other_troubles_text},
 };
 const uint32_t tn_guide_count = sizeof tn_guide / sizeof tn_guide[0];

@@ -153,6 +153,9 @@ static tn_rc offer(struct tn_hub *hub, struct tn_message *message, struct tn_err
     in->counts.rows += rc == TN_OK ? message->rows : 0;
     in->counts.dead += rc == TN_OK ? message->dead : 0;
     in->counts.refused += rc != TN_OK && rc != TN_AGAIN;
+    if (rc == TN_OK && in->tee.open) {
+        tn_tee_put(&in->tee, message);
+    }
     return rc;
 }
 
@@ -527,6 +530,7 @@ tn_rc tn_intake_open(struct tn_intake *intake, const struct tn_intake_spec *spec
 
 void tn_intake_close(struct tn_intake *intake)
 {
+    tn_tee_close(&intake->tee);
     if (intake->journal) {
         tn_journal_close(intake->journal);
     }

@@ -23,6 +23,7 @@
 #include "app/reserve.h"
 #include "app/ring.h"
 #include "app/strangers.h"
+#include "app/tee.h"
 #include "ingest/hub.h"
 
 struct tn_intake_spec {
@@ -66,6 +67,7 @@ struct tn_intake {
     struct tn_err failure;
     tn_rc said; /* the code of the journal's trouble that was logged last */
     struct tn_intake_counts counts;
+    struct tn_tee tee; /* hears what is taken */
 };
 
 /* The hub's size_max. */

@@ -19,28 +19,6 @@ static void drop_decoder(struct tn_packer *packer)
     packer->decoder = NULL;
 }
 
-static tn_rc set_epochs(struct tn_packer *packer, const struct tn_keeper *k,
-                        const enum tn_epoch **epochs, struct tn_err *err)
-{
-    static const char *const UNITS[] = {"", "s", "ms", "us", "ns"};
-    const struct tn_schema *schema = tn_table_schema(k->table);
-    void *memory;
-    tn_rc rc = tn_arena_need(&packer->arena, (schema->field_count + 1) * sizeof(enum tn_epoch),
-                             "times", &memory, err);
-    enum tn_epoch *list = memory;
-    const struct tn_config_pair *pair = k->spec.config->times;
-    for (; rc == TN_OK && pair; pair = pair->next) {
-        int32_t field = tn_schema_find(schema, tn_bytes_of(pair->key));
-        for (int unit = TN_EPOCH_S; field >= 0 && unit <= TN_EPOCH_NS; unit++) {
-            if (strcmp(pair->value, UNITS[unit]) == 0) {
-                list[field] = (enum tn_epoch)unit;
-            }
-        }
-    }
-    *epochs = list;
-    return rc;
-}
-
 /* A decoder takes little time to make next to what one for each table would take of memory. */
 static tn_rc open_decoder(struct tn_packer *packer, const struct tn_keeper *k,
                           const struct tn_message *message, struct tn_err *err)
@@ -58,7 +36,8 @@ static tn_rc open_decoder(struct tn_packer *packer, const struct tn_keeper *k,
                                   .record_size_max = (uint32_t)packer->record_size_max,
                                   .row_size_max = k->spec.share->env.row_size_max,
                                   .framed = k->mapper.script && message->input == TN_INPUT_JSON};
-    tn_rc rc = set_epochs(packer, k, &spec.epochs, err);
+    tn_rc rc =
+        tn_config_epochs(k->spec.config->times, spec.schema, &packer->arena, &spec.epochs, err);
     if (rc == TN_OK) {
         rc = tn_decoder_open(&packer->decoder, &spec, &packer->arena, err);
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "app/metrics.h"
+#include "app/scripts.h"
 #include "schema/value.h"
 
 enum {
@@ -110,10 +111,41 @@ static int fill_reload(void *user, struct tn_buf *out)
     return HTTP_OK;
 }
 
-static int ask_reload(void *user, struct tn_buf *out)
+static int ask_reload(void *user, struct tn_bytes query, struct tn_bytes body, struct tn_buf *out)
 {
-    (void)tn_reload_ask(((struct tn_pages *)user)->of.reload);
+    struct tn_reload *r = ((struct tn_pages *)user)->of.reload;
+    (void)body;
+    (void)(tn_job_number(query, "look") == 1 ? tn_reload_look(r) : tn_reload_ask(r));
     return fill_reload(user, out);
+}
+
+/* ---- /shadow ---- */
+
+static int ask_shadow(void *user, struct tn_bytes query, struct tn_bytes body, struct tn_buf *out)
+{
+    struct tn_pages *pages = user;
+    struct tn_tee *tee = &pages->jobs->spec.intake->tee;
+    const char *refusal = pages->of.reload->refusal;
+    struct tn_err err = {.text = ""};
+    (void)body;
+    if (tn_job_number(query, "end") == 1) {
+        tn_tee_close(tee);
+    } else if (!refusal && tn_tee_open(tee, pages->of.config->warehouse, &err) != TN_OK) {
+        refusal = err.text;
+    }
+    tn_buf_format(out, "{\"sent\":%" PRIu64 ",\"left_out\":%" PRIu64 ",\"left_out_rows\":%" PRIu64,
+                  tee->sent, tee->left_out, tee->left_out_rows);
+    if (refusal) {
+        tn_buf_text(out, ",\"trouble\":");
+        tn_json_string(out, tn_bytes_of(refusal));
+    }
+    tn_buf_text(out, "}\n");
+    return HTTP_OK;
+}
+
+static bool put_scripts(void *user, uint32_t index, struct tn_buf *out)
+{
+    return tn_scripts_page(((const struct tn_pages *)user)->of.reload, index, out);
 }
 
 /* ---- /job ---- */
@@ -162,7 +194,9 @@ void tn_pages_init(struct tn_pages *pages, const struct tn_status_spec *of, stru
                   {.path = "/status", .type = json, .part = put_status},
                   {.path = "/metrics", .type = text, .part = put_metrics},
                   {.path = "/reload", .type = json, .fill = fill_reload},
-                  {.path = "/reload", .type = json, .post = true, .fill = ask_reload},
+                  {.path = "/reload", .type = json, .post = true, .ask = ask_reload},
+                  {.path = "/shadow", .type = "text/plain", .part = put_scripts},
+                  {.path = "/shadow", .type = json, .post = true, .ask = ask_shadow},
                   {.path = TN_JOB_PAGE, .type = json, .ask = fill_job},
                   {.path = TN_JOB_PAGE, .type = json, .post = true, .ask = ask_job},
                   {.path = TN_OFFER_PAGE, .type = json, .ask = fill_offer},

@@ -4,8 +4,10 @@
  *                 person should look at; 503 "failing": no row is taken
  *     /ready      200 once the tables have what the journal had for them, else 503
  *     /status     all of it (status.h), for `tarn status` and `tarn top`
- *     /reload     POST asks for one (reload.h); GET says what became of it. Of the daemon's own
- *                 socket only
+ *     /reload     POST asks for one (reload.h), with ?look=1 for its check; GET says what became of
+ *                 it. Of the daemon's own socket only
+ *     /shadow     POST sends messages on from here (tee.h), with ?end=1 no more; says how many.
+ *                 GET tells what runs (scripts.h). Of the daemon's own socket only
  *     /job        POST asks for a job, GET says what became of it (job.h). Of the daemon's own
  *                 socket only
  *     /offer      POST hands rows over (offers.h). Of the daemon's own socket only
@@ -17,7 +19,7 @@
 #include "app/offers.h"
 #include "app/status.h"
 
-enum { TN_PAGES_COUNT = 4, TN_PAGES_OWN = 6 };
+enum { TN_PAGES_COUNT = 4, TN_PAGES_OWN = 8 };
 
 struct tn_pages {
     struct tn_status_spec of;

@@ -30,6 +30,12 @@ void tn_reload_init(struct tn_reload *reload, const struct tn_reload_spec *spec)
 
 uint64_t tn_reload_ask(struct tn_reload *reload)
 {
+    reload->wanted = true;
+    return ++reload->asked;
+}
+
+uint64_t tn_reload_look(struct tn_reload *reload)
+{
     return ++reload->asked;
 }
 
@@ -37,6 +43,7 @@ static void refuse(struct tn_reload *r, const char *why)
 {
     (void)snprintf(r->trouble, sizeof r->trouble, "%s", why);
     r->answered = r->checking;
+    r->wanted = r->wanted && r->asked > r->checking;
     r->state = TN_RELOAD_IDLE;
     tn_log_event(r->spec.log, TN_LOG_ERROR, "reload", "text=\"refused: %s\"", r->trouble);
 }
@@ -108,6 +115,9 @@ static void begin_check(struct tn_reload *r, int64_t now_ms)
     const char *argv[ARGUMENTS_MAX] = {tn_common.program, "check",    config->path, "--stay-in",
                                        config->warehouse, "--format", "json"};
     r->checking = r->asked;
+    r->begins = r->wanted;
+    r->wanted = false;
+    r->more = 0;
     r->trouble[0] = 0;
     for (uint32_t i = 0; i < r->spec.keeper_count; i++) {
         r->spec.keepers[i].stays = false;
@@ -143,10 +153,14 @@ static void take_report(struct tn_reload *r, const char *line)
     }
     const char *name = line + sizeof BEGIN - 1;
     size_t size = strcspn(name, "\"");
+    bool known = false;
     for (uint32_t i = 0; i < r->spec.keeper_count; i++) {
         struct tn_keeper *k = &r->spec.keepers[i];
-        k->stays = k->stays || (strlen(k->name) == size && memcmp(k->name, name, size) == 0);
+        bool same = strlen(k->name) == size && memcmp(k->name, name, size) == 0;
+        k->stays = k->stays || same;
+        known = known || same;
     }
+    r->more += !known;
 }
 
 static void take_words(struct tn_reload *r, const char *line)
@@ -239,8 +253,9 @@ static void take_result(struct tn_reload *r, int status)
         return;
     }
     r->trouble[0] = 0;
-    if (r->asked > r->checking) { /* it may be another one by now */
+    if (r->asked > r->checking || !r->begins) { /* it may be another one by now */
         r->answered = r->checking;
+        r->wanted = r->wanted || (r->begins && r->asked > r->checking);
         r->state = TN_RELOAD_IDLE;
         return;
     }
@@ -274,6 +289,7 @@ void tn_reload_turn(struct tn_reload *reload, const char *refusal, int64_t now_m
                     uint32_t *wait_ms)
 {
     struct tn_reload *r = reload;
+    r->refusal = refusal;
     if (r->state == TN_RELOAD_IDLE && r->asked > r->answered && refusal) {
         r->checking = r->asked;
         refuse(r, refusal);

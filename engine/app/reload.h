@@ -56,6 +56,10 @@ struct tn_reload {
     uint64_t asked;                 /* requests */
     uint64_t checking;              /* so many of them are answered by the check under way, */
     uint64_t answered;              /* and by those before it */
+    bool wanted;                    /* one of them is no look, */
+    bool begins;                    /* nor one that the check under way answers */
+    uint32_t more;                  /* tables that the check found, and nobody keeps */
+    const char *refusal;            /* of now; or NULL */
     char trouble[TN_ERR_TEXT_SIZE]; /* why the last one was refused; "": it wasn't */
 };
 
@@ -63,6 +67,9 @@ void tn_reload_init(struct tn_reload *reload, const struct tn_reload_spec *spec)
 
 /* Returns the request's number: it is answered when `answered` has got there. */
 uint64_t tn_reload_ask(struct tn_reload *reload);
+
+/* The same of a check alone: nothing begins, however it ends. */
+uint64_t tn_reload_look(struct tn_reload *reload);
 
 /* Begins a check that somebody asked for, and looks after one that is under way. `refusal` is why
  * there can't be any now, or NULL. `*wait_ms` is lowered to when it wants the next turn; the end of

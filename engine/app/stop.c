@@ -20,6 +20,13 @@ void tn_stop_hold(void)
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
+void tn_stop_let(void)
+{
+    sigset_t set;
+    fill(&set);
+    (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
 bool tn_stop_came(int64_t wait_ms)
 {
     sigset_t set;

@@ -3,24 +3,22 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "io/clock.h"
 #include "script/resolver.h"
 
-enum { PLACES = 1 << 16, KEYS_MAX = PLACES / 2, MAPPED_SIZE = 256 * 1024, SHOWN_MAX = 2000 };
-
-/* What the table would have of a key. */
-struct tn_trial_key {
-    uint64_t hash;
-    uint32_t size; /* of the row; 0: deleted */
-    uint32_t room;
-    unsigned char row[];
+enum {
+    PLACES = TN_TRIAL_PLACES,
+    KEYS_MAX = PLACES / 2,
+    MAPPED_SIZE = 256 * 1024,
+    SHOWN_MAX = 2000
 };
 
 enum { MAPPED, MERGED, TOLD_BEFORE, TOLD_AFTER };
 
 /* ---- what is there ---- */
 
-static struct tn_trial_key **place_of(struct tn_trial *t, struct tn_row row, uint64_t *hash)
+static struct tn_trial_key **place_of(const struct tn_trial *t, struct tn_row row, uint64_t *hash)
 {
     *hash = tn_row_hash(t->spec.layout, t->spec.keys, row);
     uint32_t at = (uint32_t)*hash & (PLACES - 1);
@@ -33,6 +31,12 @@ static struct tn_trial_key **place_of(struct tn_trial *t, struct tn_row row, uin
         at = (at + 1) & (PLACES - 1);
     }
     return &t->keys[at];
+}
+
+const struct tn_trial_key *tn_trial_key_of(const struct tn_trial *t, struct tn_row row)
+{
+    uint64_t hash;
+    return *place_of(t, row, &hash);
 }
 
 /* Room for a row a bit larger, since rows of a key grow; a smaller place is left behind. A deleted
@@ -84,9 +88,22 @@ static void say(struct tn_trial *t, const char *what)
     }
 }
 
+/* One more thing that came of the record, in their order; of nothing the hash is always the same.
+ */
+static void note(struct tn_trial *t, char what, struct tn_row row)
+{
+    uint64_t tag = (unsigned char)what;
+    uint64_t hash = tn_hash_64((struct tn_bytes){row.data, row.size}, tag);
+    t->outcome = (t->outcome + tag) * UINT64_C(0x9e3779b97f4a7c15) + hash;
+}
+
 static void bury(struct tn_trial *t, const char *reason)
 {
     t->dead++;
+    note(t, 'x', (struct tn_row){NULL, 0}); /* why has the line, which may be another one */
+    if (t->spec.dead) {
+        t->spec.dead(t->spec.user, reason);
+    }
     if (!t->spec.quiet) {
         (void)fprintf(t->spec.to, "    dead:  %s\n", reason);
     }
@@ -159,6 +176,8 @@ static void tell(struct tn_trial *t, struct tn_row before, struct tn_row after)
         return;
     }
     t->told++;
+    note(t, '-', before);
+    note(t, '+', after);
     if (before.size > 0) {
         say_row(t, after.size > 0 ? "    told:  -U" : "    told:  -D", before);
     }
@@ -204,6 +223,7 @@ static tn_rc change(struct tn_trial *t, struct tn_trial_key **place, uint64_t ha
         return rc;
     }
     t->changed++;
+    note(t, is ? 'r' : 'd', is ? *is : (struct tn_row){NULL, 0});
     if (is) {
         say_row(t, was ? "    table: +U" : "    table: +I", *is);
     } else {
@@ -223,12 +243,17 @@ static tn_rc merge_row(struct tn_trial *t, struct tn_row row, enum tn_row_kind k
     uint64_t hash;
     struct tn_trial_key **place = place_of(t, row, &hash);
     struct tn_row was = {NULL, 0};
+    tn_rc rc = TN_OK;
+    if (!*place && t->spec.find) {
+        rc = t->spec.find(t->spec.user, row, &was, err);
+        rc = rc == TN_OK && was.data ? keep(t, place, hash, was, err) : rc;
+    }
     if (*place && (*place)->size > 0) {
         was = (struct tn_row){(*place)->row, (*place)->size};
     }
     struct tn_buf out = buffer(t, MERGED);
     enum tn_script_verdict verdict;
-    tn_rc rc = decide(t, was.data ? &was : NULL, row, kind, &verdict, &out, err);
+    rc = rc != TN_OK ? rc : decide(t, was.data ? &was : NULL, row, kind, &verdict, &out, err);
     if (rc != TN_OK) {
         return rc;
     }
@@ -276,8 +301,8 @@ static tn_rc take_mapped(struct tn_trial *t, const struct tn_bytes *record, stru
                          enum tn_row_kind kind, struct tn_err *err)
 {
     struct tn_script *script = t->spec.script;
-    struct tn_script_meta meta = {
-        .clock = "synced", .source = "rows", .position = (int64_t)t->line_number};
+    struct tn_script_meta meta = t->meta;
+    meta.position = (int64_t)t->line_number;
     struct tn_buf out = buffer(t, MAPPED);
     uint32_t made = 0;
     int64_t begin = now_ns();
@@ -302,27 +327,30 @@ static tn_rc take_mapped(struct tn_trial *t, const struct tn_bytes *record, stru
     return rc;
 }
 
+static tn_rc take_rows(struct tn_trial *t, struct tn_decoded *decoded, struct tn_err *err)
+{
+    tn_rc rc = TN_OK;
+    if (decoded->dead) {
+        if (!t->spec.quiet) {
+            (void)fprintf(t->spec.to, "%" PRIu64 " no row\n", t->line_number);
+        }
+        bury(t, decoded->reason);
+    }
+    for (uint32_t i = 0; rc == TN_OK && i < decoded->count; i++) {
+        struct tn_row row = tn_decoder_row(t->decoder, decoded, i);
+        enum tn_row_kind kind = tn_decoded_kind(decoded, i);
+        bool mapped = maps(t) && kind != TN_ROW_UPDATE_BEFORE;
+        rc = mapped ? take_mapped(t, NULL, row, kind, err) : take_row(t, row, kind, err);
+    }
+    return rc;
+}
+
 static tn_rc take_decoded(struct tn_trial *t, struct tn_bytes line, struct tn_err *err)
 {
     struct tn_decoded decoded;
     size_t eaten = 0;
     tn_rc rc = tn_decoder_next(t->decoder, line, true, &decoded, &eaten, err);
-    if (rc != TN_OK) {
-        return rc == TN_AGAIN ? TN_OK : rc;
-    }
-    if (decoded.dead) {
-        if (!t->spec.quiet) {
-            (void)fprintf(t->spec.to, "%" PRIu64 " no row\n", t->line_number);
-        }
-        bury(t, decoded.reason);
-    }
-    for (uint32_t i = 0; rc == TN_OK && i < decoded.count; i++) {
-        struct tn_row row = tn_decoder_row(t->decoder, &decoded, i);
-        enum tn_row_kind kind = tn_decoded_kind(&decoded, i);
-        bool mapped = maps(t) && kind != TN_ROW_UPDATE_BEFORE;
-        rc = mapped ? take_mapped(t, NULL, row, kind, err) : take_row(t, row, kind, err);
-    }
-    return rc;
+    return rc == TN_OK ? take_rows(t, &decoded, err) : rc == TN_AGAIN ? TN_OK : rc;
 }
 
 static bool blank(struct tn_bytes line)
@@ -362,32 +390,38 @@ tn_rc tn_trial_run(struct tn_trial *t, FILE *from, struct tn_err *err)
 
 /* ---- opening ---- */
 
-static tn_rc open_decoder(struct tn_trial *t, struct tn_err *err)
+static tn_rc all_ms(struct tn_trial *t, const enum tn_epoch **epochs, struct tn_err *err)
 {
-    enum tn_epoch *epochs;
     void *memory = NULL;
     uint32_t fields = t->spec.schema->field_count;
-    tn_rc rc = tn_arena_need(t->arena, (fields + 1) * sizeof *epochs, "the decoder", &memory, err);
-    if (rc != TN_OK) {
-        return rc;
+    tn_rc rc = tn_arena_need(t->arena, (fields + 1) * sizeof **epochs, "the decoder", &memory, err);
+    enum tn_epoch *list = memory;
+    for (uint32_t i = 0; rc == TN_OK && i < fields; i++) {
+        list[i] = TN_EPOCH_MS;
     }
-    epochs = memory;
-    for (uint32_t i = 0; i < fields; i++) {
-        epochs[i] = TN_EPOCH_MS;
-    }
+    *epochs = list;
+    return rc;
+}
+
+static tn_rc open_decoder(struct tn_trial *t, struct tn_arena *arena, struct tn_err *err)
+{
     struct tn_decode_spec spec = {.input = t->spec.input,
+                                  .unknown = t->spec.unknown,
                                   .schema = t->spec.schema,
                                   .layout = t->spec.layout,
-                                  .epochs = epochs,
+                                  .epochs = t->spec.epochs,
                                   .record_size_max = TN_TRIAL_ROW_SIZE_MAX,
-                                  .row_size_max = TN_TRIAL_ROW_SIZE_MAX};
-    return tn_decoder_open(&t->decoder, &spec, t->arena, err);
+                                  .row_size_max = TN_TRIAL_ROW_SIZE_MAX,
+                                  .framed = maps_records(t)};
+    tn_rc rc = spec.epochs ? TN_OK : all_ms(t, &spec.epochs, err);
+    return rc == TN_OK ? tn_decoder_open(&t->decoder, &spec, arena, err) : rc;
 }
 
 tn_rc tn_trial_open(struct tn_trial *t, const struct tn_trial_spec *spec, struct tn_arena *arena,
                     struct tn_err *err)
 {
-    *t = (struct tn_trial){.spec = *spec, .arena = arena};
+    *t = (struct tn_trial){
+        .spec = *spec, .arena = arena, .meta = {.clock = "synced", .source = "rows"}};
     void *memory = NULL;
     tn_rc rc = tn_arena_need(arena, PLACES * sizeof(struct tn_trial_key *), "keys", &memory, err);
     t->keys = memory;
@@ -400,5 +434,62 @@ tn_rc tn_trial_open(struct tn_trial *t, const struct tn_trial_spec *spec, struct
         rc = tn_arena_need(arena, TN_TRIAL_ROW_SIZE_MAX, "a line", &memory, err);
         t->line = memory;
     }
-    return rc == TN_OK && !maps_records(t) ? open_decoder(t, err) : rc;
+    return rc == TN_OK && !spec->decoders && !maps_records(t) ? open_decoder(t, arena, err) : rc;
+}
+
+/* ---- messages ---- */
+
+tn_rc tn_trial_begin(struct tn_trial *t, enum tn_input input, struct tn_bytes bytes,
+                     struct tn_err *err)
+{
+    t->rest = bytes;
+    if (t->decoder && t->spec.input == input && input != TN_INPUT_CSV) {
+        return tn_decoder_resume(t->decoder, 1, (struct tn_bytes){0}, err);
+    }
+    tn_arena_reset(t->spec.decoders, 0);
+    t->decoder = NULL;
+    t->spec.input = input;
+    return open_decoder(t, t->spec.decoders, err);
+}
+
+static tn_rc take_record(struct tn_trial *t, struct tn_decoded *decoded, struct tn_err *err)
+{
+    bool header = t->spec.input == TN_INPUT_CSV && decoded->count == 0 && !decoded->dead;
+    if (header || decoded->record.size == 0) {
+        return TN_OK;
+    }
+    t->records++;
+    return maps_records(t) && !decoded->dead
+               ? take_mapped(t, &decoded->record, (struct tn_row){0}, TN_ROW_INSERT, err)
+               : take_rows(t, decoded, err);
+}
+
+tn_rc tn_trial_next(struct tn_trial *t, struct tn_err *err)
+{
+    struct tn_decoded decoded;
+    size_t eaten = 0;
+    t->outcome = 0;
+    tn_rc rc = tn_decoder_next(t->decoder, t->rest, true, &decoded, &eaten, err);
+    t->rest.data += eaten;
+    t->rest.size -= eaten;
+    if (rc == TN_INVALID) { /* no header that rows could be read by: all of it is a letter */
+        t->rest.size = 0;
+        bury(t, err->text);
+        return TN_OK;
+    }
+    return rc == TN_OK ? take_record(t, &decoded, err) : rc == TN_AGAIN ? TN_ABSENT : rc;
+}
+
+void tn_trial_say_costs(const struct tn_trial *t, const char *indent, FILE *to)
+{
+    for (int i = 0; i < TN_SCRIPT_HANDLER_COUNT; i++) {
+        const struct tn_trial_cost *cost = &t->costs[i];
+        if (cost->calls > 0) {
+            (void)fprintf(to,
+                          "%s%s: %" PRIu64 " calls, %" PRIu64 " ns and %" PRIu64
+                          " bytes of new memory a call\n",
+                          indent, tn_script_handler_name((enum tn_script_handler)i), cost->calls,
+                          cost->ns / cost->calls, cost->bytes / cost->calls);
+        }
+    }
 }

@@ -223,8 +223,22 @@ static tn_rc read_into(struct tn_vm *vm, int file, unsigned char *text, uint64_t
     return rc;
 }
 
-/* The file's text as a userdata on the stack; fails as Lua does. */
-static size_t push_text(lua_State *L, const char *path, unsigned char **text)
+/* Room for a text of so many bytes, behind its path; NULL: there is none. */
+static struct tn_vm_text *take_text(struct tn_vm *vm, const char *path, size_t size)
+{
+    size_t path_size = strlen(path) + 1;
+    struct tn_vm_text *text = allocate(vm, NULL, 0, sizeof *text + path_size + size + 1);
+    if (text) {
+        char *name = (char *)(text + 1);
+        memcpy(name, path, path_size);
+        *text = (struct tn_vm_text){.path = name,
+                                    .bytes = {(const unsigned char *)name + path_size, size}};
+    }
+    return text;
+}
+
+/* Fails as Lua does. */
+static struct tn_vm_text *read_text(lua_State *L, const char *path)
 {
     struct tn_vm *vm = tn_vm_of(L);
     struct tn_io *io = vm->spec.io;
@@ -237,22 +251,31 @@ static size_t push_text(lua_State *L, const char *path, unsigned char **text)
         rc = tn_err_set(&err, TN_INVALID, 0, "%s has %" PRIu64 " bytes, at most %" PRIu32, path,
                         size, vm->limits.source_size);
     }
-    *text = NULL;
+    struct tn_vm_text *text = NULL;
     if (rc == TN_OK) { /* not lua_newuserdata: it may jump, and the file would stay open */
         (void)lua_gc(L, LUA_GCCOLLECT);
-        *text = allocate(vm, NULL, 0, (size_t)size + 1);
-        rc = *text ? read_into(vm, file, *text, size, &err)
-                   : tn_err_set(&err, TN_AGAIN, 0, "%s: the script doesn't fit its memory", path);
+        text = take_text(vm, path, (size_t)size);
+        rc = text ? read_into(vm, file, (unsigned char *)text->bytes.data, size, &err)
+                  : tn_err_set(&err, TN_AGAIN, 0, "%s: the script doesn't fit its memory", path);
     }
     if (file >= 0) {
         io->vtable->close(io, file);
     }
     if (rc != TN_OK) {
-        tn_heap_give(&vm->heap, *text);
+        tn_heap_give(&vm->heap, text);
         lua_pushstring(L, err.text);
         (void)lua_error(L);
     }
-    return (size_t)size;
+    return text;
+}
+
+static void keep_text(struct tn_vm *vm, struct tn_vm_text *text)
+{
+    struct tn_vm_text **end = &vm->texts;
+    while (*end) {
+        end = &(*end)->next;
+    }
+    *end = text;
 }
 
 static void push_chunk(lua_State *L, int status)
@@ -273,14 +296,18 @@ void tn_vm_push_chunk(lua_State *L, struct tn_bytes text, const char *name)
 
 void tn_vm_push_file(lua_State *L, const char *path, unsigned char *digest)
 {
-    unsigned char *text;
+    struct tn_vm *vm = tn_vm_of(L);
     const char *name = lua_pushfstring(L, "@%s", path);
-    size_t size = push_text(L, path, &text);
+    struct tn_vm_text *text = read_text(L, path);
     if (digest) {
-        tn_hash_sha256((struct tn_bytes){text, size}, digest);
+        tn_hash_sha256(text->bytes, digest);
     }
-    int status = luaL_loadbufferx(L, (const char *)text, size, name, "t");
-    tn_heap_give(&tn_vm_of(L)->heap, text);
+    int status = luaL_loadbufferx(L, (const char *)text->bytes.data, text->bytes.size, name, "t");
+    if (status == LUA_OK) {
+        keep_text(vm, text);
+    } else {
+        tn_heap_give(&vm->heap, text);
+    }
     push_chunk(L, status);
     lua_remove(L, -2);
 }
@@ -359,5 +386,6 @@ void tn_vm_close(struct tn_vm *vm)
     if (vm->lua) {
         tn_heap_deinit(&vm->heap);
         vm->lua = NULL;
+        vm->texts = NULL;
     }
 }

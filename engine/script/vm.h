@@ -58,10 +58,19 @@ struct tn_vm_spec {
 
 enum { TN_VM_PLACE_SIZE = 96 };
 
+/* A file as it was loaded, in the state's memory: whatever its path has by now, this is what runs.
+ */
+struct tn_vm_text {
+    struct tn_vm_text *next;
+    const char *path;
+    struct tn_bytes bytes;
+};
+
 struct tn_vm {
     struct tn_vm_spec spec;
     struct tn_vm_limits limits;
     struct tn_heap heap;
+    struct tn_vm_text *texts; /* the script, then what it requires */
     struct lua_State *lua;
     int64_t instructions_left;
     int64_t bytes_left;
