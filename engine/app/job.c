@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "format/http.h"
+#include "schema/value.h"
 
 const char *const tn_job_values[TN_JOB_VERBS][TN_JOB_VALUES] = {
     {"buckets", "compactions", "bytes_written", "snapshot", "behind", "behind_rc"},
@@ -140,4 +141,17 @@ tn_rc tn_job_wish_read(struct tn_bytes query, struct tn_job_wish *wish, struct t
     return wish->verb < TN_JOB_VERBS
                ? TN_OK
                : tn_err_set(err, TN_UNSUPPORTED, 0, "this daemon has no job '%s'", verb);
+}
+
+/* ---- an answer ---- */
+
+void tn_job_put_end(struct tn_buf *answer, tn_rc rc, const struct tn_err *err)
+{
+    if (rc != TN_OK) {
+        struct tn_bytes text = tn_bytes_of(err->text);
+        text.size = tn_utf8_span(text);
+        tn_buf_text(answer, ",\"error\":");
+        tn_json_string(answer, text);
+    }
+    tn_buf_text(answer, "}\n");
 }

@@ -63,5 +63,8 @@ bool tn_job_member(struct tn_bytes query, const char *name, char *value, size_t 
 /* A number; 0 without one. */
 uint64_t tn_job_number(struct tn_bytes query, const char *name);
 
+/* The end of an answer, after its other members, with the text of what went wrong. */
+void tn_job_put_end(struct tn_buf *answer, tn_rc rc, const struct tn_err *err);
+
 /* A text as it stands in a query. */
 void tn_job_put_text(struct tn_buf *query, const char *text);

@@ -6,7 +6,6 @@
 
 #include "app/round.h"
 #include "commit/snapshot.h"
-#include "schema/value.h"
 
 enum {
     WINDOW_SIZE = 128 * 1024, /* of the census: some 800 buckets a pass */
@@ -592,13 +591,7 @@ static void put_begin(const struct tn_jobs *jobs, struct tn_buf *out)
 static void put_end(struct tn_buf *out, tn_rc rc, const struct tn_err *err)
 {
     tn_buf_format(out, ",\"rc\":%d", (int)rc);
-    if (rc != TN_OK) {
-        struct tn_bytes text = tn_bytes_of(err->text);
-        text.size = tn_utf8_span(text);
-        tn_buf_text(out, ",\"error\":");
-        tn_json_string(out, text);
-    }
-    tn_buf_text(out, "}\n");
+    tn_job_put_end(out, rc, err);
 }
 
 static void put_job(const struct tn_job *job, struct tn_buf *out)

@@ -5,20 +5,8 @@
 
 #include "app/control.h"
 #include "app/job.h"
-#include "schema/value.h"
 
 enum { INPUT_SIZE = 32 };
-
-static void put_end(struct tn_buf *out, tn_rc rc, const struct tn_err *err)
-{
-    if (rc != TN_OK) {
-        struct tn_bytes text = tn_bytes_of(err->text);
-        text.size = tn_utf8_span(text);
-        tn_buf_text(out, ",\"error\":");
-        tn_json_string(out, text);
-    }
-    tn_buf_text(out, "}\n");
-}
 
 static const struct tn_keeper *find(const struct tn_intake *in, const char *table)
 {
@@ -47,7 +35,7 @@ int tn_offers_get(const struct tn_intake *intake, struct tn_bytes query, struct 
     tn_rc rc = read_table(intake, query, table, &err);
     tn_buf_format(out, "{\"rc\":%d,\"size_max\":%zu", (int)rc,
                   most < TN_CONTROL_BODY_SIZE ? most : (size_t)TN_CONTROL_BODY_SIZE);
-    put_end(out, rc, &err);
+    tn_job_put_end(out, rc, &err);
     return 200;
 }
 
@@ -78,6 +66,6 @@ int tn_offers_post(struct tn_intake *intake, struct tn_bytes query, struct tn_by
         tn_buf_format(out, ",\"place\":%" PRIu64 ",\"rows\":%" PRIu32 ",\"dead\":%" PRIu32,
                       message.place, message.rows, message.dead);
     }
-    put_end(out, rc, &err);
+    tn_job_put_end(out, rc, &err);
     return 200;
 }
