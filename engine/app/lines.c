@@ -8,9 +8,6 @@
 /* The header as it is kept, and before each message. */
 enum { HEADERS = 2 * TN_LINES_HEADER_MAX, RETRY_MS = 1000 };
 
-/* Of the pipe's size: a record that goes on for longer has a quote that nobody closed. A guess. */
-enum { LONG_MAX_PIPES = 16 };
-
 size_t tn_lines_memory(const struct tn_hub *hub)
 {
     return HEADERS + hub->size_max - TN_LINES_HEADER_MAX;
@@ -176,26 +173,16 @@ static size_t beginning_size(const struct tn_lines *l)
     return l->pipe.spec.size / 2;
 }
 
-/* The first line end of a record's bytes with which it has had enough of them, or NULL. */
-static const unsigned char *last_end(const struct tn_lines *l, struct tn_bytes more)
-{
-    uint64_t most = (uint64_t)LONG_MAX_PIPES * l->pipe.spec.size;
-    uint64_t from = l->long_size < most ? most - l->long_size : 0;
-    const unsigned char *newline =
-        from < more.size ? memchr(more.data + from, '\n', more.size - (size_t)from) : NULL;
-    return newline ? newline + 1 : NULL;
-}
-
 /* What of such a record came behind its beginning, which lies before it. */
 static bool go_on(struct tn_lines *l, struct tn_bytes all, bool end)
 {
     size_t kept = beginning_size(l);
     struct tn_record_place place = l->place;
     struct tn_bytes more = {all.data + kept, all.size - kept};
-    const unsigned char *next = more.size > 0 ? tn_record_end(l->spec.input, more, &place) : NULL;
-    const unsigned char *last = last_end(l, more);
-    bool given_up = last && (!next || last < next);
-    next = given_up ? last : next;
+    uint64_t most = (uint64_t)TN_RECORD_MESSAGES_MAX * l->pipe.spec.size;
+    uint64_t left = l->long_size < most ? most - l->long_size : 0;
+    bool given_up;
+    const unsigned char *next = tn_record_end_within(l->spec.input, more, left, &place, &given_up);
     if (!next && !end) {
         l->long_size += more.size;
         l->place = place;

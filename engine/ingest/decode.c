@@ -85,6 +85,16 @@ const unsigned char *tn_record_end(enum tn_input input, struct tn_bytes from,
     return newline ? newline + 1 : NULL;
 }
 
+const unsigned char *tn_record_end_within(enum tn_input input, struct tn_bytes from, uint64_t left,
+                                          struct tn_record_place *place, bool *given_up)
+{
+    const unsigned char *next = from.size > 0 ? tn_record_end(input, from, place) : NULL;
+    const unsigned char *newline =
+        left < from.size ? memchr(from.data + left, '\n', from.size - (size_t)left) : NULL;
+    *given_up = newline && (!next || newline + 1 < next);
+    return *given_up ? newline + 1 : next;
+}
+
 /* Quoted texts of csv and the line protocol can hold line ends before the record's own. */
 static void count_lines(struct tn_decoder *decoder, struct tn_bytes eaten)
 {

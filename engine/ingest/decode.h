@@ -135,6 +135,15 @@ struct tn_record_place {
 const unsigned char *tn_record_end(enum tn_input input, struct tn_bytes from,
                                    struct tn_record_place *place);
 
+/* Of the size of a message: a record that goes on for longer has a quote that nobody closed. A
+ * guess.
+ */
+enum { TN_RECORD_MESSAGES_MAX = 16 };
+/* The same of a record that is too long, of which at most `left` more bytes are believed. Behind
+ * them the next line end is its end, and `*given_up`. */
+const unsigned char *tn_record_end_within(enum tn_input input, struct tn_bytes from, uint64_t left,
+                                          struct tn_record_place *place, bool *given_up);
+
 /* "json", "changes", "debezium-json", "csv", "canal-json", "maxwell-json", "line-protocol"; INVALID
  * names the nearest. */
 TN_MUST_USE tn_rc tn_input_parse(const char *name, enum tn_input *input, struct tn_err *err);

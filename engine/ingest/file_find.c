@@ -187,7 +187,7 @@ static void take_file(struct tn_file_look *l, const struct tn_source *file, cons
     l->file.name = l->name;
     l->open = true;
     l->header_size = 0;
-    l->scanned = 0;
+    l->scanned = (struct tn_file_scan){.end = 0};
     l->missed = 0;
     l->idle = (struct tn_source_about){0};
 }

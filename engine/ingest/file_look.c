@@ -99,29 +99,56 @@ static tn_rc read_header(struct tn_file_look *l, struct tn_err *err)
     return TN_OK;
 }
 
-/* Looks for the end of a record that fills all of the data; its beginning stays there. */
+static uint64_t count_line_ends(struct tn_bytes bytes)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < bytes.size; i++) {
+        count += bytes.data[i] == '\n';
+    }
+    return count;
+}
+
+/* A record fills all of the data, and goes on behind it. More than that may be known of it. */
+static struct tn_file_scan begin_scan(const struct tn_file_look *l)
+{
+    struct tn_bytes all = {l->data, l->size};
+    struct tn_file_scan scan = {.end = l->place.offset + l->size};
+    if (l->scanned.end > scan.end) {
+        return l->scanned;
+    }
+    (void)tn_record_end(l->input, all, &scan.place);
+    scan.line_ends = count_line_ends(all);
+    return scan;
+}
+
+/* Looks for the end of such a record; its beginning stays in the data. */
 static tn_rc scan(struct tn_file_look *l, bool ending, struct tn_err *err)
 {
     size_t half = l->size / 2;
-    uint64_t from = l->place.offset + l->size;
-    uint64_t at = l->scanned > from ? l->scanned : from;
-    uint64_t most = at + SCAN_MAX;
     size_t got = half;
-    while (at < most && got == half) {
-        tn_rc rc = read_at(l, at, l->data + half, half, &got, err);
+    struct tn_file_scan s = begin_scan(l);
+    uint64_t believed = l->place.offset + (uint64_t)TN_RECORD_MESSAGES_MAX * l->size;
+    uint64_t most = s.end + SCAN_MAX;
+    while (s.end < most && got == half) {
+        tn_rc rc = read_at(l, s.end, l->data + half, half, &got, err);
         if (rc != TN_OK) {
             return rc;
         }
-        const unsigned char *newline = memchr(l->data + half, '\n', got);
-        at += newline ? (size_t)(newline + 1 - (l->data + half)) : got;
-        if (newline || (got < half && ending)) {
+        struct tn_bytes more = {l->data + half, got};
+        const unsigned char *next = tn_record_end_within(
+            l->input, more, s.end < believed ? believed - s.end : 0, &s.place, &l->given_up);
+        more.size = next ? (size_t)(next - more.data) : got;
+        s.end += more.size;
+        s.line_ends += count_line_ends(more);
+        if (next || (got < half && ending)) {
             l->batch = half;
             l->one = true;
-            l->too_long = at - l->place.offset;
+            l->too_long = s.end - l->place.offset;
+            l->too_long_lines = s.line_ends + !next;
             return TN_OK;
         }
     }
-    l->scanned = at;
+    l->scanned = s;
     return got < half ? TN_OK : tn_err_set(err, TN_AGAIN, 0, "%s: a very long line", l->name);
 }
 
@@ -147,7 +174,7 @@ static tn_rc verify(struct tn_file_look *l, struct tn_err *err)
     l->next = l->place;
     l->next.modified_ns = about.modified_ns;
     l->next.offset += l->too_long > 0 ? l->too_long : l->batch;
-    l->next.line += l->too_long > 0 ? 1 : count_lines(l->data, l->batch);
+    l->next.line += l->too_long > 0 ? l->too_long_lines : count_lines(l->data, l->batch);
     if (l->next.offset > hashed && hashed < TN_SOURCE_HASHED) {
         rc = tn_source_identify(&l->file, l->next.offset, err);
         (void)memcpy(l->next.identity, l->file.identity, sizeof l->next.identity);
@@ -176,12 +203,6 @@ static tn_rc read_records(struct tn_file_look *l, bool ending, struct tn_err *er
     }
     cut(l, got, ending && got < l->size);
     if (l->batch > 0 || got < l->size) {
-        return TN_OK;
-    }
-    const unsigned char *newline = memrchr(l->data, '\n', got);
-    if (newline) { /* a quote that doesn't end: the decoder says so */
-        l->batch = (size_t)(newline + 1 - l->data);
-        l->one = true;
         return TN_OK;
     }
     return scan(l, ending, err);

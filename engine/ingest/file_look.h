@@ -41,6 +41,13 @@ enum tn_file_loss {
     TN_FILE_LOSS_PACKED, /* it, or one that came behind it, was compressed before it was read */
 };
 
+/* What is known of a record whose end wasn't found. */
+struct tn_file_scan {
+    uint64_t end; /* of what was looked at: an offset in the file */
+    struct tn_record_place place;
+    uint64_t line_ends; /* before it */
+};
+
 struct tn_file_look {
     /* Set once. */
     const char *path;
@@ -60,7 +67,7 @@ struct tn_file_look {
     char name[TN_FILE_PATH_MAX]; /* of it, when it was opened */
     char sibling[TN_FILE_PATH_MAX];
     char coming[TN_FILE_PATH_MAX];
-    uint64_t scanned;            /* up to here a record that is too long has no end */
+    struct tn_file_scan scanned; /* of a record that is too long */
     struct tn_source_about idle; /* as it was when there was nothing to take */
     bool idle_ending;
     uint32_t missed; /* looks in a row that didn't find the place's file */
@@ -70,6 +77,8 @@ struct tn_file_look {
     size_t batch;       /* bytes; 0: the end, for now */
     bool one;           /* record */
     uint64_t too_long;  /* bytes of a record of which the batch is the beginning; 0: it is whole */
+    uint64_t too_long_lines;
+    bool given_up;             /* it may go on */
     struct tn_file_place next; /* behind the batch */
     enum tn_file_loss loss;
 };

@@ -111,9 +111,11 @@ static void say_loss(const struct tn_file_source *s)
 static void say_too_long(const struct tn_file_source *s)
 {
     tn_log_event(s->spec.log, TN_LOG_WARN, "source",
-                 "source=%s path=%s line=%" PRIu64 " text=\"a line of %" PRIu64
-                 " bytes is longer than a message may be\"",
-                 s->spec.name, s->look.name, s->look.place.line + 1, s->look.too_long);
+                 "source=%s path=%s line=%" PRIu64 " text=\"%s of %" PRIu64 " bytes %s\"",
+                 s->spec.name, s->look.name, s->look.place.line + 1,
+                 s->look.given_up ? "a text" : "a record", s->look.too_long,
+                 s->look.given_up ? "has no end: the next line is a record again"
+                                  : "is longer than a message may be");
 }
 
 static void say_refused(const struct tn_file_source *s, const struct tn_err *err)

@@ -16,7 +16,6 @@ enum {
     BUFFER_SIZE = 512,
     MESSAGE_MAX = TN_LINES_HEADER_MAX + BUFFER_SIZE,
     BEGINNING = BUFFER_SIZE / 2,
-    LONG_PIPES = 16, /* a record has no more */
     RECORDS = 200,
     TEXT_SIZE = 256 * 1024,
     SEEDS = 20,
@@ -313,7 +312,7 @@ static void a_quote_that_does_not_end_holds_up_a_bounded_number_of_bytes(void)
         put_record("m t=1\n");
         size_t from = given.size;
         put("m t=\"\n", 6);
-        while (given.size - from <= (size_t)LONG_PIPES * BUFFER_SIZE) {
+        while (given.size - from <= (size_t)TN_RECORD_MESSAGES_MAX * BUFFER_SIZE) {
             put("m t=5\n", 6);
         }
         end_record(from);

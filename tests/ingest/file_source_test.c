@@ -777,6 +777,56 @@ static void a_line_that_is_too_long_is_a_letter_and_the_next_is_read(void)
     world_close();
 }
 
+/* What such a text quotes would be a row; and its end ends it, not a line end. */
+static void a_text_of_many_lines_that_is_too_long_brings_no_rows(void)
+{
+    world_open(1, false);
+    world.input = TN_INPUT_CSV;
+    source_open();
+    put_text("name\n#0\n\"");
+    for (int i = 0; i < DATA_SIZE; i++) {
+        put_text("x9,\"\"\n");
+        if (i % 100 == 0) {
+            settle();
+        }
+    }
+    settle();
+    CHECK(hub.line_count == 1);
+    source_close(); /* it is begun again */
+    source_open();
+    settle();
+    put_text("\"\n");
+    settle();
+    CHECK(hub.cut_size == 6 * DATA_SIZE + 3 && hub.count == 2);
+    put_text("\"#1\n\"\n#2\n");
+    settle();
+    CHECK(strcmp(hub.text, "name\n\"#1\n\"\n#2\n") == 0 && hub.cut_size == 0);
+    CHECK(world.source.look.place.line == DATA_SIZE + 6 && logged("a record of 6147 bytes"));
+    world_close();
+}
+
+static void a_quote_that_does_not_end_holds_up_a_bounded_number_of_bytes(void)
+{
+    size_t size = 6;
+    world_open(1, false);
+    world.input = TN_INPUT_LINE;
+    source_open();
+    put_text("m t=\"\n");
+    while (size <= (size_t)TN_RECORD_MESSAGES_MAX * DATA_SIZE) {
+        put_text("m t=5\n");
+        size += 6;
+        if (random_below(&world.random, 100) == 0) {
+            settle();
+        }
+        CHECK(hub.count == 0);
+    }
+    put_text("m t=6\n");
+    settle();
+    CHECK(hub.count == 2 && strcmp(hub.text, "m t=6\n") == 0);
+    CHECK(world.source.look.place.line == size / 6 + 1 && logged("has no end"));
+    world_close();
+}
+
 static void a_csv_header_stands_before_each_batch(void)
 {
     world_open(1, false);
@@ -939,6 +989,8 @@ static const struct test tests[] = {
     TEST(a_file_that_is_written_anew_begins_at_its_beginning),
     TEST(a_file_that_grows_keeps_its_place),
     TEST(a_line_that_is_too_long_is_a_letter_and_the_next_is_read),
+    TEST(a_text_of_many_lines_that_is_too_long_brings_no_rows),
+    TEST(a_quote_that_does_not_end_holds_up_a_bounded_number_of_bytes),
     TEST(a_csv_header_stands_before_each_batch),
     TEST(a_text_of_the_line_protocol_is_never_cut),
     TEST(a_header_that_is_too_long_is_said_once),
