@@ -2,6 +2,8 @@
 
 #include "file/data_plan_private.h"
 
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
 enum { VALUE_SHOWN_MAX = 120 }; /* bytes of a value that an error shows */
 
 const unsigned char tn_data_nothing[TN_DATA_SLACK];
@@ -39,35 +41,29 @@ static inline int64_t number(struct tn_avro_cursor *c, int64_t min, int64_t max)
     return value;
 }
 
-static void decode_decimal64(struct tn_avro_cursor *c, const struct tn_decode_op *op,
+static bool decode_decimal64(struct tn_bytes bytes, const struct tn_decode_op *op,
                              unsigned char *slot)
 {
-    struct tn_bytes bytes = tn_avro_bytes(c);
     struct tn_i128 wide;
     if (bytes.size == 0 || !tn_i128_from_be(bytes, &wide)) {
-        c->failed = true;
-        return;
+        return false;
     }
     int64_t value = (int64_t)wide.low;
     int64_t bound = powers_of_ten[op->precision];
-    if (wide.high != value >> 63 || value >= bound || value <= -bound) {
-        c->failed = true;
-        return;
-    }
     tn_store_u64(slot, (uint64_t)value);
+    return wide.high == value >> 63 && value < bound && value > -bound;
 }
 
-static void decode_decimal128(struct tn_avro_cursor *c, const struct tn_decode_op *op,
+static bool decode_decimal128(struct tn_bytes bytes, const struct tn_decode_op *op,
                               unsigned char *slot)
 {
-    struct tn_bytes bytes = tn_avro_bytes(c);
     struct tn_i128 value;
     if (bytes.size == 0 || !tn_i128_from_be(bytes, &value) || !tn_i128_fits(value, op->precision)) {
-        c->failed = true;
-        return;
+        return false;
     }
     tn_store_u64(slot, value.low);
     tn_store_u64(slot + 8, (uint64_t)value.high);
+    return true;
 }
 
 static inline uint64_t take_u64(struct tn_avro_cursor *c)
@@ -129,9 +125,18 @@ static inline void skip(struct tn_avro_cursor *c, uint32_t size)
     }
 }
 
-static inline void decode_value(const struct tn_data_plan *plan, const struct tn_decode_op *op,
-                                struct tn_avro_cursor *c, unsigned char *row,
-                                struct tn_data_record *record)
+/* On a copy, so that the cursor itself needs no place in memory. */
+static inline void pass_other(struct tn_avro_cursor *c, const struct tn_avro_type *type)
+{
+    struct tn_avro_cursor own = *c;
+    tn_avro_skip(&own, type);
+    *c = own;
+}
+
+/* The cursor is in registers where this is inlined, and it is in the loop over a record. */
+static ALWAYS_INLINE void decode_value(const struct tn_data_plan *plan,
+                                       const struct tn_decode_op *op, struct tn_avro_cursor *c,
+                                       unsigned char *row, struct tn_data_record *record)
 {
     unsigned char *slot = row + op->offset;
     switch ((enum tn_decode_kind)op->kind) {
@@ -161,10 +166,10 @@ static inline void decode_value(const struct tn_data_plan *plan, const struct tn
         decode_f64(c, slot);
         break;
     case DECODE_DECIMAL64:
-        decode_decimal64(c, op, slot);
+        c->failed = !decode_decimal64(tn_avro_bytes(c), op, slot) || c->failed;
         break;
     case DECODE_DECIMAL128:
-        decode_decimal128(c, op, slot);
+        c->failed = !decode_decimal128(tn_avro_bytes(c), op, slot) || c->failed;
         break;
     case DECODE_MILLIS_TO_96:
         tn_store_u64(slot, (uint64_t)tn_avro_long(c));
@@ -194,7 +199,7 @@ static inline void decode_value(const struct tn_data_plan *plan, const struct tn
         skip(c, op->offset);
         break;
     case SKIP_OTHER:
-        tn_avro_skip(c, op->type);
+        pass_other(c, op->type);
         break;
     case DECODE_CAST: /* decode_cast */
     case DECODE_NONE:
@@ -240,16 +245,16 @@ static void decode_cast(const struct tn_data_plan *plan, struct tn_cast_op *op,
 /* The branch number before a value: true when it is null. */
 static inline bool decode_null(const struct tn_decode_op *op, struct tn_avro_cursor *c)
 {
-    if (c->at == c->end || (*c->at != 0 && *c->at != 2)) {
+    if (c->at == c->end || (*c->at & ~2U) != 0) {
         c->failed = true;
         return true;
     }
-    return (*c->at++ == 0) == (op->branch == NULL_FIRST);
+    return *c->at++ == op->branch;
 }
 
-static inline void decode_field(const struct tn_data_plan *plan, const struct tn_decode_op *op,
-                                struct tn_avro_cursor *c, unsigned char *row,
-                                struct tn_data_record *record)
+static ALWAYS_INLINE void decode_field(const struct tn_data_plan *plan,
+                                       const struct tn_decode_op *op, struct tn_avro_cursor *c,
+                                       unsigned char *row, struct tn_data_record *record)
 {
     if (op->branch != NO_BRANCH && decode_null(op, c)) {
         row[op->null_byte] = (unsigned char)(row[op->null_byte] | op->null_bit);
@@ -260,7 +265,9 @@ static inline void decode_field(const struct tn_data_plan *plan, const struct tn
             place_view(plan, &plan->casts[op->offset], empty, 0);
         }
     } else if (op->kind == DECODE_CAST) {
-        decode_cast(plan, &plan->casts[op->offset], c, row, record);
+        struct tn_avro_cursor own = *c;
+        decode_cast(plan, &plan->casts[op->offset], &own, row, record);
+        *c = own;
     } else {
         decode_value(plan, op, c, row, record);
     }
@@ -280,8 +287,9 @@ uint64_t tn_data_plan_decode(const struct tn_data_plan *plan, struct tn_avro_cur
 {
     struct tn_avro_cursor c = *cursor;
     memcpy(row, plan->blank, plan->fixed_size);
-    for (uint32_t i = 0; i < plan->op_count; i++) {
-        decode_field(plan, &plan->ops[i], &c, row, record);
+    const struct tn_decode_op *end = plan->ops + plan->op_count;
+    for (const struct tn_decode_op *op = plan->ops; op < end; op++) {
+        decode_field(plan, op, &c, row, record);
     }
     *cursor = c;
     return row_size(plan);
@@ -289,58 +297,44 @@ uint64_t tn_data_plan_decode(const struct tn_data_plan *plan, struct tn_avro_cur
 
 /* ---- records that nobody wants but for their keys ---- */
 
-enum { PASS_CAST = -4, PASS_OTHER = -3, PASS_BYTES = -2, PASS_NUMBER = -1 }; /* else: bytes */
-
-/* What stands in the file for a value of this kind. */
-static const int8_t passes[] = {
-    [DECODE_BOOLEAN] = 1,
-    [DECODE_I8] = PASS_NUMBER,
-    [DECODE_I16] = PASS_NUMBER,
-    [DECODE_I32] = PASS_NUMBER,
-    [DECODE_I64] = PASS_NUMBER,
-    [DECODE_F32] = 4,
-    [DECODE_F64] = 8,
-    [DECODE_DECIMAL64] = PASS_BYTES,
-    [DECODE_DECIMAL128] = PASS_BYTES,
-    [DECODE_MILLIS_TO_96] = PASS_NUMBER,
-    [DECODE_MICROS_TO_64] = PASS_NUMBER,
-    [DECODE_MICROS_TO_96] = PASS_NUMBER,
-    [DECODE_BYTES] = PASS_BYTES,
-    [DECODE_CAST] = PASS_CAST,
-    [DECODE_SEQUENCE] = PASS_NUMBER,
-    [DECODE_KIND] = PASS_NUMBER,
-    [SKIP_NUMBER] = PASS_NUMBER,
-    [SKIP_BYTES] = PASS_BYTES,
-    [SKIP_FIXED] = PASS_OTHER,
-    [SKIP_OTHER] = PASS_OTHER,
-    [DECODE_NONE] = 0,
-};
-
-static inline void pass_value(const struct tn_data_plan *plan, const struct tn_decode_op *op,
-                              struct tn_avro_cursor *c)
+/* By its bytes' top bits, of which the last has none. */
+static inline void pass_number(struct tn_avro_cursor *c)
 {
-    int passed = passes[op->kind];
-    if (passed == PASS_CAST) {
-        passed = passes[plan->casts[op->offset].source.kind];
-    }
-    if (passed >= 0) {
-        skip(c, (uint32_t)passed);
-    } else if (passed == PASS_NUMBER) {
+    uint64_t ends = ~tn_load_u64(c->at) & UINT64_C(0x8080808080808080);
+    if (ends == 0) {
         (void)tn_avro_varint(c);
-    } else if (passed == PASS_BYTES) {
-        (void)tn_avro_bytes(c);
-    } else if (op->kind == SKIP_FIXED) {
-        skip(c, op->offset);
     } else {
-        tn_avro_skip(c, op->type);
+        skip(c, (uint32_t)__builtin_ctzll(ends) / 8 + 1);
     }
 }
 
-static inline void pass_field(const struct tn_data_plan *plan, const struct tn_decode_op *op,
-                              struct tn_avro_cursor *c)
+static inline void pass_value(const struct tn_decode_op *op, struct tn_avro_cursor *c)
+{
+    if (op->passed >= 0) {
+        skip(c, (uint32_t)op->passed);
+    } else if (op->passed == PASS_NUMBER) {
+        pass_number(c);
+    } else if (op->passed == PASS_BYTES) {
+        (void)tn_avro_bytes(c);
+    } else if (op->passed == PASS_FIXED) {
+        skip(c, op->offset);
+    } else {
+        pass_other(c, op->type);
+    }
+}
+
+static inline void pass_field(const struct tn_decode_op *op, struct tn_avro_cursor *c)
 {
     if (op->branch == NO_BRANCH || !decode_null(op, c)) {
-        pass_value(plan, op, c);
+        pass_value(op, c);
+    }
+}
+
+static inline void pass_fields(const struct tn_data_plan *plan, uint32_t from,
+                               struct tn_avro_cursor *c)
+{
+    for (uint32_t i = from; i < plan->op_count; i++) {
+        pass_field(&plan->ops[i], c);
     }
 }
 
@@ -360,7 +354,7 @@ uint64_t tn_data_plan_decode_key(const struct tn_data_plan *plan, struct tn_avro
         if (op->key) {
             decode_field(plan, op, &c, row, record);
         } else {
-            pass_field(plan, op, &c);
+            pass_field(op, &c);
         }
     }
     *cursor = c;
@@ -370,10 +364,73 @@ uint64_t tn_data_plan_decode_key(const struct tn_data_plan *plan, struct tn_avro
 void tn_data_plan_pass(const struct tn_data_plan *plan, struct tn_avro_cursor *cursor)
 {
     struct tn_avro_cursor c = *cursor;
-    for (uint32_t i = plan->key_end; i < plan->op_count; i++) {
-        pass_field(plan, &plan->ops[i], &c);
-    }
+    pass_fields(plan, plan->key_end, &c);
     *cursor = c;
+}
+
+/* ---- keys that are compared where they lie ---- */
+
+static inline int compare_numbers(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static inline int compare_bytes(const struct tn_data_plan *plan, struct tn_bytes bytes,
+                                struct tn_row key, uint32_t view)
+{
+    uint32_t start =
+        view > 0 ? tn_load_u32(key.data + plan->view_offsets[view - 1]) : plan->fixed_size;
+    uint32_t size = tn_load_u32(key.data + plan->view_offsets[view]) - start;
+    size_t both = bytes.size < size ? bytes.size : size;
+    int order = memcmp(bytes.data, key.data + start, both);
+    return order ? order : compare_numbers((int64_t)bytes.size, (int64_t)size);
+}
+
+/* The value under the cursor, of a kind that tn_data_plan_comparable names, with the key's. */
+static inline int compare_field(const struct tn_data_plan *plan, const struct tn_decode_op *op,
+                                struct tn_avro_cursor *c, struct tn_row key)
+{
+    const unsigned char *slot = key.data + op->offset;
+    int order = 0;
+    switch (op->kind) {
+    case DECODE_I8:
+        order = compare_numbers(number(c, INT8_MIN, INT8_MAX), (int8_t)*slot);
+        break;
+    case DECODE_I16:
+        order = compare_numbers(number(c, INT16_MIN, INT16_MAX), (int16_t)tn_load_u16(slot));
+        break;
+    case DECODE_I32:
+        order = compare_numbers(number(c, INT32_MIN, INT32_MAX), (int32_t)tn_load_u32(slot));
+        break;
+    case DECODE_I64:
+        order = compare_numbers(tn_avro_long(c), (int64_t)tn_load_u64(slot));
+        break;
+    default:
+        order = compare_bytes(plan, tn_avro_bytes(c), key, op->offset);
+        break;
+    }
+    return key.data[op->null_byte] & op->null_bit ? 1 : order; /* NULL is before all values */
+}
+
+int tn_data_plan_pass_below(const struct tn_data_plan *plan, struct tn_avro_cursor *cursor,
+                            struct tn_row key)
+{
+    struct tn_avro_cursor c = *cursor;
+    int order = 0;
+    for (uint32_t i = 0; i < plan->key_end; i++) {
+        const struct tn_decode_op *op = &plan->ops[i];
+        if (op->key && order == 0) {
+            order = compare_field(plan, op, &c, key);
+        } else {
+            pass_field(op, &c);
+        }
+    }
+    if (order < 0) {
+        pass_fields(plan, plan->key_end, &c);
+        *cursor = c;
+    }
+    cursor->failed = c.failed;
+    return order;
 }
 
 tn_rc tn_data_plan_refuse(const struct tn_data_record *record, struct tn_err *err)

@@ -23,8 +23,8 @@ struct tn_read_spec {
 };
 
 enum {
-    /* Views may be read, and rows written, this far past their ends: short texts are copied whole.
-     */
+    /* Views and blocks may be read, and rows written, this far past their ends: short texts are
+     * copied whole. */
     TN_DATA_SLACK = 16,
 };
 
@@ -41,6 +41,7 @@ struct tn_data_plan {
     uint32_t op_count;
     uint32_t key_end;     /* the ops before are all that a key takes */
     bool keyed;           /* _SEQUENCE_NUMBER and _VALUE_KIND are there */
+    bool key_lies;        /* in the file as in the layout's order of keys: see pass_below */
     unsigned char *blank; /* the fixed part of a row: what the file lacks is NULL, the rest zero */
     uint32_t fixed_size;  /* bytes at `blank` */
     struct tn_bytes *views; /* per byte column of the layout, of the record at hand; one more */
@@ -75,6 +76,12 @@ uint64_t tn_data_plan_decode(const struct tn_data_plan *plan, struct tn_avro_cur
 uint64_t tn_data_plan_decode_key(const struct tn_data_plan *plan, struct tn_avro_cursor *cursor,
                                  unsigned char *row, struct tn_data_record *record);
 void tn_data_plan_pass(const struct tn_data_plan *plan, struct tn_avro_cursor *cursor);
+
+/* How the record's key compares with `key`'s, a row of the layout: <0, 0, >0. Below 0 the cursor
+ * then stands behind the record, else it stays. Neither key nor record are decoded: only where
+ * plan->key_lies. */
+int tn_data_plan_pass_below(const struct tn_data_plan *plan, struct tn_avro_cursor *cursor,
+                            struct tn_row key);
 
 /* CORRUPT with the column, the value and the types of record->bad_cast. Before the next decode. */
 tn_rc tn_data_plan_refuse(const struct tn_data_record *record, struct tn_err *err);

@@ -87,7 +87,7 @@ static enum tn_decode_kind value_kind(const struct tn_avro_type *file, const str
 
 static struct tn_decode_op skip_op(const struct tn_avro_type *type)
 {
-    struct tn_decode_op op = {.kind = SKIP_OTHER, .type = type};
+    struct tn_decode_op op = {.kind = SKIP_OTHER, .branch = NO_BRANCH, .type = type};
     switch (type->kind) {
     case TN_AVRO_INT:
     case TN_AVRO_LONG:
@@ -199,6 +199,7 @@ static tn_rc place_cast(struct maker *m, const struct tn_field *from, const stru
     cast->row = row;
     cast->source = (struct tn_decode_op){
         .kind = (uint8_t)value_kind(op->type, &cast->from.columns[0]),
+        .branch = NO_BRANCH, /* it stood before the cast's own op */
         .precision = from->type.precision,
         .offset = cast->from.columns[0].offset,
     };
@@ -375,6 +376,66 @@ static tn_rc take_plan(struct maker *m)
     return TN_OK;
 }
 
+/* ---- what is known when all is placed ---- */
+
+/* What stands in the file for a value of this kind: bytes, or enum tn_pass. */
+static const int8_t passes[] = {
+    [DECODE_BOOLEAN] = 1,
+    [DECODE_I8] = PASS_NUMBER,
+    [DECODE_I16] = PASS_NUMBER,
+    [DECODE_I32] = PASS_NUMBER,
+    [DECODE_I64] = PASS_NUMBER,
+    [DECODE_F32] = 4,
+    [DECODE_F64] = 8,
+    [DECODE_DECIMAL64] = PASS_BYTES,
+    [DECODE_DECIMAL128] = PASS_BYTES,
+    [DECODE_MILLIS_TO_96] = PASS_NUMBER,
+    [DECODE_MICROS_TO_64] = PASS_NUMBER,
+    [DECODE_MICROS_TO_96] = PASS_NUMBER,
+    [DECODE_BYTES] = PASS_BYTES,
+    [DECODE_SEQUENCE] = PASS_NUMBER,
+    [DECODE_KIND] = PASS_NUMBER,
+    [SKIP_NUMBER] = PASS_NUMBER,
+    [SKIP_BYTES] = PASS_BYTES,
+    [SKIP_FIXED] = PASS_FIXED,
+    [SKIP_OTHER] = PASS_OTHER,
+    [DECODE_NONE] = 0,
+};
+
+static void place_passes(struct tn_data_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->op_count; i++) {
+        struct tn_decode_op *op = &plan->ops[i];
+        bool cast = op->kind == DECODE_CAST;
+        op->passed = passes[cast ? plan->casts[op->offset].source.kind : op->kind];
+    }
+}
+
+static bool comparable(const struct tn_decode_op *op)
+{
+    bool plain = op->kind == DECODE_BYTES || op->kind == DECODE_I8 || op->kind == DECODE_I16 ||
+                 op->kind == DECODE_I32 || op->kind == DECODE_I64;
+    return plain && op->branch == NO_BRANCH;
+}
+
+/* The keys' columns come in the file as they are compared, in values that can be. */
+static bool key_lies(const struct maker *m)
+{
+    uint32_t key = 0;
+    for (uint32_t i = 0; i < m->plan->key_end; i++) {
+        const struct tn_decode_op *op = &m->plan->ops[i];
+        if (!op->key) {
+            continue;
+        }
+        uint32_t column = m->read->keys.index[key++];
+        bool next = op->null_byte == column / 8 && op->null_bit == 1U << (column % 8);
+        if (!next || !comparable(op)) {
+            return false;
+        }
+    }
+    return key == m->read->keys.count;
+}
+
 tn_rc tn_data_plan_make(struct tn_bytes avro_schema, const struct tn_schema *schema,
                         const struct tn_read_spec *read, struct tn_arena *arena,
                         struct tn_data_plan *plan, struct tn_err *err)
@@ -398,5 +459,12 @@ tn_rc tn_data_plan_make(struct tn_bytes avro_schema, const struct tn_schema *sch
     if (rc == TN_OK) {
         rc = place_columns(&m);
     }
-    return rc ? rc : place_system(&m);
+    if (rc == TN_OK) {
+        rc = place_system(&m);
+    }
+    if (rc == TN_OK) {
+        place_passes(plan);
+        plan->key_lies = key_lies(&m);
+    }
+    return rc;
 }

@@ -28,18 +28,23 @@ enum tn_decode_kind {
     DECODE_NONE,
 };
 
-enum { NO_BRANCH, NULL_FIRST, NULL_LAST };
+/* Which branch number says that a value is null: none stands before it, or what that one is. */
+enum { NULL_FIRST = 0, NO_BRANCH = 1, NULL_LAST = 2 };
 
 struct tn_decode_op {
     uint8_t kind;      /* enum tn_decode_kind */
-    uint8_t branch;    /* whether a branch number stands before, and which one is null */
+    uint8_t branch;    /* the number before a value that is null, or NO_BRANCH */
     uint8_t precision; /* DECIMAL */
     uint8_t null_bit;  /* what to set in the byte below, 0 when nobody wants to know */
     uint32_t null_byte;
     uint32_t offset; /* of the slot; byte columns: the number of the view */
+    int8_t passed;   /* bytes of a value that is passed over, or enum tn_pass */
     bool key;        /* of a key column */
     const struct tn_avro_type *type;
 };
+
+/* How a value is passed over that is not always as long. */
+enum tn_pass { PASS_OTHER = -4, PASS_FIXED = -3, PASS_BYTES = -2, PASS_NUMBER = -1 };
 
 /* A column whose type was changed since: its value is decoded as a row of the old type's own, cast,
  * and stored. */

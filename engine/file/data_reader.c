@@ -472,6 +472,50 @@ tn_rc tn_data_reader_pass(struct tn_data_reader *reader, struct tn_err *err)
     return TN_OK;
 }
 
+/* The row at hand, by its key as a row; `*order` is how that compares with `key`. */
+static tn_rc pass_decoded(struct tn_data_reader *reader, struct tn_row key, int *order,
+                          struct tn_err *err)
+{
+    struct tn_row own;
+    tn_rc rc = tn_data_reader_key(reader, &own, err);
+    if (rc) {
+        return rc;
+    }
+    *order = tn_row_compare(reader->read->layout, reader->read->keys, own, key);
+    return *order < 0 ? tn_data_reader_pass(reader, err) : TN_OK;
+}
+
+/* The same by its bytes in the file. */
+static tn_rc pass_as_it_lies(struct tn_data_reader *reader, struct tn_row key, int *order,
+                             struct tn_err *err)
+{
+    *order = tn_data_plan_pass_below(&reader->plan, &reader->cursor, key);
+    if (reader->cursor.failed || (*order < 0 && record_failed(reader, &reader->cursor))) {
+        return row_failed(reader, err);
+    }
+    if (*order < 0) {
+        step(reader);
+    }
+    return TN_OK;
+}
+
+tn_rc tn_data_reader_pass_below(struct tn_data_reader *reader, struct tn_row key, uint64_t *passed,
+                                struct tn_err *err)
+{
+    TN_CHECK(reader->keyed);
+    for (int order = -1; order < 0; *passed += order < 0) {
+        tn_rc rc = reader->rows_left > 0 ? TN_OK : need_rows(reader, err);
+        if (rc == TN_OK) {
+            rc = reader->plan.key_lies ? pass_as_it_lies(reader, key, &order, err)
+                                       : pass_decoded(reader, key, &order, err);
+        }
+        if (rc) {
+            return rc;
+        }
+    }
+    return TN_OK;
+}
+
 /* ---- seek ---- */
 
 static void halve(struct tn_data_blocks *blocks)

@@ -92,6 +92,10 @@ static inline struct tn_data_position tn_data_reader_tell(const struct tn_data_r
  * the next call. ABSENT at the end. Only in files with keys. */
 TN_MUST_USE tn_rc tn_data_reader_key(struct tn_data_reader *reader, struct tn_row *key,
                                      struct tn_err *err);
+/* Passes over the rows whose keys are below that of `key`, a row of the layout, and adds their
+ * number to `*passed`. ABSENT: no other is left. */
+TN_MUST_USE tn_rc tn_data_reader_pass_below(struct tn_data_reader *reader, struct tn_row key,
+                                            uint64_t *passed, struct tn_err *err);
 /* Goes on behind the row whose key was looked at last, without decoding the rest of it. */
 TN_MUST_USE tn_rc tn_data_reader_pass(struct tn_data_reader *reader, struct tn_err *err);
 

@@ -95,6 +95,9 @@ struct tn_avro_cursor {
 
 static inline uint64_t tn_avro_varint(struct tn_avro_cursor *c)
 {
+    if (c->at < c->end && *c->at < 0x80) {
+        return *c->at++;
+    }
     uint64_t value = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
         if (c->at == c->end) {

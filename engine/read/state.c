@@ -126,20 +126,6 @@ static tn_rc jump(struct tn_key_state *s, struct tn_state_run *run, struct tn_ro
     return tn_data_reader_resume(&run->reader, (struct tn_data_position){offset, 0}, err);
 }
 
-static tn_rc next_head(struct tn_key_state *s, struct tn_state_run *run, struct tn_err *err)
-{
-    tn_rc rc = run->headed && !run->whole ? tn_data_reader_pass(&run->reader, err) : TN_OK;
-    run->headed = false;
-    run->whole = false;
-    if (rc == TN_OK) {
-        run->head_block = tn_data_reader_tell(&run->reader).block_offset;
-        rc = tn_data_reader_key(&run->reader, &run->head.row, err);
-    }
-    run->headed = rc == TN_OK;
-    s->rows_read += run->headed;
-    return rc;
-}
-
 /* Below 0 also where there is no head. */
 static int compare_head(const struct tn_key_state *s, const struct tn_state_run *run,
                         const struct tn_kv *key)
@@ -149,14 +135,32 @@ static int compare_head(const struct tn_key_state *s, const struct tn_state_run 
 }
 
 /* The first row that is not below the key becomes the head. ABSENT: the file has none. */
+static tn_rc next_head(struct tn_key_state *s, struct tn_state_run *run, struct tn_row key,
+                       struct tn_err *err)
+{
+    tn_rc rc = run->headed && !run->whole ? tn_data_reader_pass(&run->reader, err) : TN_OK;
+    run->headed = false;
+    run->whole = false;
+    if (rc == TN_OK) {
+        rc = tn_data_reader_pass_below(&run->reader, key, &s->rows_read, err);
+    }
+    if (rc == TN_OK) {
+        run->head_block = tn_data_reader_tell(&run->reader).block_offset;
+        rc = tn_data_reader_key(&run->reader, &run->head.row, err);
+    }
+    run->headed = rc == TN_OK;
+    s->rows_read += run->headed;
+    return rc;
+}
+
 static tn_rc walk(struct tn_key_state *s, struct tn_state_run *run, const struct tn_kv *key,
                   int *order, struct tn_err *err)
 {
     tn_rc rc = run->index ? jump(s, run, key->row, err) : TN_OK;
-    for (*order = -1; rc == TN_OK && *order < 0;) {
-        rc = next_head(s, run, err);
-        *order = rc == TN_OK ? compare_head(s, run, key) : -1;
+    if (rc == TN_OK) {
+        rc = next_head(s, run, key->row, err);
     }
+    *order = compare_head(s, run, key);
     return rc;
 }
 

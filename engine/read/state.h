@@ -8,7 +8,7 @@
  *
  * Each run is walked once, beside the merge that asks: a file is opened when a key falls into its
  * range, and where its blocks are indexed only those are read that may hold a key that was asked.
- * Of the rows that are passed only the keys are decoded.
+ * Of the rows that are passed only the keys are looked at.
  * Keys in no file's range cost two comparisons a run. What a key was is its version in the nearest
  * run, of whatever kind: a retract says that it was gone. Source: Paimon, LookupLevels.
  */
