@@ -113,35 +113,47 @@ static const unsigned char *read_field(struct tn_decoder *d, const unsigned char
     return at;
 }
 
-/* Only for a field without quotes: what follows it, a comma or the end, stops a token. */
-static bool quick_value(const struct tn_decode_column *c, struct tn_bytes text,
-                        struct tn_value *value)
+/* Behind a value that is read where it lies, or NULL: what follows it stops a token. */
+static const unsigned char *quick_value(const struct tn_decode_column *c, const unsigned char *at,
+                                        struct tn_value *value)
 {
-    const unsigned char *end = text.data + text.size;
+    const unsigned char *end;
     int64_t whole = 0;
     bool yes;
     *value = (struct tn_value){0};
     switch (c->quick) {
     case TN_QUICK_INTEGER:
     case TN_QUICK_EPOCH_MS:
-        if (tn_scan_integer(text.data, &whole) != end || whole < c->low || whole > c->high) {
-            return false;
-        }
+        end = tn_scan_integer(at, &whole);
         value->as.i64 = whole;
-        return true;
+        return whole >= c->low && whole <= c->high ? end : NULL;
     case TN_QUICK_DOUBLE:
-        return tn_scan_double(text.data, &value->as.f64) == end;
+        return tn_scan_double(at, &value->as.f64);
     case TN_QUICK_BOOLEAN:
-        yes = text.size == 4 && memcmp(text.data, "true", 4) == 0;
+        yes = memcmp(at, "true", 4) == 0;
         value->as.i64 = yes;
-        return yes || (text.size == 5 && memcmp(text.data, "false", 5) == 0);
+        return yes ? at + 4 : memcmp(at, "false", 5) == 0 ? at + 5 : NULL;
     case TN_QUICK_EPOCH_US:
     case TN_QUICK_TEXT:
     case TN_QUICK_FLOAT:
     case TN_QUICK_NONE:
         break;
     }
-    return false;
+    return NULL;
+}
+
+/* The comma or end behind a field that is no more than such a value; else NULL, and it is read in
+ * two steps. */
+static const unsigned char *set_quick(struct tn_decoder *d, uint32_t column,
+                                      const unsigned char *at)
+{
+    struct tn_decode_row *row = &d->rows[0];
+    const unsigned char *end = quick_value(&d->columns[column], at, &row->values[column]);
+    if (!end || end > d->end || (end < d->end && *end != ',')) {
+        return NULL;
+    }
+    (void)tn_decode_see(row, column);
+    return end;
 }
 
 static bool set_column(struct tn_decoder *d, uint32_t column, const struct csv_field *field)
@@ -157,8 +169,20 @@ static bool set_column(struct tn_decoder *d, uint32_t column, const struct csv_f
         row->any_null = true;
         return true;
     }
-    bool quick = !field->quoted && quick_value(&d->columns[column], field->text, value);
-    return quick || tn_decode_text_value(d, field->text.data, column, field->text, value);
+    return tn_decode_text_value(d, field->text.data, column, field->text, value);
+}
+
+/* Up to the comma or end behind the field, whose value is its column's; NULL: it has none. */
+static const unsigned char *take_field(struct tn_decoder *d, int32_t column,
+                                       const unsigned char *at)
+{
+    struct csv_field field = {0};
+    const unsigned char *end = column >= 0 ? set_quick(d, (uint32_t)column, at) : NULL;
+    if (end) {
+        return end;
+    }
+    end = read_field(d, at, &field);
+    return end && column >= 0 && !set_column(d, (uint32_t)column, &field) ? NULL : end;
 }
 
 void tn_decode_csv(struct tn_decoder *d)
@@ -166,13 +190,8 @@ void tn_decode_csv(struct tn_decoder *d)
     const unsigned char *at = d->start;
     tn_decode_row_begin(d, &d->rows[0]);
     for (uint32_t i = 0; i < d->csv_count; i++) {
-        struct csv_field field = {0};
-        at = read_field(d, at, &field);
+        at = take_field(d, d->csv_columns[i], at);
         if (!at) {
-            return;
-        }
-        int32_t column = d->csv_columns[i];
-        if (column >= 0 && !set_column(d, (uint32_t)column, &field)) {
             return;
         }
         bool more = at < d->end;
