@@ -181,7 +181,7 @@ static tn_rc resolve_rows(struct flush *f, struct tn_resolve_counts *counts, str
     const struct tn_flush_spec *spec = f->spec;
     const struct tn_flush_before *before = spec->before;
     struct tn_state *state;
-    uint64_t keys = tn_resolve_keys(spec->memtable);
+    uint64_t keys = tn_memtable_keys(spec->memtable);
     tn_rc rc = before->open(before->user, f->worker, keys, &state, err);
     if (rc == TN_OK) {
         rc = resolve_before(f, state, counts, err);

@@ -631,6 +631,18 @@ void tn_memtable_sort(struct tn_memtable *memtable)
     }
 }
 
+uint32_t tn_memtable_keys(const struct tn_memtable *memtable)
+{
+    uint64_t prefix = 0;
+    uint32_t keys = 0;
+    for (uint32_t i = 0; i < memtable->count; i++) {
+        const struct tn_memtable_entry *entry = entry_at(memtable, i);
+        keys += keys == 0 || entry->prefix != prefix;
+        prefix = entry->prefix;
+    }
+    return keys;
+}
+
 static tn_rc iter_next(struct tn_iter *base, struct tn_kv *kv, struct tn_err *err)
 {
     (void)err;

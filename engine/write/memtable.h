@@ -69,6 +69,9 @@ void tn_memtable_freeze(struct tn_memtable *memtable);
  * ns where each key has hundreds of versions that sequence fields order. */
 void tn_memtable_sort(struct tn_memtable *memtable);
 
+/* How many keys a sorted memtable has, by their prefixes: never more than there are. */
+uint32_t tn_memtable_keys(const struct tn_memtable *memtable);
+
 /* Gives all pages back. */
 void tn_memtable_drop(struct tn_memtable *memtable);
 

@@ -75,6 +75,7 @@ struct resolving {
     const struct tn_resolve_spec *spec;
     struct tn_resolve_counts *counts;
     struct tn_err *err;
+    bool times; /* some column's range is looked at */
     struct tn_change change;
     struct tn_buf rows[ROWS]; /* now, and the result that comes */
     struct image images[IMAGES];
@@ -139,10 +140,34 @@ static tn_rc check_column(const struct tn_resolve_spec *spec, struct tn_row row,
     return TN_OK;
 }
 
-static tn_rc check_row(const struct tn_resolve_spec *spec, const struct tn_buf *buf,
-                       struct tn_row key, const char *what, struct tn_err *err)
+/* Whether each NULL of the row may be one. */
+static bool nulls_fit(const struct tn_row_layout *layout, struct tn_row row)
 {
+    for (uint32_t i = 0; i < (layout->column_count + 7) / 8; i++) {
+        for (unsigned bits = row.data[i]; bits != 0; bits &= bits - 1) {
+            if (!layout->columns[8 * i + (uint32_t)__builtin_ctz(bits)].type.nullable) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool has_times(const struct tn_row_layout *layout)
+{
+    uint32_t i = 0;
+    while (i < layout->column_count && layout->columns[i].slot != TN_SLOT_TIME96) {
+        i++;
+    }
+    return i < layout->column_count;
+}
+
+static tn_rc check_row(const struct resolving *r, const struct tn_buf *buf, struct tn_row key,
+                       const char *what)
+{
+    const struct tn_resolve_spec *spec = r->spec;
     const struct tn_row_layout *layout = spec->order->layout;
+    struct tn_err *err = r->err;
     if (buf->overflow) {
         return tn_err_set(err, TN_INVALID, 0, "%s is longer than %u bytes", what,
                           spec->row_size_max);
@@ -151,7 +176,8 @@ static tn_rc check_row(const struct tn_resolve_spec *spec, const struct tn_buf *
         return tn_err_set(err, TN_INVALID, 0, "%s has another key", what);
     }
     tn_rc rc = TN_OK;
-    for (uint32_t i = 0; rc == TN_OK && i < layout->column_count; i++) {
+    bool sure = !r->times && nulls_fit(layout, row_in(buf));
+    for (uint32_t i = 0; !sure && rc == TN_OK && i < layout->column_count; i++) {
         rc = check_column(spec, row_in(buf), i, err);
     }
     return rc;
@@ -166,9 +192,7 @@ static tn_rc look(struct resolving *r, struct tn_row row, struct image *image)
     image->bytes.overflow = false;
     image->shown = false;
     tn_rc rc = spec->resolver->announce(spec->resolver, row, &image->shown, &image->bytes, r->err);
-    return rc == TN_OK && image->shown
-               ? check_row(spec, &image->bytes, row, "what is announced", r->err)
-               : rc;
+    return rc == TN_OK && image->shown ? check_row(r, &image->bytes, row, "what is announced") : rc;
 }
 
 static bool announces(const struct resolving *r)
@@ -209,7 +233,7 @@ static uint32_t next_image(const struct resolving *r)
 static tn_rc take_row(struct resolving *r, const struct tn_kv *came)
 {
     struct tn_buf *result = &r->rows[!r->now_at];
-    tn_rc rc = check_row(r->spec, result, came->row, "the result", r->err);
+    tn_rc rc = check_row(r, result, came->row, "the result");
     if (rc != TN_OK || (r->is_now && same(r->now.row, row_in(result)))) {
         return rc;
     }
@@ -363,21 +387,6 @@ static tn_rc resolve_all(struct resolving *r)
     return begun ? end_key(r) : TN_OK;
 }
 
-uint64_t tn_resolve_keys(const struct tn_memtable *memtable)
-{
-    struct tn_memtable_iter iter;
-    struct tn_err unused;
-    struct tn_kv kv;
-    uint64_t prefix = 0;
-    uint64_t keys = 0;
-    tn_memtable_iter_init(&iter, memtable);
-    while (tn_iter_next(&iter.iter, &kv, &unused) == TN_OK) {
-        keys += keys == 0 || kv.prefix != prefix;
-        prefix = kv.prefix;
-    }
-    return keys;
-}
-
 static size_t buffer_size(uint32_t row_size_max)
 {
     return ((size_t)row_size_max + 15) & ~(size_t)15;
@@ -405,6 +414,7 @@ tn_rc tn_resolve(const struct tn_resolve_spec *spec, struct tn_arena *arena,
     r->spec = spec;
     r->counts = counts;
     r->err = err;
+    r->times = has_times(spec->order->layout);
     r->change = (struct tn_change){.layout = spec->order->layout, .sink = spec->changes};
     for (uint32_t i = 0; i < ROWS + IMAGES; i++, at += buffer_size(spec->row_size_max)) {
         tn_buf_init(i < ROWS ? &r->rows[i] : &r->images[i - ROWS].bytes, at, spec->row_size_max);

@@ -44,9 +44,6 @@ struct tn_resolve_counts {
     uint64_t written; /* finished rows */
 };
 
-/* How many keys a sorted memtable has, by their prefixes: never more than there are. */
-uint64_t tn_resolve_keys(const struct tn_memtable *memtable);
-
 /* Bytes of arena that it takes. */
 size_t tn_resolve_size(uint32_t row_size_max);
 

@@ -231,7 +231,7 @@ static tn_rc run(int64_t was, const char *words, bool images)
     size_t mark = tn_arena_mark(&bed.arena);
     tn_rc rc = tn_resolve(&spec, &bed.arena, &counts, &bed.err);
     CHECK(tn_arena_mark(&bed.arena) - mark <= tn_resolve_size(spec.row_size_max) + 16);
-    CHECK(tn_resolve_keys(&bed.memtable) <= 1);
+    CHECK(tn_memtable_keys(&bed.memtable) <= 1);
     tn_arena_reset(&bed.arena, mark);
     tn_memtable_drop(&bed.memtable);
     return rc;
