@@ -54,6 +54,7 @@ struct life {
 
 static struct life life;
 static uint64_t sums[TABLES]; /* of n, over the rows that were sent */
+static uint64_t offered;      /* the place of the last */
 
 static void hear_nothing(struct tn_hub_listener *listener)
 {
@@ -247,6 +248,7 @@ static void send(uint32_t i, uint64_t *random)
     CHECK_OK(rc, err);
     CHECK(message.rows == 1);
     sums[i] += n;
+    offered = message.place;
 }
 
 /* A row a second for each table. */
@@ -257,6 +259,16 @@ static void run(uint64_t *random)
             send(i, random);
         }
         turn_until(second * 1000);
+    }
+}
+
+/* Until what was sent outlives the process. */
+static void be_durable(void)
+{
+    uint32_t turns = 0;
+    while (life.intake.hub.durable < offered) {
+        turn();
+        CHECK(turns++ < TURNS_MAX);
     }
 }
 
@@ -336,6 +348,8 @@ static void each_table_commits_and_compacts(void)
                 CHECK(counts->commits >= SECONDS / COMMIT_S - 1);
                 CHECK(sum_of(life.names[i]) == sums[i]);
             }
+        } else {
+            be_durable();
         }
         end();
     }
