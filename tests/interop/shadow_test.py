@@ -63,11 +63,12 @@ class Shadowed(Reloaded):
         status, text = self.ask("POST", path, "".join(json.dumps(line) + "\n" for line in lines))
         same(status, 200, "status: %s" % text)
 
-    def commit(self):
-        self.asked_until("all is committed", lambda: 'tarn_table_uncommitted_rows{table="db.t"} 0' in self.ask("GET", "/metrics")[1])
-
     def table(self):
         return {row["id"]: row["n"] for row in self.rows("db.t")}
+
+    def commits(self, rows):
+        """Whoever reads the table has these."""
+        self.asked_until("committed are %s" % rows, lambda: self.table() == rows)
 
 
 def ended(child, code):
@@ -236,15 +237,14 @@ def test_what_it_says_is_what_a_model_says(args):
 def test_it_is_activated_where_that_is_wanted(_args):
     with Shadowed(SUM % 1) as daemon:
         daemon.send([{"id": 1, "n": 1}])
-        daemon.commit()
+        daemon.commits({1: 1})
         daemon.script.write_text(SUM % 10)
         said = ended(daemon.shadow("--shadow", "100ms"), 0)
         need("1 of 1" not in said and daemon.starts() == 1, "it was activated by nobody: %s" % said)
         said = ended(daemon.shadow("--shadow", "100ms", "--yes"), 0)
         same(daemon.starts(), 2, "starts; it said %s" % said)
         daemon.send([{"id": 1, "n": 1}])
-        daemon.commit()
-        same(daemon.table(), {1: 11}, "rows")
+        daemon.commits({1: 11})
         same(ended(daemon.shadow("--shadow", "1h", "--yes"), 0).split("\n")[0], "no script is another one than tarn run has", "of the same script")
         daemon.stop()
 
@@ -305,7 +305,7 @@ def test_what_a_script_requires_counts(_args):
         daemon.script.write_text(fold)
         daemon.reload()
         daemon.send([{"id": 1, "n": 1}])
-        daemon.commit()
+        daemon.commits({1: 1})
         path.write_text(part % 7)
         shadow = daemon.begun()
         daemon.send([{"id": 1, "n": 2}])
