@@ -642,7 +642,6 @@ static tn_rc find_done(struct commit *commit, bool *done, struct tn_err *err)
 static tn_rc prepare(struct commit *commit, struct tn_err *err)
 {
     struct tn_worker *worker = commit->worker;
-    struct tn_err ignored;
     int64_t id;
     bool done = false;
     tn_rc rc = TN_OK;
@@ -653,11 +652,10 @@ static tn_rc prepare(struct commit *commit, struct tn_err *err)
         return tn_err_set(err, TN_EXISTS, 0, "commit %s: %s %" PRId64 " or a later one is there",
                           commit->spec->root, commit->spec->user, commit->spec->identifier);
     }
-    if (rc == TN_OK && tn_snapshot_latest(worker->io, commit->spec->root, &worker->arena, &id,
-                                          &ignored) == TN_ABSENT) {
-        rc = make_folders(commit, err);
+    if (rc == TN_OK) {
+        rc = tn_snapshot_latest(worker->io, commit->spec->root, &worker->arena, &id, err);
     }
-    return rc;
+    return rc == TN_ABSENT ? make_folders(commit, err) : rc;
 }
 
 tn_rc tn_commit(const struct tn_commit_spec *spec, struct tn_worker *worker,
