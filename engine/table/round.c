@@ -339,6 +339,21 @@ tn_rc tn_round_resolved(struct tn_round *round, uint64_t bucket, struct tn_err *
     return rc;
 }
 
+/* Out of the list, whose last one was noted last. */
+static struct tn_round_position *take_position(struct tn_round *round, const char *source)
+{
+    struct tn_round_position **at = &round->positions;
+    while (*at && strcmp((*at)->source, source) != 0) {
+        at = &(*at)->next;
+    }
+    struct tn_round_position *position = *at;
+    if (position) {
+        *at = position->next;
+        position->next = NULL;
+    }
+    return position;
+}
+
 static tn_rc note_position(struct tn_round *round, const char *source, const char *text,
                            struct tn_err *err)
 {
@@ -347,10 +362,7 @@ static tn_rc note_position(struct tn_round *round, const char *source, const cha
         return tn_err_set(err, TN_INVALID, 0, "the position of %s is longer than %d bytes", source,
                           POSITION_SIZE - 1);
     }
-    struct tn_round_position *position = round->positions;
-    while (position && strcmp(position->source, source) != 0) {
-        position = position->next;
-    }
+    struct tn_round_position *position = take_position(round, source);
     if (!position) {
         position = tn_arena_take(&round->arena, sizeof *position + POSITION_SIZE);
         const char *kept = position ? tn_arena_text(&round->arena, tn_bytes_of(source)) : NULL;
@@ -358,12 +370,12 @@ static tn_rc note_position(struct tn_round *round, const char *source, const cha
             return full(round, err);
         }
         *position = (struct tn_round_position){kept, (char *)(position + 1), NULL};
-        struct tn_round_position **end = &round->positions;
-        while (*end) {
-            end = &(*end)->next;
-        }
-        *end = position;
     }
+    struct tn_round_position **end = &round->positions;
+    while (*end) {
+        end = &(*end)->next;
+    }
+    *end = position;
     if (strcmp(position->text, text) != 0) {
         memcpy(position->text, text, size);
         round->positions_moved = true;

@@ -61,7 +61,7 @@ struct tn_round {
     struct tn_round_removal *removed;
     struct tn_round_entry *changelog;         /* of what was added */
     struct tn_round_entry *compact_changelog; /* of what compactions found */
-    struct tn_round_position *positions;
+    struct tn_round_position *positions;      /* the one that was noted last is the last */
     struct tn_round_garbage *garbage;
     struct tn_round_bucket *resolved; /* buckets in which rows were resolved, some twice */
     uint64_t letters;                 /* that were put and are not published */

@@ -53,14 +53,17 @@ bool tn_table_wants_cut(const struct tn_table *table)
     return tn_round_nearly_full(table->open) || table->result_waits || table->round_full;
 }
 
-/* Positions are carried on, so that each snapshot of ours has those of all sources; of finished
- * files the oldest go. */
+/* Positions are carried on, so that each snapshot of ours has those of all sources; those that were
+ * noted longest ago go. */
 static tn_rc carry_positions(const struct tn_round *from, struct tn_round *to, struct tn_err *err)
 {
     uint32_t count = 0;
     tn_rc rc = TN_OK;
+    for (const struct tn_round_position *p = from->positions; p; p = p->next) {
+        count++;
+    }
     for (const struct tn_round_position *p = from->positions; rc == TN_OK && p; p = p->next) {
-        if (count++ < POSITIONS_MAX) {
+        if (count-- <= POSITIONS_MAX) {
             rc = tn_round_position(to, p->source, p->text, err);
         }
     }
