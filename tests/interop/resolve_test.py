@@ -267,7 +267,7 @@ class Case(property_test.Notes):
         self.letters = rng.choice([None, LETTERS, self.folder / "letters"])
         self.repeated = False  # some rows came again
         self.offsets, self.seconds = {}, 0.08  # {file: {byte: line}}, what a process took
-        self.last = self.snapshot_count = self.broken = 0
+        self.last = self.snapshot_count = self.broken = self.killed = 0
         self.expected, self.announced, self.changes, self.done = {}, {}, {}, {}
         self.changed, self.foreign = {}, {}  # snapshot -> keys that the script announces otherwise there, that others wrote
         self.java = self.python = None
@@ -394,14 +394,26 @@ class Case(property_test.Notes):
         if self.letters == LETTERS:
             folder = self.warehouse / "db.db/letters"
             lines = self.tarn.run("cat", LETTERS, "--format", "json").ok("cat of letters") if folder.exists() else []
+            letters = list(map(json.loads, lines))
         else:
-            lines = peer.text_lines(Path(self.letters).read_bytes()) if Path(self.letters).exists() else []
+            letters = self.whole(peer.text_lines(Path(self.letters).read_bytes()) if Path(self.letters).exists() else [])
         out = []
-        for letter in map(json.loads, lines):
+        for letter in letters:
             name = letter["source"].split(":")[0].removeprefix("file.")
             need(letter["table"] == TABLE, "letter of another table: %s" % letter)
             out.append(((name, self.offsets[name].get(letter["position"]), letter["part"]), letter))
         return out
+
+    def whole(self, lines):
+        """A process that is killed may leave half a letter, whose line the next one ends; its row comes again."""
+        letters, halves = [], []
+        for line in lines:
+            try:
+                letters.append(json.loads(line))
+            except json.JSONDecodeError:
+                halves.append(line)
+        need(len(halves) <= self.killed, "%d processes were killed, %d letters are halves: %s" % (self.killed, len(halves), halves))
+        return letters
 
     def process(self, args, seconds):
         """(exit code, what it said); killed after some seconds, which no seed repeats.
@@ -417,6 +429,7 @@ class Case(property_test.Notes):
             self.seconds = time.monotonic() - begin
         except subprocess.TimeoutExpired:
             process.kill()
+            self.killed += 1
             err = process.communicate()[1].decode()
         parked = process.returncode == PARKED and "is parked after 100 failures in a row" in err
         need(process.returncode in (0, 1, -signal.SIGKILL) or parked, "%s: exit code %d: %s" % (" ".join(argv), process.returncode, err[-3000:]))
