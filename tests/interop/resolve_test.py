@@ -396,7 +396,7 @@ class Case(property_test.Notes):
             lines = self.tarn.run("cat", LETTERS, "--format", "json").ok("cat of letters") if folder.exists() else []
             letters = list(map(json.loads, lines))
         else:
-            letters = self.whole(peer.text_lines(Path(self.letters).read_bytes()) if Path(self.letters).exists() else [])
+            letters = self.whole(Path(self.letters).read_bytes() if Path(self.letters).exists() else b"")
         out = []
         for letter in letters:
             name = letter["source"].split(":")[0].removeprefix("file.")
@@ -404,13 +404,13 @@ class Case(property_test.Notes):
             out.append(((name, self.offsets[name].get(letter["position"]), letter["part"]), letter))
         return out
 
-    def whole(self, lines):
+    def whole(self, data):
         """A process that is killed may leave half a letter, whose line the next one ends; its row comes again."""
         letters, halves = [], []
-        for line in lines:
+        for line in filter(None, data.split(b"\n")):
             try:
-                letters.append(json.loads(line))
-            except json.JSONDecodeError:
+                letters.append(json.loads(line.decode()))
+            except ValueError:
                 halves.append(line)
         need(len(halves) <= self.killed, "%d processes were killed, %d letters are halves: %s" % (self.killed, len(halves), halves))
         return letters
