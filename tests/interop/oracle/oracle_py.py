@@ -1,6 +1,7 @@
 """Canonical JSON of Paimon tables by pypaimon 2.1.0.
 
   oracle_py read WAREHOUSE DB.TABLE [--snapshot N] [--tag T] [--projection a,b] [--with-kind] [--option k=v ...]
+  oracle_py newest WAREHOUSE DB.TABLE        (the id of the newest snapshot, 0 when there is none)
   oracle_py changelog WAREHOUSE DB.TABLE [--from N] [--to M] [--option k=v ...]
   oracle_py create WAREHOUSE DB.TABLE schema.json [--option k=v ...]
   oracle_py write WAREHOUSE DB.TABLE rows.jsonl [--overwrite] [--option k=v ...]
@@ -226,6 +227,11 @@ def read(a):
         print(l)
 
 
+def newest(a):
+    snapshot = open_table(a).snapshot_manager().get_latest_snapshot()
+    print(snapshot.id if snapshot else 0)
+
+
 def changelog(a):
     t = open_table(a)
     rb = t.new_stream_read_builder().with_include_row_kind(True)
@@ -382,11 +388,11 @@ def batch():
 def main(argv):
     if argv == ["batch"]:
         return batch()
-    if not argv or argv[0] not in ("read", "changelog", "create", "write"):
+    if not argv or argv[0] not in ("read", "newest", "changelog", "create", "write"):
         sys.stderr.write(__doc__)
         return 2
     a = Args(argv[1:])
-    {"read": read, "changelog": changelog, "create": create, "write": write}[argv[0]](a)
+    {"read": read, "newest": newest, "changelog": changelog, "create": create, "write": write}[argv[0]](a)
     return 0
 
 

@@ -1,0 +1,410 @@
+"""`tarn sync`: a lake, in a folder or in an object store, is the table at each of its snapshots, whatever is killed or cut.
+
+    lake_test.py --store folder|s3 --seed N [--cases N] [--kills N] [--large] [names]
+
+The store is a real one (store.py); a proxy before it counts what tarn asks and fails as a seed has it. Who reads the lake is pypaimon, over
+S3 when the lake is there; what it must read is what `tarn cat` said of each snapshot of the table. Beside syncs that are killed or
+cut a reader of its own process looks again and again: it sees whole snapshots only, and never an older one.
+"""
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import child
+import peer
+import runner
+import store
+from peer import need, same
+from verbs import rows_of
+
+TABLE = peer.TABLE
+PARTITIONS = ["a", "a b", "x=y", "a/b=c d", "é 中文", "", "100%", "a+b&c?#"]
+PREFIX = "the lake/é"
+PRODUCERS = ["none", "input", "lookup", "full-compaction"]
+
+
+class Folder:
+    """A lake in a folder."""
+
+    def __init__(self, folder, rng):
+        self.root = folder / "lake"
+        self.target, self.options, self.read_from, self.rng = [str(self.root)], [], (str(self.root), []), rng
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def files(self):
+        return store.files_below(self.root)
+
+    def mark(self):
+        return 0
+
+    def check(self, mark, before, has_news):
+        pass
+
+    def kill(self, process, seconds):
+        """At some time of a sync that takes so long."""
+        try:
+            process.wait(self.rng.uniform(0, seconds))
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+class Bucket:
+    """A lake in an object store, which tarn reaches through the proxy, and pypaimon directly."""
+
+    def __init__(self, folder, rng):
+        self.store, self.rng = store.Store(folder), rng
+        self.proxy = store.Proxy(self.store)
+        self.root = self.store.root / store.BUCKET / PREFIX
+        url = "s3://%s/%s" % (store.BUCKET, PREFIX)
+        self.target, self.options = [url], store.options(self.proxy.endpoint)
+        self.read_from = (url, store.options(self.store.endpoint))
+
+    def __enter__(self):
+        self.store.__enter__()
+        self.proxy.__enter__()
+        return self
+
+    def __exit__(self, *_):
+        self.proxy.__exit__()
+        self.store.__exit__()
+
+    def files(self):
+        return store.files_below(self.root)
+
+    def mark(self):
+        return len(self.proxy.requests)
+
+    def check(self, mark, before, has_news):
+        """Only what was missing is sent, and a sync with nothing new costs one request."""
+        same(self.proxy.wrong, [], "what tarn asked")
+        asked = self.proxy.since(mark)
+        if not has_news:
+            need(len(asked) <= 1, "a sync with nothing new asked %s" % asked)
+        again = [x for x in asked if x.verb == "PUT" and not x.is_hint and x.key[len(PREFIX) + 1:] in before]
+        need(not again, "sent though it was there: %s" % again)
+
+    def kill(self, process, seconds):
+        """When a byte of some request or of its answer is through."""
+        at, seen = self.rng.randrange(40), self.mark()
+
+        def plan(request):
+            if len(self.proxy.requests) - seen <= at:
+                return None
+            size = len(request.head) + request.size
+            cut = {"request": self.rng.randrange(size)} if self.rng.random() < 0.5 else {"answer": self.rng.randrange(300)}
+            return store.Fault(then=process.kill, **cut)
+        self.proxy.plan = plan
+        process.wait(child.DEADLINE)
+        self.proxy.plan = lambda request: None
+
+
+STORES = {"folder": Folder, "s3": Bucket}
+
+
+class Table:
+    """A random table that changes, what it holds at each of its snapshots, and its lake."""
+
+    def __init__(self, folder, lake, rng):
+        self.folder, self.lake, self.rng = folder, lake, rng
+        self.tarn = peer.Tarn(folder / "warehouse")
+        self.keyed, self.partitioned = rng.random() < 0.7, rng.random() < 0.7
+        self.columns = ["p", "k", "v"]
+        self.rows, self.first, self.synced = {}, 0, 0  # by snapshot; of the lake
+        self.create()
+
+    def create(self):
+        rng = self.rng
+        options = {"bucket": rng.choice(["1", "2", "3"]) if self.keyed else "-1"}
+        if self.keyed:
+            options["changelog-producer"] = rng.choice(PRODUCERS)
+            options["num-sorted-run.compaction-trigger"] = rng.choice(["2", "5"])
+        if rng.random() < 0.5:
+            options["manifest.target-file-size"] = "1 kb"
+        schema = {"fields": [{"name": "p", "type": "STRING"}, {"name": "k", "type": "INT"}, {"name": "v", "type": "STRING"}],
+                  "primaryKeys": ["p", "k"] if self.keyed else [], "partitionKeys": ["p"] if self.partitioned else [], "options": options}
+        path = self.folder / "schema.json"
+        path.write_text(json.dumps(schema))
+        self.tarn.run("create", TABLE, "--schema", path).ok("create")
+
+    @property
+    def table(self):
+        return Path(self.tarn.warehouse) / "db.db/t"
+
+    def newest(self):
+        return max(self.rows, default=0)
+
+    # ---- what happens to it
+
+    def write(self):
+        rng, lines = self.rng, []
+        for _ in range(rng.randint(1, 30)):
+            row = {"p": rng.choice(PARTITIONS), "k": rng.randrange(40), **{c: rng.choice(["a", "é", "x" * 50, None]) for c in self.columns[2:]}}
+            lines.append({"kind": rng.choice(["+I", "+I", "+I", "-D"]) if self.keyed else "+I", "row": row})
+        text = "".join(json.dumps(x) + "\n" for x in lines)
+        self.tarn.run("write", TABLE, "-", "--input", "changes", stdin=text).ok("write")
+
+    def compact(self):
+        if self.keyed:
+            self.tarn.run("compact", TABLE, *self.rng.choice([[], ["--full"]])).ok("compact")
+
+    def expire(self):
+        keep = self.rng.randint(1, 3)
+        self.tarn.run("expire", TABLE, "--older-than", "0 s", "--retain-max", keep, "--retain-min", 1).ok("expire")
+
+    def add_column(self):
+        """As `ALTER TABLE ... ADD COLUMN` leaves it; tarn has no such verb."""
+        at = max(int(x.name[7:]) for x in (self.table / "schema").iterdir())
+        schema = json.loads((self.table / "schema" / ("schema-%d" % at)).read_text())
+        name = "c%d" % len(self.columns)
+        schema["id"] = at + 1
+        schema["highestFieldId"] += 1
+        schema["fields"].append({"id": schema["highestFieldId"], "name": name, "type": "STRING"})
+        (self.table / "schema" / ("schema-%d" % (at + 1))).write_text(json.dumps(schema))
+        self.columns.append(name)
+
+    def step(self):
+        what, = self.rng.choices([self.write, self.compact, self.expire, self.add_column], [6, 2, 2, 0.5 if len(self.columns) < 6 else 0])
+        what()
+        self.look()
+
+    def look(self):
+        """What each new snapshot holds."""
+        for said in rows_of(self.tarn.run("show", TABLE, "snapshots"), "show snapshots"):
+            at = said["snapshot_id"]
+            if at not in self.rows:
+                self.rows[at] = self.tarn.cat("--snapshot", at).ok("cat")
+
+    # ---- its lake
+
+    def sync_words(self):
+        return ["sync", TABLE, *self.lake.target, *self.lake.options]
+
+    def sync(self):
+        """To its end; then it is checked what was sent, and how."""
+        before, mark, has_news = self.lake.files(), self.lake.mark(), self.newest() > self.synced
+        said = self.tarn.run(*self.sync_words())
+        same(said.rc, 0, "sync: %s" % said.err)
+        need(("synced nothing" in said.err) == (not has_news), "sync said %s, the lake was at %d of %d" % (
+            said.err.strip(), self.synced, self.newest()))
+        self.lake.check(mark, before, has_news)
+        self.check_files(before)
+        self.synced = self.newest()
+        self.check_ids(self.synced)
+        return said
+
+    def start(self):
+        return subprocess.Popen([str(peer.TARN), *self.sync_words(), "-w", self.tarn.warehouse], stdin=subprocess.DEVNULL,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    def cut(self, seconds):
+        """A sync that is killed on its way."""
+        before = self.lake.files()
+        with self.start() as process:
+            self.lake.kill(process, seconds)
+            process.stderr.read()
+        self.check_files(before)
+        self.synced = self.check_ids(self.newest())
+        if self.synced:
+            self.sound()
+
+    def check_files(self, before):
+        """None of what was there has gone or is another, but for hints and locks."""
+        after = self.lake.files()
+        changed = [x for x, known in before.items() if after.get(x) != known and Path(x).name not in store.HINTS and not x.startswith(".tarn/")
+                   and not Path(x).name.startswith(".")]
+        need(not changed, "replaced or removed: %s" % changed)
+
+    def ids(self):
+        folder = self.lake.root / "db.db/t/snapshot"
+        return sorted(int(x.name[9:]) for x in folder.glob("snapshot-*")) if folder.exists() else []
+
+    def check_ids(self, last):
+        """A row without a gap that begins where the lake once began; gives its end."""
+        ids = self.ids()
+        if ids:
+            self.first = self.first or ids[0]
+            same(ids, list(range(self.first, ids[-1] + 1)), "snapshots in the lake")
+            need(self.synced <= ids[-1] <= last, "the lake is at %d, was at %d, the table is at %d" % (ids[-1], self.synced, last))
+        return ids[-1] if ids else 0
+
+    def sound(self):
+        peer.Tarn(self.lake.root).run("fsck", TABLE).ok("fsck of the lake")
+
+    def check_rows(self, reader, ids):
+        where, options = self.lake.read_from
+        for at in ids:
+            got = reader.run("read", where, TABLE, "--snapshot", at, *options).ok("pypaimon at %d" % at)
+            need(not peer.difference(self.rows[at], got), "snapshot %d in the lake: %s" % (at, peer.difference(self.rows[at], got)))
+
+    def check_all(self, reader):
+        """Each snapshot, as pypaimon reads it, and what changed between them, as tarn does."""
+        self.check_rows(reader, self.ids())
+        self.sound()
+        ids = [x["snapshot_id"] for x in rows_of(self.tarn.run("show", TABLE, "snapshots"), "show snapshots")]
+        of_both = ["tail", TABLE, "--from", max(ids[0], self.first), "--to", ids[-1]]
+        want = self.tarn.run(*of_both).ok("tail")
+        same(peer.Tarn(self.lake.root).run(*of_both).ok("tail of the lake"), want, "changes in the lake")
+
+
+class Reader(threading.Thread):
+    """Reads the newest snapshot of a lake, again and again, from a process of its own."""
+
+    def __init__(self, table):
+        super().__init__(daemon=True)
+        self.table, self.seen, self.reads, self.failure = table, 0, 0, None
+        self.over = threading.Event()
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, kind, *_):
+        self.over.set()
+        self.join(child.DEADLINE)
+        if kind is None and self.failure:
+            raise self.failure
+
+    def run(self):
+        with peer.pypaimon() as reader:
+            try:
+                while not self.over.is_set():
+                    self.look(reader)
+            except Exception as e:
+                self.failure = e
+
+    def look(self, reader):
+        where, options = self.table.lake.read_from
+        said = reader.run("newest", where, TABLE, *options)
+        if said.rc != 0 and not self.seen:  # there is no table yet
+            return
+        newest = int(said.ok("the reader")[0])
+        need(newest >= self.seen, "the reader saw snapshot %d, then %d" % (self.seen, newest))
+        self.seen = newest
+        if newest:
+            self.table.check_rows(reader, [newest])
+            self.reads += 1
+
+
+class Place:
+    """A folder for a test, on a file system with extended attributes; it stays when the test fails."""
+
+    def __init__(self, args, number=0):
+        self.rng = random.Random("%d/%d" % (args.seed, number))
+        self.folder = Path(tempfile.mkdtemp(prefix="tarn-lake-"))
+        self.lake = STORES[args.store](self.folder, self.rng)
+
+    def __enter__(self):
+        self.lake.__enter__()
+        return self
+
+    def __exit__(self, kind, *_):
+        self.lake.__exit__()
+        if kind is None:
+            shutil.rmtree(self.folder)
+        else:
+            print("kept: %s" % self.folder)
+
+    def table(self):
+        return Table(self.folder, self.lake, self.rng)
+
+
+# ---------------------------------------------------------------- tests
+
+def test_a_lake_is_the_table_at_each_snapshot(args):
+    """Random tables that are written, compacted, expired and altered between syncs."""
+    with peer.pypaimon() as reader:
+        for number in range(args.cases):
+            with Place(args, number) as place:
+                table = place.table()
+                for _ in range(4):
+                    for _ in range(place.rng.randint(0, 4)):
+                        table.step()
+                    if table.rows:
+                        table.sync()
+                        table.check_rows(reader, table.ids()[-1:])
+                table.write()
+                table.look()
+                table.sync()
+                table.sync()
+                table.check_all(reader)
+
+
+def test_who_reads_while_syncs_are_killed_sees_whole_snapshots(args):
+    """The next sync goes on where the killed one was."""
+    with Place(args) as place, peer.pypaimon() as reader:
+        table = place.table()
+        table.write()
+        table.look()
+        with Reader(table) as beside:
+            for _ in range(args.kills):
+                for _ in range(place.rng.randint(1, 3)):
+                    table.step()
+                table.cut(0.05)
+                if place.rng.random() < 0.4:
+                    table.sync()
+            table.sync()
+        need(beside.reads, "the reader read nothing")
+        table.check_all(reader)
+
+
+def test_a_lake_needs_no_memory_of_the_sender(args):
+    """What the table's folder keeps beside the table is lost: names are not used again, and nothing is sent twice."""
+    with Place(args) as place, peer.pypaimon() as reader:
+        table = place.table()
+        for _ in range(3):
+            for _ in range(3):
+                table.write()
+                table.look()
+            table.sync()
+            shutil.rmtree(Path(table.tarn.warehouse) / ".tarn")
+        table.check_all(reader)
+
+
+def sizes(files):
+    return sum(size for _, size, _ in files.values())
+
+
+def test_a_mirror_sends_what_is_new(args):
+    """Commits that each change a hundredth of the keys: the bytes that travel are those of new files."""
+    keys, commits, width = (100000, 100, 1000) if args.large else (10000, 100, 400)
+    with Place(args) as place:
+        tarn, rng = peer.Tarn(place.folder / "warehouse"), place.rng
+
+        def write(some):
+            text = "".join('{"k":%d,"v":"%s"}\n' % (k, rng.randbytes(width // 2).hex()) for k in some)
+            tarn.run("write", TABLE, stdin=text).ok("write")
+
+        def sync():
+            tarn.run("sync", TABLE, *place.lake.target, *place.lake.options).ok("sync")
+
+        tarn.run("create", TABLE, "--field", "k INT", "--field", "v STRING", "--primary-key", "k", "--option", "bucket=1").ok("create")
+        write(range(keys))
+        sync()
+        before, sent = store.files_below(Path(tarn.warehouse) / "db.db"), []
+        at, in_lake = place.lake.mark(), place.lake.files()
+        for _ in range(commits):
+            write(rng.sample(range(keys), keys // 100))
+            if rng.random() < 0.5:
+                sync()
+        sync()
+        new = sizes({x: y for x, y in store.files_below(Path(tarn.warehouse) / "db.db").items() if x not in before})
+        if args.store == "s3":
+            sent = store.put_bytes(place.lake.proxy.since(at))
+        else:
+            sent = sizes({x: y for x, y in place.lake.files().items() if x not in in_lake})
+        need(sent <= 1.2 * new, "%d bytes were sent, new files have %d" % (sent, new))
+
+
+if __name__ == "__main__":
+    sys.exit(runner.run_given(globals(), store="folder", cases=4, kills=20, large=False))
