@@ -63,6 +63,9 @@ static tn_rc run_once(struct tn_delta *d, struct tn_err *err)
     tn_rc rc = look(d, err);
     if (rc == TN_OK) {
         rc = send_all(d, err);
+        if (rc != TN_OK && !d->spec->dry_run) {
+            d->target->vtable->drop(d->target);
+        }
         d->again = rc == TN_ABSENT && was_expired(d);
         if (rc == TN_ABSENT && !d->again) {
             err->code = rc = TN_CORRUPT;
@@ -74,14 +77,7 @@ static tn_rc run_once(struct tn_delta *d, struct tn_err *err)
 
 static tn_rc init(struct tn_delta *d, struct tn_err *err)
 {
-    void *memory;
-    struct tn_arena *arena = &d->worker->arena;
-    tn_rc rc = tn_arena_need(arena, TN_DELTA_COPY_SIZE, "sync", &memory, err);
-    d->copy = memory;
-    if (rc == TN_OK && d->spec->dry_run) {
-        rc = tn_set_init(&d->counted, COUNTED_MAX, arena, err);
-    }
-    return rc;
+    return d->spec->dry_run ? tn_set_init(&d->counted, COUNTED_MAX, &d->worker->arena, err) : TN_OK;
 }
 
 static tn_rc run(struct tn_delta *d, struct tn_err *err)

@@ -81,7 +81,7 @@ tn_rc tn_delta_find_at_target(struct tn_delta *d, const char *path, uint64_t *si
 
 /* ---- is it the same table? ---- */
 
-static tn_rc diverged(const struct tn_delta *d, const char *path, struct tn_err *err)
+tn_rc tn_delta_diverged(const struct tn_delta *d, const char *path, struct tn_err *err)
 {
     return tn_err_set(err, TN_CONFLICT, 0,
                       "%s: %s has other content there: it is another table, or another history of "
@@ -103,7 +103,7 @@ tn_rc tn_delta_compare(struct tn_delta *d, const char *dir, const char *prefix, 
         rc = tn_io_read_all(d->worker->io, path, size_max, arena, &ours, err);
     }
     if (rc == TN_OK && !tn_bytes_equal(ours, theirs)) {
-        rc = diverged(d, path, err);
+        rc = tn_delta_diverged(d, path, err);
     }
     tn_arena_reset(arena, mark);
     return rc == TN_ABSENT ? TN_OK : rc;

@@ -13,15 +13,12 @@
 #include "schema/options.h"
 #include "upload/delta.h"
 
-enum { TN_DELTA_COPY_SIZE = 64 * 1024 };
-
 struct tn_delta {
     const struct tn_delta_spec *spec;
     struct tn_worker *worker;
     struct tn_delta_result *result;
     struct tn_target *target;
     const char *root;
-    unsigned char *copy;   /* TN_DELTA_COPY_SIZE */
     struct tn_set counted; /* names of a dry run */
     struct tn_schemas schemas;
     const struct tn_schema *schema; /* of the snapshot that is being sent */
@@ -48,6 +45,8 @@ TN_MUST_USE tn_rc tn_delta_find_at_target(struct tn_delta *d, const char *path, 
 /* CONFLICT when both sides have the file and it isn't the same. */
 TN_MUST_USE tn_rc tn_delta_compare(struct tn_delta *d, const char *dir, const char *prefix,
                                    int64_t id, size_t size_max, struct tn_err *err);
+/* Says CONFLICT: `path` has other content there. */
+tn_rc tn_delta_diverged(const struct tn_delta *d, const char *path, struct tn_err *err);
 /* CONFLICT where the target is another table, or has another history. */
 TN_MUST_USE tn_rc tn_delta_check_same(struct tn_delta *d, struct tn_err *err);
 

@@ -4,53 +4,7 @@
 
 #include "file/names.h"
 
-/* ---- copying: ABSENT means that a file of the source is gone ---- */
-
-static tn_rc copy_bytes(struct tn_delta *d, int file, const char *path, uint64_t size,
-                        struct tn_err *err)
-{
-    struct tn_io *io = d->worker->io;
-    struct tn_target *target = d->target;
-    uint64_t at = 0;
-    tn_rc rc = TN_OK;
-    while (rc == TN_OK && at < size) {
-        size_t want = size - at < TN_DELTA_COPY_SIZE ? (size_t)(size - at) : TN_DELTA_COPY_SIZE;
-        size_t got;
-        rc = io->vtable->read(io, file, at, d->copy, want, &got, err);
-        if (rc == TN_OK && got < want) {
-            rc = tn_err_set(err, TN_CORRUPT, 0, "%s: %" PRIu64 " bytes, it had %" PRIu64, path,
-                            at + got, size);
-        }
-        if (rc == TN_OK) {
-            rc = target->vtable->append(target, (struct tn_bytes){d->copy, got}, err);
-        }
-        at += want;
-    }
-    return rc;
-}
-
-static tn_rc send_file(struct tn_delta *d, const char *path, struct tn_err *err)
-{
-    struct tn_io *io = d->worker->io;
-    struct tn_target *target = d->target;
-    int file;
-    uint64_t size;
-    tn_rc rc = io->vtable->open(io, path, &file, &size, err);
-    if (rc != TN_OK) {
-        return rc;
-    }
-    rc = target->vtable->begin(target, path, size, err);
-    if (rc == TN_OK) {
-        rc = copy_bytes(d, file, path, size, err);
-        if (rc == TN_OK) {
-            rc = target->vtable->finish(target, err);
-        } else {
-            target->vtable->abort(target);
-        }
-    }
-    io->vtable->close(io, file);
-    return rc;
-}
+/* ---- one file: ABSENT means that it is gone at the source ---- */
 
 /* A dry run comes across what it didn't send again. */
 static bool counted_before(struct tn_delta *d, const char *path)
@@ -69,7 +23,9 @@ static tn_rc count_or_send(struct tn_delta *d, const char *path, uint64_t size, 
     if (d->spec->dry_run && counted_before(d, path)) {
         return TN_OK;
     }
-    tn_rc rc = d->spec->dry_run ? TN_OK : send_file(d, path, err);
+    tn_rc rc = d->spec->dry_run
+                   ? TN_OK
+                   : d->target->vtable->send(d->target, d->worker->io, path, size, err);
     if (rc == TN_OK) {
         d->result->files++;
         d->result->bytes += size;
@@ -216,17 +172,11 @@ static tn_rc read_schema(struct tn_delta *d, int64_t id, struct tn_err *err)
     return rc == TN_OK ? tn_options_read(d->schema, TN_OPTIONS_READ, arena, &d->options, err) : rc;
 }
 
-/* The name may be there although nobody said so: the outcome of a try before. */
-static tn_rc publish(struct tn_delta *d, int64_t id, const char *path, struct tn_bytes text,
-                     struct tn_err *err)
+/* Another one there with this id is another history. */
+static tn_rc publish(struct tn_delta *d, const char *path, struct tn_bytes text, struct tn_err *err)
 {
-    struct tn_target *target = d->target;
-    tn_rc rc = target->vtable->publish(target, path, text, err);
-    if (rc != TN_CONFLICT) {
-        return rc;
-    }
-    rc = tn_delta_compare(d, TN_DIR_SNAPSHOT, "snapshot-", id, TN_SNAPSHOT_SIZE_MAX, err);
-    return rc == TN_OK ? target->vtable->settle(target, err) : rc;
+    tn_rc rc = d->target->vtable->publish(d->target, path, text, err);
+    return rc == TN_CONFLICT ? tn_delta_diverged(d, path, err) : rc;
 }
 
 static tn_rc bring_reached(struct tn_delta *d, const struct tn_snapshot *snapshot,
@@ -259,7 +209,7 @@ static tn_rc send_parts(struct tn_delta *d, int64_t id, const char *path, struct
     }
     if (rc == TN_OK && !d->spec->dry_run) {
         rc = d->target->vtable->settle(d->target, err);
-        rc = rc == TN_OK ? publish(d, id, path, text, err) : rc;
+        rc = rc == TN_OK ? publish(d, path, text, err) : rc;
     }
     return rc == TN_OK ? rc : tn_err_in(err, "snapshot %" PRId64, id);
 }

@@ -1,5 +1,6 @@
 #include "upload/directory.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "commit/publish.h"
@@ -23,6 +24,12 @@ static tn_rc fail(const struct tn_target *target, struct tn_err *err)
 static tn_rc checked(const struct tn_target *target, tn_rc rc, struct tn_err *err)
 {
     return rc == TN_OK ? rc : fail(target, err);
+}
+
+static tn_rc stopped(const struct tn_target *target, struct tn_err *err)
+{
+    return target->stop && atomic_load(target->stop) ? tn_err_set(err, TN_CANCELED, 0, "stopped")
+                                                     : TN_OK;
 }
 
 /* ---- paths ---- */
@@ -127,7 +134,10 @@ static tn_rc name_drafts(struct tn_directory *d, struct tn_err *err)
 static tn_rc settle(struct tn_target *target, struct tn_err *err)
 {
     struct tn_directory *d = of(target);
-    tn_rc rc = name_drafts(d, err);
+    tn_rc rc = stopped(target, err);
+    if (rc == TN_OK) {
+        rc = name_drafts(d, err);
+    }
     if (rc == TN_OK) {
         rc = sync_folders(d, err);
     }
@@ -140,7 +150,10 @@ static tn_rc settle(struct tn_target *target, struct tn_err *err)
 static tn_rc find(struct tn_target *target, const char *path, uint64_t *size, struct tn_err *err)
 {
     struct tn_directory *d = of(target);
-    tn_rc rc = d->io->vtable->stat(d->io, path, size, err);
+    tn_rc rc = stopped(target, err);
+    if (rc == TN_OK) {
+        rc = d->io->vtable->stat(d->io, path, size, err);
+    }
     if (rc == TN_ABSENT) {
         return rc;
     }
@@ -153,7 +166,11 @@ static tn_rc find(struct tn_target *target, const char *path, uint64_t *size, st
 static tn_rc read_small(struct tn_target *target, const char *path, size_t size_max,
                         struct tn_arena *arena, struct tn_bytes *bytes, struct tn_err *err)
 {
-    tn_rc rc = tn_io_read_all(of(target)->io, path, size_max, arena, bytes, err);
+    tn_rc rc = stopped(target, err);
+    if (rc == TN_OK) {
+        rc = tn_io_read_all(of(target)->io, path, size_max, arena, bytes, err);
+    }
+    target->counts.bytes_received += rc == TN_OK ? bytes->size : 0;
     return rc == TN_ABSENT ? rc : checked(target, rc, err);
 }
 
@@ -161,25 +178,30 @@ static tn_rc list(struct tn_target *target, const char *path, tn_io_name_fn *eac
                   struct tn_err *err)
 {
     struct tn_io *io = of(target)->io;
-    tn_rc rc = io->vtable->list(io, path, each, user, err);
+    tn_rc rc = stopped(target, err);
+    if (rc == TN_OK) {
+        rc = io->vtable->list(io, path, each, user, err);
+    }
     return rc == TN_ABSENT ? rc : checked(target, rc, err);
 }
 
 /* ---- files ---- */
 
-static void drop(struct tn_directory *d)
+static void close_draft(struct tn_directory *d)
 {
-    struct tn_err ignored;
-    if (d->file >= 0) {
-        d->io->vtable->close(d->io, d->file);
-        d->file = -1;
-        (void)d->io->vtable->unlink(d->io, d->draft, &ignored);
-    }
+    d->io->vtable->close(d->io, d->file);
+    d->file = -1;
 }
 
-static void abort_file(struct tn_target *target)
+static void drop(struct tn_target *target)
 {
-    drop(of(target));
+    struct tn_directory *d = of(target);
+    struct tn_err ignored;
+    for (uint32_t i = 0; i < d->drafts.count; i++) {
+        (void)d->io->vtable->unlink(d->io, d->drafts.items[i], &ignored);
+    }
+    clear(&d->drafts);
+    clear(&d->finals);
 }
 
 /* The draft of a try before is in the way, or the folder is missing: each is put right once. */
@@ -198,46 +220,107 @@ static tn_rc create_draft(struct tn_directory *d, struct tn_err *err)
     return rc == TN_OK ? d->io->vtable->create(d->io, d->draft, &d->file, err) : rc;
 }
 
-static tn_rc begin(struct tn_target *target, const char *path, uint64_t size, struct tn_err *err)
+/* A full list makes room by a barrier. */
+static tn_rc begin(struct tn_directory *d, const char *path, struct tn_err *err)
 {
-    (void)size;
-    struct tn_directory *d = of(target);
     tn_rc rc = draft_of(path, d->draft, err);
-    if (rc == TN_OK) {
-        (void)snprintf(d->path, sizeof d->path, "%s", path);
-        rc = has_path(&d->drafts, d->draft) ? name_drafts(d, err) : TN_OK;
+    if (rc == TN_OK && (d->drafts.count == TN_DIRECTORY_BATCH ||
+                        d->drafts.texts.capacity - d->drafts.texts.size < TN_DIRECTORY_PATH_MAX ||
+                        has_path(&d->drafts, d->draft))) {
+        rc = name_drafts(d, err);
     }
     if (rc == TN_OK) {
         rc = create_draft(d, err);
     }
-    return checked(target, rc, err);
+    return checked(&d->target, rc, err);
 }
 
-static tn_rc append(struct tn_target *target, struct tn_bytes bytes, struct tn_err *err)
+/* The source's bytes from `at` into the copy buffer, all that were asked for. */
+static tn_rc read_part(struct tn_directory *d, struct tn_io *from, int file, uint64_t at,
+                       size_t want, struct tn_err *err)
 {
-    struct tn_directory *d = of(target);
-    tn_rc rc = d->io->vtable->append(d->io, d->file, bytes, err);
-    if (rc != TN_OK) {
-        drop(d);
+    size_t got;
+    tn_rc rc = from->vtable->read(from, file, at, d->copy, want, &got, err);
+    return rc == TN_OK && got < want
+               ? tn_err_set(err, TN_CORRUPT, 0, "it ends after %" PRIu64 " bytes", at + got)
+               : rc;
+}
+
+static tn_rc copy_part(struct tn_directory *d, size_t size, struct tn_err *err)
+{
+    tn_rc rc = stopped(&d->target, err);
+    if (rc == TN_OK) {
+        rc = d->io->vtable->append(d->io, d->file, (struct tn_bytes){d->copy, size}, err);
     }
-    return checked(target, rc, err);
+    d->target.counts.bytes_sent += rc == TN_OK ? size : 0;
+    return checked(&d->target, rc, err);
 }
 
-static tn_rc finish(struct tn_target *target, struct tn_err *err)
+static tn_rc copy(struct tn_directory *d, struct tn_io *from, int file, const char *path,
+                  uint64_t size, struct tn_err *err)
 {
-    struct tn_directory *d = of(target);
-    d->io->vtable->close(d->io, d->file);
-    d->file = -1;
     tn_rc rc = TN_OK;
-    bool full = d->drafts.texts.capacity - d->drafts.texts.size < TN_DIRECTORY_PATH_MAX;
-    if (full || d->drafts.count == TN_DIRECTORY_BATCH) {
-        rc = name_drafts(d, err);
+    for (uint64_t at = 0; rc == TN_OK && at < size;) {
+        uint64_t rest = size - at;
+        size_t want = rest < TN_DIRECTORY_COPY_SIZE ? (size_t)rest : TN_DIRECTORY_COPY_SIZE;
+        rc = read_part(d, from, file, at, want, err);
+        if (rc != TN_OK) {
+            return tn_err_in(err, "%s", path);
+        }
+        rc = copy_part(d, want, err);
+        at += want;
     }
-    if (rc == TN_OK) { /* a final is shorter than its draft, so it fits, too */
-        bool added = add_path(&d->drafts, d->draft) && add_path(&d->finals, d->path);
+    return rc;
+}
+
+static tn_rc write_draft(struct tn_directory *d, struct tn_io *from, int file, const char *path,
+                         uint64_t size, struct tn_err *err)
+{
+    struct tn_err ignored;
+    tn_rc rc = begin(d, path, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    rc = copy(d, from, file, path, size, err);
+    close_draft(d);
+    if (rc == TN_OK) { /* `begin` has seen to the room, and a final is shorter than its draft */
+        bool added = add_path(&d->drafts, d->draft) && add_path(&d->finals, path);
         (void)added;
+    } else {
+        (void)d->io->vtable->unlink(d->io, d->draft, &ignored);
     }
-    return checked(target, rc, err);
+    return rc;
+}
+
+static tn_rc send_new(struct tn_directory *d, struct tn_io *from, const char *path, uint64_t size,
+                      struct tn_err *err)
+{
+    int file;
+    uint64_t found;
+    tn_rc rc = from->vtable->open(from, path, &file, &found, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    rc = found == size ? write_draft(d, from, file, path, size, err)
+                       : tn_err_set(err, TN_CORRUPT, 0, "%s: %" PRIu64 " bytes, not %" PRIu64, path,
+                                    found, size);
+    from->vtable->close(from, file);
+    return rc;
+}
+
+static tn_rc send(struct tn_target *target, struct tn_io *from, const char *path, uint64_t size,
+                  struct tn_err *err)
+{
+    uint64_t there;
+    tn_rc rc = find(target, path, &there, err);
+    if (rc == TN_OK && there != size) {
+        rc = checked(target,
+                     tn_err_set(err, TN_CONFLICT, 0,
+                                "%s has %" PRIu64 " bytes there and %" PRIu64 " here", path, there,
+                                size),
+                     err);
+    }
+    return rc == TN_ABSENT ? send_new(of(target), from, path, size, err) : rc;
 }
 
 /* ---- small files ---- */
@@ -258,19 +341,66 @@ static tn_rc clear_way(struct tn_directory *d, const char *path, char folder[TN_
     return rc;
 }
 
+/* CONFLICT: the file has other bytes than these; ABSENT: it isn't there. */
+static tn_rc compare(struct tn_directory *d, const char *path, struct tn_bytes bytes,
+                     struct tn_err *err)
+{
+    int file;
+    uint64_t size;
+    tn_rc rc = d->io->vtable->open(d->io, path, &file, &size, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    bool same = size == bytes.size;
+    for (size_t at = 0; rc == TN_OK && same && at < bytes.size;) {
+        size_t rest = bytes.size - at;
+        size_t want = rest < TN_DIRECTORY_COPY_SIZE ? rest : TN_DIRECTORY_COPY_SIZE;
+        size_t got;
+        rc = d->io->vtable->read(d->io, file, at, d->copy, want, &got, err);
+        same = rc == TN_OK && got == want && memcmp(d->copy, bytes.data + at, want) == 0;
+        at += want;
+    }
+    d->io->vtable->close(d->io, file);
+    return rc != TN_OK || same ? rc : tn_err_set(err, TN_CONFLICT, 0, "%s has other content", path);
+}
+
+/* What is there already may have got its name just before a kill. */
+static tn_rc sync_folder(struct tn_directory *d, const char *path, struct tn_err *err)
+{
+    char folder[TN_DIRECTORY_PATH_MAX];
+    const char *dir[] = {folder};
+    folder_of(path, folder);
+    return d->io->vtable->sync(d->io, dir, 1, err);
+}
+
+static tn_rc publish_new(struct tn_directory *d, const char *path, struct tn_bytes bytes,
+                         struct tn_err *err)
+{
+    char folder[TN_DIRECTORY_PATH_MAX];
+    tn_rc rc = clear_way(d, path, folder, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    struct tn_publish_spec spec = {.bytes = bytes, .draft = d->draft, .final = path, .dir = folder};
+    rc = tn_publish(d->io, &spec, err);
+    if (rc != TN_OK) {
+        err->code = rc; /* the text is the disk's; CONFLICT and "nobody knows" are tn_publish's */
+    }
+    d->target.counts.bytes_sent += rc == TN_OK ? bytes.size : 0;
+    return rc;
+}
+
 static tn_rc publish(struct tn_target *target, const char *path, struct tn_bytes bytes,
                      struct tn_err *err)
 {
     struct tn_directory *d = of(target);
-    char folder[TN_DIRECTORY_PATH_MAX];
-    tn_rc rc = clear_way(d, path, folder, err);
+    tn_rc rc = stopped(target, err);
     if (rc == TN_OK) {
-        struct tn_publish_spec spec = {
-            .bytes = bytes, .draft = d->draft, .final = path, .dir = folder};
-        rc = tn_publish(d->io, &spec, err);
+        rc = publish_new(d, path, bytes, err);
     }
-    if (rc != TN_OK) {
-        err->code = rc; /* the text is the disk's; CONFLICT and "nobody knows" are tn_publish's */
+    if (rc == TN_CONFLICT) {
+        rc = compare(d, path, bytes, err);
+        rc = rc == TN_OK ? sync_folder(d, path, err) : rc;
     }
     return checked(target, rc, err);
 }
@@ -280,12 +410,48 @@ static tn_rc replace(struct tn_target *target, const char *path, struct tn_bytes
 {
     struct tn_directory *d = of(target);
     char folder[TN_DIRECTORY_PATH_MAX];
-    tn_rc rc = clear_way(d, path, folder, err);
+    tn_rc rc = stopped(target, err);
+    if (rc == TN_OK) {
+        rc = clear_way(d, path, folder, err);
+    }
     if (rc == TN_OK) {
         rc = tn_io_write_new(d->io, d->draft, bytes, err);
     }
     if (rc == TN_OK) {
         rc = d->io->vtable->replace(d->io, d->draft, path, err);
+    }
+    d->target.counts.bytes_sent += rc == TN_OK ? bytes.size : 0;
+    return checked(target, rc, err);
+}
+
+static tn_rc swap_known(struct tn_directory *d, const char *path, struct tn_bytes was,
+                        struct tn_bytes bytes, struct tn_err *err)
+{
+    tn_rc rc = compare(d, path, was, err);
+    if (rc == TN_OK) {
+        rc = draft_of(path, d->draft, err);
+    }
+    if (rc == TN_OK) {
+        rc = tn_publish_over(d->io, d->draft, path, bytes, err);
+    }
+    d->target.counts.bytes_sent += rc == TN_OK ? bytes.size : 0;
+    return rc == TN_OK ? sync_folder(d, path, err) : rc;
+}
+
+static tn_rc swap(struct tn_target *target, const char *path, struct tn_bytes was,
+                  struct tn_bytes bytes, struct tn_err *err)
+{
+    struct tn_directory *d = of(target);
+    struct tn_err other;
+    tn_rc rc = stopped(target, err);
+    if (rc == TN_OK) {
+        rc = was.data ? swap_known(d, path, was, bytes, err) : publish_new(d, path, bytes, err);
+    }
+    if (rc == TN_CONFLICT && compare(d, path, bytes, &other) == TN_OK) {
+        rc = sync_folder(d, path, err);
+    }
+    if (rc == TN_ABSENT) {
+        rc = tn_err_set(err, TN_CONFLICT, 0, "%s is gone", path);
     }
     return checked(target, rc, err);
 }
@@ -294,25 +460,31 @@ static const struct tn_target_vtable vtable = {
     .stat = find,
     .read = read_small,
     .list = list,
-    .begin = begin,
-    .append = append,
-    .finish = finish,
-    .abort = abort_file,
+    .send = send,
     .settle = settle,
+    .drop = drop,
     .publish = publish,
     .replace = replace,
+    .swap = swap,
 };
 
 tn_rc tn_directory_init(struct tn_directory *directory, struct tn_io *io, const char *name,
                         struct tn_arena *arena, struct tn_err *err)
 {
     void *memory;
-    tn_rc rc = tn_arena_need(arena, 3 * TEXTS_SIZE, "the target's names", &memory, err);
+    tn_rc rc =
+        tn_arena_need(arena, 3 * TEXTS_SIZE + TN_DIRECTORY_COPY_SIZE, "the target", &memory, err);
     if (rc != TN_OK) {
         return rc;
     }
     unsigned char *at = memory;
-    *directory = (struct tn_directory){.target = {&vtable, name}, .io = io, .file = -1};
+    memset(directory, 0, sizeof *directory);
+    directory->target.vtable = &vtable;
+    directory->target.name = name;
+    directory->io = io;
+    directory->file = -1;
+    directory->copy = at;
+    at += TN_DIRECTORY_COPY_SIZE;
     tn_buf_init(&directory->drafts.texts, at, TEXTS_SIZE);
     tn_buf_init(&directory->finals.texts, at + TEXTS_SIZE, TEXTS_SIZE);
     tn_buf_init(&directory->folders.texts, at + TEXTS_SIZE + TEXTS_SIZE, TEXTS_SIZE);

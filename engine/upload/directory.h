@@ -1,4 +1,6 @@
-/* directory: a target that is a folder, on whatever `io` is rooted there.
+/* directory: a target that is a folder, on whatever `io` is rooted there. `send` copies before it
+ * returns, only names and barriers wait. Whoever opens it locks the table in it: a `swap` is what
+ * this one writer does.
  *
  *     drafts, some at a time -> one barrier -> their names -> (settle) one barrier over the folders
  *
@@ -14,6 +16,7 @@
 enum {
     TN_DIRECTORY_BATCH = 32,      /* drafts a barrier, and folders a barrier */
     TN_DIRECTORY_PATH_MAX = 1024, /* bytes of a path with its final zero */
+    TN_DIRECTORY_COPY_SIZE = 32 * 1024,
 };
 
 /* Texts one behind the other. */
@@ -26,14 +29,14 @@ struct tn_path_list {
 struct tn_directory {
     struct tn_target target; /* first */
     struct tn_io *io;
+    unsigned char *copy;         /* TN_DIRECTORY_COPY_SIZE */
     int file;                    /* of the draft that is open, or -1 */
     struct tn_path_list drafts;  /* finished */
     struct tn_path_list finals;  /* what each will be called */
     struct tn_path_list folders; /* whose names are not synced */
     char draft[TN_DIRECTORY_PATH_MAX];
-    char path[TN_DIRECTORY_PATH_MAX];
 };
 
-/* Takes 24 KiB from the arena. There is nothing to close. */
+/* Takes 56 KiB from the arena. There is nothing to close. */
 TN_MUST_USE tn_rc tn_directory_init(struct tn_directory *directory, struct tn_io *io,
                                     const char *name, struct tn_arena *arena, struct tn_err *err);

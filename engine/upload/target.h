@@ -1,15 +1,30 @@
-/* target: where a table's mirror lies: a folder today, an object store later.
+/* target: where a table's mirror lies: a folder, or an object store in which each request costs.
  *
- * Files go in with begin, append, finish; a name that `stat` finds is whole, whatever was cut or
- * killed before. `settle` is the one barrier: all that was finished, and all that `stat` has found,
- * survives a power cut once it has returned OK. Only then may `publish` give a snapshot its name.
+ * Who sends is straight-line code on one thread, and a call may block. Files go in with `send`,
+ * which may only begin it: the work is done behind it, and `settle` is the one barrier. Only then
+ * may `publish` give a snapshot its name.
  *
- *     { stat -> (begin -> append* -> finish) }* -> settle -> publish
+ *     { send | stat }* -> settle -> publish -> replace
+ *          |                 |
+ *          +---- error ------+--> drop -> from the start
  *
- * Paths are those of the warehouse ("db.db/t/snapshot/snapshot-7"). Errors name the target; ABSENT
- * comes from `stat`, `read` and `list` only.
+ * A name that `stat` finds is whole, whatever was cut or killed before; that it is durable only the
+ * next `settle` says. No file is ever replaced by one of other bytes, but for what `replace` and
+ * `swap` write.
+ *
+ * Paths are those of the warehouse ("db.db/t/snapshot/snapshot-7"), the same on both sides. All
+ * texts and bytes that a call is given are copied by what needs them longer; only the `io` of a
+ * `send` is used until the next `settle` or `drop` has returned. Errors name the target. ABSENT
+ * comes from `stat`, `read` and `list` for what the target lacks, and from `send` and `settle` for
+ * what the source lacks, and from nothing else.
+ *
+ * After an error of `send` or `settle`, `drop` must be called; what was sent since the last
+ * `settle` may then be there or not, each file whole. After an error of the other calls what is
+ * under way goes on, and the call can be made again.
  */
 #pragma once
+
+#include <stdatomic.h>
 
 #include "base/arena.h"
 #include "io/io.h"
@@ -17,30 +32,64 @@
 struct tn_target;
 
 struct tn_target_vtable {
+    /* HEAD */
     tn_rc (*stat)(struct tn_target *target, const char *path, uint64_t *size, struct tn_err *err);
-    /* A whole small file into the arena. */
+    /* GET: a whole small file into the arena, with a zero byte behind it. INVALID when it is larger
+     * than `size_max`. */
     tn_rc (*read)(struct tn_target *target, const char *path, size_t size_max,
                   struct tn_arena *arena, struct tn_bytes *bytes, struct tn_err *err);
-    /* Every name in a folder, in no order. */
+    /* LIST: every name in a folder, in no order. `path` ends in '/'. Costs most: where nothing is
+     * known of the target, and never in a sync that goes on where one ended. */
     tn_rc (*list)(struct tn_target *target, const char *path, tn_io_name_fn *each, void *user,
                   struct tn_err *err);
-    /* One file at a time. It gets its name, or replaces what has it, at some time after `finish`
-     * and before `settle` returns. `abort` drops what was begun; twice is harmless. */
-    tn_rc (*begin)(struct tn_target *target, const char *path, uint64_t size, struct tn_err *err);
-    tn_rc (*append)(struct tn_target *target, struct tn_bytes bytes, struct tn_err *err);
-    tn_rc (*finish)(struct tn_target *target, struct tn_err *err);
-    void (*abort)(struct tn_target *target);
+    /* Brings the file `path` of `from`, which has `size` bytes. It is made only if absent; one that
+     * is there with as many bytes is the file, with another number CONFLICT. ABSENT: `from` lacks
+     * it; CORRUPT: it has another size there. The error may be that of a file that was sent before,
+     * and names that one. */
+    tn_rc (*send)(struct tn_target *target, struct tn_io *from, const char *path, uint64_t size,
+                  struct tn_err *err);
+    /* All that was sent, and all that `stat` has found, is whole and survives a power cut. Errors
+     * as those of `send`. */
     tn_rc (*settle)(struct tn_target *target, struct tn_err *err);
-    /* A small file that must not be there: CONFLICT when it is. Durable when it returns OK; after
-     * IO nobody knows. */
+    /* Ends what is under way and forgets what was sent since the last `settle`. Twice is harmless,
+     * and so it is with nothing under way. */
+    void (*drop)(struct tn_target *target);
+    /* PUT: a small file that must not be there, durable when this returns OK. One that is there
+     * with these bytes is OK, with others CONFLICT. After IO nobody knows whether it is there. */
     tn_rc (*publish)(struct tn_target *target, const char *path, struct tn_bytes bytes,
                      struct tn_err *err);
-    /* A small file that may be there: a hint. */
+    /* PUT: a small file that may be there: a hint, which a power cut may take back. */
     tn_rc (*replace)(struct tn_target *target, const char *path, struct tn_bytes bytes,
                      struct tn_err *err);
+    /* PUT: a small file that is there with the bytes `was` (data NULL: that isn't there) gets
+     * others, durable when this returns OK; of two that swap at once, one does. CONFLICT: it has
+     * other bytes. One that has the new bytes already is OK: an answer may have been lost. After IO
+     * nobody knows which it has. */
+    tn_rc (*swap)(struct tn_target *target, const char *path, struct tn_bytes was,
+                  struct tn_bytes bytes, struct tn_err *err);
+};
+
+/* Verbs of an object store. */
+enum tn_target_verb {
+    TN_TARGET_GET,
+    TN_TARGET_HEAD,
+    TN_TARGET_PUT,
+    TN_TARGET_LIST,
+    TN_TARGET_DELETE,
+    TN_TARGET_VERBS,
+};
+
+/* Since the target was opened: all that was asked and all bytes of files, also of tries that
+ * failed. A folder counts no requests. */
+struct tn_target_counts {
+    uint64_t requests[TN_TARGET_VERBS];
+    uint64_t bytes_sent;
+    uint64_t bytes_received;
 };
 
 struct tn_target {
     const struct tn_target_vtable *vtable;
     const char *name; /* for messages */
+    struct tn_target_counts counts;
+    atomic_bool *stop; /* NULL: none. From when it is true, calls end soon, with CANCELED */
 };
