@@ -229,25 +229,19 @@ struct numbered {
 static const struct numbered snapshots = {TN_DIR_SNAPSHOT, "snapshot-"};
 static const struct numbered changelogs = {TN_DIR_CHANGELOG, "changelog-"};
 
-static bool exists(struct tn_io *io, const char *root, const struct numbered *of, int64_t id,
-                   struct tn_arena *scratch)
+static tn_rc exists(struct tn_io *io, const char *root, const struct numbered *of, int64_t id,
+                    struct tn_arena *scratch, bool *there, struct tn_err *err)
 {
-    struct tn_err ignored;
     uint64_t size;
     const char *path = tn_name_numbered(scratch, root, of->folder, of->prefix, id);
-    return path && io->vtable->stat(io, path, &size, &ignored) == TN_OK;
+    tn_rc rc = path ? io->vtable->stat(io, path, &size, err) : no_room(err);
+    *there = rc == TN_OK;
+    return rc == TN_ABSENT ? TN_OK : rc;
 }
 
-/* The number in a hint file; -1 when there is none or it holds something else. */
-static int64_t read_hint(struct tn_io *io, const char *root, const struct numbered *of,
-                         const char *name, struct tn_arena *scratch)
+/* -1: no number. */
+static int64_t number_of(struct tn_bytes text)
 {
-    struct tn_err ignored;
-    struct tn_bytes text;
-    const char *path = tn_name_in(scratch, root, of->folder, name);
-    if (!path || tn_io_read_all(io, path, HINT_SIZE_MAX, scratch, &text, &ignored) != TN_OK) {
-        return -1;
-    }
     int64_t id = 0;
     size_t i = 0;
     for (; i < text.size && text.data[i] >= '0' && text.data[i] <= '9'; i++) {
@@ -261,6 +255,31 @@ static int64_t read_hint(struct tn_io *io, const char *root, const struct number
         i++;
     }
     return digits > 0 && i == text.size ? id : -1;
+}
+
+/* The number in a hint file; -1 when there is none or it holds something else. */
+static tn_rc read_hint(struct tn_io *io, const char *root, const struct numbered *of,
+                       const char *name, struct tn_arena *scratch, int64_t *id, struct tn_err *err)
+{
+    struct tn_bytes text;
+    const char *path = tn_name_in(scratch, root, of->folder, name);
+    tn_rc rc = path ? tn_io_read_all(io, path, HINT_SIZE_MAX, scratch, &text, err) : no_room(err);
+    *id = rc == TN_OK ? number_of(text) : -1;
+    return rc == TN_ABSENT || rc == TN_INVALID ? TN_OK : rc;
+}
+
+/* ... when what it names is there; else -1. */
+static tn_rc read_sound_hint(struct tn_io *io, const char *root, const struct numbered *of,
+                             const char *name, struct tn_arena *scratch, int64_t *id,
+                             struct tn_err *err)
+{
+    bool there = false;
+    tn_rc rc = read_hint(io, root, of, name, scratch, id, err);
+    if (rc == TN_OK && *id > 0) {
+        rc = exists(io, root, of, *id, scratch, &there, err);
+    }
+    *id = there ? *id : -1;
+    return rc;
 }
 
 struct range {
@@ -294,45 +313,49 @@ static tn_rc list_range(struct tn_io *io, const char *root, const struct numbere
     return rc;
 }
 
+/* -1: the folder is to be asked, which is never wrong. A torn hint may name one that was being
+ * expired, and came back after a cut. */
+static int64_t latest_by_hints(struct tn_io *io, const char *root, struct tn_arena *scratch)
+{
+    struct tn_err ignored;
+    int64_t hint;
+    int64_t earliest;
+    bool more = true;
+    tn_rc rc = read_sound_hint(io, root, &snapshots, "LATEST", scratch, &hint, &ignored);
+    if (rc == TN_OK && hint > 0) {
+        rc = read_hint(io, root, &snapshots, "EARLIEST", scratch, &earliest, &ignored);
+    }
+    if (rc == TN_OK && hint > 0 && hint >= earliest) {
+        rc = exists(io, root, &snapshots, hint + 1, scratch, &more, &ignored);
+    }
+    return rc == TN_OK && !more ? hint : -1;
+}
+
 tn_rc tn_snapshot_latest(struct tn_io *io, const char *root, struct tn_arena *scratch, int64_t *id,
                          struct tn_err *err)
 {
     size_t mark = tn_arena_mark(scratch);
-    tn_rc rc = TN_OK;
-    int64_t hint = read_hint(io, root, &snapshots, "LATEST", scratch);
-    /* A torn hint may name one that was being expired, and came back after a cut. */
-    if (hint > 0 && hint >= read_hint(io, root, &snapshots, "EARLIEST", scratch) &&
-        exists(io, root, &snapshots, hint, scratch) &&
-        !exists(io, root, &snapshots, hint + 1, scratch)) {
-        *id = hint;
-    } else {
-        struct range range;
-        rc = list_range(io, root, &snapshots, scratch, &range, err);
-        if (rc == TN_OK) {
-            *id = range.max;
-        }
-    }
+    int64_t hint = latest_by_hints(io, root, scratch);
     tn_arena_reset(scratch, mark);
-    return rc;
+    if (hint > 0) {
+        *id = hint;
+        return TN_OK;
+    }
+    return tn_snapshot_newest_name(io, root, scratch, id, err);
 }
 
 tn_rc tn_snapshot_earliest(struct tn_io *io, const char *root, struct tn_arena *scratch,
                            int64_t *id, struct tn_err *err)
 {
     size_t mark = tn_arena_mark(scratch);
-    tn_rc rc = TN_OK;
-    int64_t hint = read_hint(io, root, &snapshots, "EARLIEST", scratch);
-    if (hint > 0 && exists(io, root, &snapshots, hint, scratch)) {
-        *id = hint;
-    } else {
-        struct range range;
-        rc = list_range(io, root, &snapshots, scratch, &range, err);
-        if (rc == TN_OK) {
-            *id = range.min;
-        }
-    }
+    int64_t hint;
+    tn_rc rc = read_sound_hint(io, root, &snapshots, "EARLIEST", scratch, &hint, err);
     tn_arena_reset(scratch, mark);
-    return rc;
+    if (rc == TN_OK && hint > 0) {
+        *id = hint;
+        return TN_OK;
+    }
+    return rc == TN_OK ? tn_snapshot_oldest_name(io, root, scratch, id, err) : rc;
 }
 
 tn_rc tn_snapshot_newest_name(struct tn_io *io, const char *root, struct tn_arena *scratch,
@@ -404,9 +427,11 @@ tn_rc tn_changelog_range(struct tn_io *io, const char *root, struct tn_arena *sc
     struct range found;
     tn_rc rc = list_range(io, root, &changelogs, scratch, &found, err);
     if (rc == TN_OK) {
-        int64_t id = read_hint(io, root, &changelogs, "EARLIEST", scratch);
-        bool good = id > 0 && exists(io, root, &changelogs, id, scratch);
-        *range = (struct tn_changelog_range){found.min, good ? id : found.min, found.max};
+        int64_t id;
+        rc = read_sound_hint(io, root, &changelogs, "EARLIEST", scratch, &id, err);
+        if (rc == TN_OK) {
+            *range = (struct tn_changelog_range){found.min, id > 0 ? id : found.min, found.max};
+        }
     }
     tn_arena_reset(scratch, mark);
     return rc;
@@ -428,10 +453,12 @@ static void heal_hint(struct tn_io *io, const char *root, const char *name, int6
                       struct tn_arena *scratch)
 {
     struct tn_err ignored;
+    int64_t said;
     size_t mark = tn_arena_mark(scratch);
-    bool right = read_hint(io, root, &snapshots, name, scratch) == id;
+    tn_rc rc = read_hint(io, root, &snapshots, name, scratch, &said, &ignored);
     tn_arena_reset(scratch, mark);
-    if (!right && tn_snapshot_hint(io, root, name, id, scratch, &ignored) != TN_OK) {
+    if (rc == TN_OK && said != id &&
+        tn_snapshot_hint(io, root, name, id, scratch, &ignored) != TN_OK) {
         remove_hint(io, root, name, scratch); /* none is better than a wrong one */
     }
 }

@@ -59,7 +59,7 @@ TN_MUST_USE tn_rc tn_snapshot_read_path(struct tn_io *io, const char *path, stru
 TN_MUST_USE tn_rc tn_snapshot_latest(struct tn_io *io, const char *root, struct tn_arena *scratch,
                                      int64_t *id, struct tn_err *err);
 /* The oldest id, likewise. A snapshot below the hint is being expired (expire.h): it doesn't count.
- */
+ * So where the hint can't be read for now, that is the error, and the folder isn't asked. */
 TN_MUST_USE tn_rc tn_snapshot_earliest(struct tn_io *io, const char *root, struct tn_arena *scratch,
                                        int64_t *id, struct tn_err *err);
 /* The smallest id in the folder, whatever EARLIEST says. */

@@ -1,6 +1,7 @@
 /* Expiry on tables of random commits: all that is kept is whole, all else is gone, after any cut.
  */
 #include "commit/expire.h"
+#include "given.h"
 #include "reach.h"
 
 static __attribute__((noinline)) struct tn_expire_result must_expire(struct bed *bed, bool dry_run)
@@ -329,6 +330,64 @@ static void a_cut_leaves_changelogs_whole(void)
     }
 }
 
+/* ---- failing calls ---- */
+
+static void open_table(struct bed *bed)
+{
+    tn_snapshot_heal_hints(&bed->disk.io, ROOT, &bed->own);
+}
+
+static void expire_table(struct bed *bed)
+{
+    (void)expire_on(bed);
+}
+
+/* Each call of what is done to `table` fails, without or with its work done. */
+static void fail_everywhere(const struct bed *table, void (*act)(struct bed *bed))
+{
+    static struct bed whole;
+    clone_bed(&whole, table);
+    act(&whole);
+    for (uint64_t call = 1; call <= 2 * whole.disk.calls; call++) {
+        static struct bed bed;
+        clone_bed(&bed, table);
+        (call % 2 == 0 ? sim_disk_fail_call : sim_disk_fail_call_late)(&bed.disk, (call + 1) / 2,
+                                                                       TN_IO);
+        act(&bed);
+        (void)check_table(&bed, true);
+        (void)must_expire(&bed, false);
+        (void)check_table(&bed, true);
+        sim_disk_deinit(&bed.disk);
+    }
+    sim_disk_deinit(&whole.disk);
+}
+
+/* What was being expired when the power went, some of it gone, never counts again. */
+static void what_was_being_expired_stays_below_whatever_fails(void)
+{
+    static struct bed table;
+    static struct bed bed;
+    static struct model model;
+    uint64_t first = given_number("SEED", 1);
+    (void)make_table(&table, &model, first + 50, 8);
+    table.options.snapshot_retained_min = 3;
+    clone_bed(&bed, &table);
+    tn_rc rc = expire_on(&bed);
+    CHECK(rc == TN_OK);
+    uint64_t calls = bed.disk.calls;
+    sim_disk_deinit(&bed.disk);
+    for (uint64_t seed = first; seed < first + 3; seed++) {
+        clone_bed(&bed, &table);
+        sim_disk_cut_at(&bed.disk, calls - seed % 3);
+        (void)expire_on(&bed);
+        sim_disk_reboot(&bed.disk, 2 + seed);
+        fail_everywhere(&bed, open_table);
+        fail_everywhere(&bed, expire_table);
+        sim_disk_deinit(&bed.disk);
+    }
+    bed_deinit(&table);
+}
+
 static const struct test tests[] = {
     TEST(kept_snapshots_are_whole_and_nothing_else_is_there),
     TEST(tags_keep_what_they_reach),
@@ -339,6 +398,7 @@ static const struct test tests[] = {
     TEST(retention_of_changelogs_is_paimon_s),
     TEST(a_cut_at_any_call_is_finished_by_the_next_run),
     TEST(a_cut_leaves_changelogs_whole),
+    TEST(what_was_being_expired_stays_below_whatever_fails),
 };
 
 int main(int argc, char **argv)
