@@ -220,8 +220,8 @@ static tn_rc converse(struct asking *a, const char *method, const char *page, st
     return rc;
 }
 
-tn_rc tn_ask_with(const char *method, const char *warehouse, const char *page, struct tn_bytes sent,
-                  struct tn_buf *body, struct tn_err *err)
+static tn_rc ask(const char *method, const char *warehouse, const char *page, struct tn_bytes sent,
+                 struct tn_buf *body, struct tn_err *err)
 {
     char path[TN_ASK_PATH_SIZE];
     struct asking a = {.deadline_ms = now_ms() + TN_ASK_TIMEOUT_MS};
@@ -237,15 +237,30 @@ tn_rc tn_ask_with(const char *method, const char *warehouse, const char *page, s
     return rc == TN_OK ? rc : tn_err_in(err, "ask %s for %s", path, page);
 }
 
-tn_rc tn_ask_by(const char *method, const char *warehouse, const char *page, struct tn_buf *body,
-                struct tn_err *err)
-{
-    return tn_ask_with(method, warehouse, page, (struct tn_bytes){0}, body, err);
-}
-
 tn_rc tn_ask(const char *warehouse, const char *page, struct tn_buf *body, struct tn_err *err)
 {
-    return tn_ask_by("GET", warehouse, page, body, err);
+    return ask("GET", warehouse, page, (struct tn_bytes){0}, body, err);
+}
+
+tn_rc tn_ask_object(const struct tn_ask_spec *spec, struct tn_arena *arena, void *record,
+                    struct tn_err *err)
+{
+    void *text;
+    struct tn_buf body;
+    struct cJSON *object;
+    tn_rc rc = tn_arena_need(arena, TN_ASK_OBJECT_SIZE, "an answer", &text, err);
+    if (rc == TN_OK) {
+        tn_buf_init(&body, text, TN_ASK_OBJECT_SIZE);
+        rc = ask(spec->method, spec->warehouse, spec->page, spec->sent, &body, err);
+    }
+    if (rc == TN_OK) {
+        rc = tn_json_open(tn_buf_bytes(&body), arena, &object, err);
+    }
+    if (rc == TN_OK) {
+        rc = tn_json_read(object, spec->fields, spec->field_count, record, arena, err);
+        tn_json_close(object);
+    }
+    return rc;
 }
 
 long tn_ask_process(const char *warehouse)

@@ -12,13 +12,11 @@
 #include "app/cmd.h"
 #include "app/shadow.h"
 #include "app/stop.h"
-#include "format/json.h"
 
 enum {
     WAIT_MS_MAX = 300 * 1000, /* a journal may have much for the tables */
     PAUSE_MS = 50,
     NS_PER_MS = 1000000,
-    ANSWER_SIZE = 4096,
     SHADOW_MS_MAX = 24 * 3600 * 1000,
 };
 
@@ -61,25 +59,18 @@ static const struct tn_json_field fields[] = {
     FIELD(ready, I64, REQUIRED),  FIELD(trouble, TEXT, OPTIONAL),
 };
 
+/* Its texts last until the next one. */
 static tn_rc ask_page(struct tn_app *app, const char *method, const char *page,
                       struct answer *answer, struct tn_err *err)
 {
-    static unsigned char text[ANSWER_SIZE];
-    struct tn_buf body;
-    struct cJSON *json;
-    struct tn_arena *arena = &app->input;
-    tn_buf_init(&body, text, sizeof text);
-    tn_rc rc = tn_ask_by(method, app->warehouse, page, &body, err);
+    struct tn_ask_spec spec = {.warehouse = app->warehouse,
+                               .method = method,
+                               .page = page,
+                               .fields = fields,
+                               .field_count = sizeof fields / sizeof fields[0]};
     *answer = (struct answer){.trouble = NULL};
-    tn_arena_reset(arena, 0);
-    if (rc == TN_OK) {
-        rc = tn_json_open(tn_buf_bytes(&body), arena, &json, err);
-    }
-    if (rc == TN_OK) {
-        rc = tn_json_read(json, fields, sizeof fields / sizeof fields[0], answer, arena, err);
-        tn_json_close(json);
-    }
-    return rc;
+    tn_arena_reset(&app->input, 0);
+    return tn_ask_object(&spec, &app->input, answer, err);
 }
 
 static tn_rc ask(struct tn_app *app, const char *method, struct answer *answer, struct tn_err *err)

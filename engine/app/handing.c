@@ -7,12 +7,10 @@
 #include <unistd.h>
 
 #include "app/ask.h"
-#include "format/json.h"
 
 enum {
     PAUSE_MS = 50,
     NS_PER_MS = 1000000,
-    ANSWER_SIZE = 4096,
     FIELDS = 5, /* beside the values */
 };
 
@@ -34,50 +32,43 @@ static const struct tn_json_field fields[FIELDS] = {
     FIELD(begun_ms, I64), FIELD(rc, I64), FIELD(job, I64), FIELD(over, I64), FIELD(error, TEXT),
 };
 
-static tn_rc read_answer(struct tn_app *app, enum tn_job_verb verb, struct tn_bytes text,
-                         struct answer *answer, struct tn_err *err)
+/* Those of a verb's answers; how many. */
+static uint32_t list_fields(enum tn_job_verb verb, struct tn_json_field all[FIELDS + TN_JOB_VALUES])
 {
-    struct tn_json_field all[FIELDS + TN_JOB_VALUES];
-    struct cJSON *json;
     for (uint32_t i = 0; i < FIELDS; i++) {
         all[i] = fields[i];
     }
     uint32_t count = 0;
     for (; count < TN_JOB_VALUES && tn_job_values[verb][count]; count++) {
-        uint32_t i = count;
-        all[FIELDS + i] = (struct tn_json_field){
-            tn_job_values[verb][i], TN_JSON_I64, TN_JSON_OPTIONAL,
-            (uint32_t)(offsetof(struct answer, values) + i * sizeof answer->values[0])};
+        all[FIELDS + count] = (struct tn_json_field){
+            tn_job_values[verb][count], TN_JSON_I64, TN_JSON_OPTIONAL,
+            (uint32_t)(offsetof(struct answer, values) + count * sizeof(struct tn_json_i64))};
     }
-    *answer = (struct answer){.error = NULL};
-    tn_rc rc = tn_json_open(text, &app->input, &json, err);
-    if (rc == TN_OK) {
-        rc = tn_json_read(json, all, FIELDS + count, answer, &app->input, err);
-        tn_json_close(json);
-    }
-    return rc;
+    return FIELDS + count;
 }
 
 /* OK: it is begun, or over. AGAIN: too many ask at once. Else what the daemon says, or why it
  * can't. */
 static tn_rc ask(struct tn_app *app, enum tn_job_verb verb, const char *method, const char *page,
-                 struct answer *answer, struct tn_err *err)
+                 struct answer *out, struct tn_err *err)
 {
-    void *text;
-    struct tn_buf body;
+    struct tn_json_field all[FIELDS + TN_JOB_VALUES];
+    struct answer answer = {.error = NULL};
+    struct tn_ask_spec spec = {.warehouse = app->warehouse,
+                               .method = method,
+                               .page = page,
+                               .fields = all,
+                               .field_count = list_fields(verb, all)};
     size_t mark = tn_arena_mark(&app->input);
-    tn_rc rc = tn_arena_need(&app->input, ANSWER_SIZE, "an answer", &text, err);
+    tn_rc rc = tn_ask_object(&spec, &app->input, &answer, err);
     if (rc == TN_OK) {
-        tn_buf_init(&body, text, ANSWER_SIZE);
-        rc = tn_ask_by(method, app->warehouse, page, &body, err);
+        *out = answer;
     }
-    if (rc == TN_OK) {
-        rc = read_answer(app, verb, tn_buf_bytes(&body), answer, err);
+    if (rc == TN_OK && (!answer.rc.present || answer.rc.value != TN_OK)) {
+        tn_rc said = answer.rc.present ? (tn_rc)answer.rc.value : TN_AGAIN;
+        rc = tn_err_set(err, said, 0, "%s", answer.error ? answer.error : "");
     }
-    if (rc == TN_OK && (!answer->rc.present || answer->rc.value != TN_OK)) {
-        tn_rc said = answer->rc.present ? (tn_rc)answer->rc.value : TN_AGAIN;
-        rc = tn_err_set(err, said, 0, "%s", answer->error ? answer->error : "");
-    }
+    out->error = NULL; /* it was in the arena */
     tn_arena_reset(&app->input, mark);
     return rc;
 }

@@ -8,9 +8,8 @@
 #include "app/ask.h"
 #include "app/job.h"
 #include "app/offers.h"
-#include "format/json.h"
 
-enum { ANSWER_SIZE = 4096, TRIES_MAX = 500, PAUSE_NS = 10 * 1000 * 1000 };
+enum { TRIES_MAX = 500, PAUSE_NS = 10 * 1000 * 1000 };
 
 struct answer {
     struct tn_json_i64 rc;
@@ -31,41 +30,27 @@ static const struct tn_json_field fields[] = {
     FIELD(rows, I64), FIELD(dead, I64),     FIELD(error, TEXT),
 };
 
-static tn_rc read_answer(struct tn_app *app, struct tn_bytes text, struct answer *answer,
-                         struct tn_err *err)
-{
-    struct cJSON *json;
-    *answer = (struct answer){.error = NULL};
-    tn_rc rc = tn_json_open(text, &app->input, &json, err);
-    if (rc == TN_OK) {
-        rc = tn_json_read(json, fields, sizeof fields / sizeof fields[0], answer, &app->input, err);
-        tn_json_close(json);
-    }
-    if (rc == TN_OK && !answer->rc.present) { /* it has too many to answer at once */
-        rc = tn_err_set(err, TN_AGAIN, 0, "%s", answer->error ? answer->error : "");
-    }
-    return rc;
-}
-
 /* What the daemon says of it is `*said`; the outcome is of the way to it. */
 static tn_rc ask(struct tn_app *app, const char *method, const char *page, struct tn_bytes sent,
                  struct answer *answer, tn_rc *said, struct tn_err *err)
 {
-    void *text;
-    struct tn_buf body;
+    struct tn_ask_spec spec = {.warehouse = app->warehouse,
+                               .method = method,
+                               .page = page,
+                               .sent = sent,
+                               .fields = fields,
+                               .field_count = sizeof fields / sizeof fields[0]};
     size_t mark = tn_arena_mark(&app->input);
-    tn_rc rc = tn_arena_need(&app->input, ANSWER_SIZE, "an answer", &text, err);
-    if (rc == TN_OK) {
-        tn_buf_init(&body, text, ANSWER_SIZE);
-        rc = tn_ask_with(method, app->warehouse, page, sent, &body, err);
-    }
-    if (rc == TN_OK) {
-        rc = read_answer(app, tn_buf_bytes(&body), answer, err);
+    *answer = (struct answer){.error = NULL};
+    tn_rc rc = tn_ask_object(&spec, &app->input, answer, err);
+    if (rc == TN_OK && !answer->rc.present) { /* it has too many to answer at once */
+        rc = tn_err_set(err, TN_AGAIN, 0, "%s", answer->error ? answer->error : "");
     }
     *said = rc == TN_OK ? (tn_rc)answer->rc.value : TN_OK;
     if (*said != TN_OK) {
         (void)tn_err_set(err, *said, 0, "%s", answer->error ? answer->error : "");
     }
+    answer->error = NULL; /* it was in the arena */
     tn_arena_reset(&app->input, mark);
     return rc;
 }

@@ -11,12 +11,10 @@
 #include "app/ask.h"
 #include "app/stop.h"
 #include "app/tee.h"
-#include "format/json.h"
 
 enum {
     WINDOW_SHARE = 4, /* of the memory, for look-ups */
     PAGE_SIZE = 1 << 20,
-    ANSWER_SIZE = 4096,
     LOOK_MS = 100, /* at signals */
     NS_PER_MS = 1000000,
 };
@@ -55,21 +53,14 @@ static tn_rc tell(struct tn_shadow *s, const char *page, struct tn_err *err)
          (uint32_t)offsetof(struct answer, left_out_rows)},
         {"trouble", TN_JSON_TEXT, TN_JSON_OPTIONAL, (uint32_t)offsetof(struct answer, trouble)},
     };
-    static unsigned char text[ANSWER_SIZE];
-    struct answer answer = {.left_out = 0};
-    struct tn_buf body;
-    struct cJSON *json;
-    tn_buf_init(&body, text, sizeof text);
-    tn_rc rc = tn_ask_by("POST", s->app->warehouse, page, &body, err);
+    struct tn_ask_spec spec = {.warehouse = s->app->warehouse,
+                               .method = "POST",
+                               .page = page,
+                               .fields = fields,
+                               .field_count = sizeof fields / sizeof fields[0]};
+    struct answer answer = {.trouble = NULL};
     tn_arena_reset(&s->app->input, 0);
-    if (rc == TN_OK) {
-        rc = tn_json_open(tn_buf_bytes(&body), &s->app->input, &json, err);
-    }
-    if (rc == TN_OK) {
-        rc = tn_json_read(json, fields, sizeof fields / sizeof fields[0], &answer, &s->app->input,
-                          err);
-        tn_json_close(json);
-    }
+    tn_rc rc = tn_ask_object(&spec, &s->app->input, &answer, err);
     if (rc == TN_OK) {
         s->left_out = (uint64_t)answer.left_out;
         s->left_out_rows = (uint64_t)answer.left_out_rows;
