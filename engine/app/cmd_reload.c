@@ -20,9 +20,8 @@ enum {
     SHADOW_MS_MAX = 24 * 3600 * 1000,
 };
 
-#define SHADOW_MEMORY                                                          \
-    (UINT64_C(64) << 20) /* a table with two scripts takes some 5 MB, and rows \
-                          */
+/* A table with two scripts takes some 5 MB, and rows. */
+#define SHADOW_MEMORY (UINT64_C(64) << 20)
 
 static struct {
     const char *shadow;
@@ -32,9 +31,8 @@ static struct {
 
 static const struct tn_flag flags[] = {
     {"shadow", 0, TN_FLAG_TEXT, &o.shadow, "DURATION",
-     "first see for so long (30s) what the scripts on the disk make of the rows that come, and "
-     "what "
-     "those that run"},
+     "first see for so long (30s) what the scripts on the disk make of the rows that come, "
+     "and what those that run"},
     {"examples", 0, TN_FLAG_I64, &o.examples, "N", "show so many keys of a table (5)"},
     {"yes", 0, TN_FLAG_SET, &o.yes, NULL,
      "then activate them without a question, if they made no more dead letters"},
