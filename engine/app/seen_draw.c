@@ -232,30 +232,37 @@ static void put_heading(const struct tn_seen *seen, struct tn_buf *out)
     tn_buf_text(out, "\n");
 }
 
-static void put_disk(const struct tn_seen_daemon *d, struct tn_buf *out)
+struct amount {
+    const char *word; /* before it */
+    int64_t bytes;
+};
+
+static void put_amounts(struct tn_buf *out, const struct amount *amounts, size_t count,
+                        const char *end)
 {
-    char left[CELL_SIZE];
-    char reserve[CELL_SIZE];
-    if (!d->disk_free.present) {
-        return;
+    char text[CELL_SIZE];
+    for (size_t i = 0; i < count; i++) {
+        put_bytes(text, sizeof text, amounts[i].bytes);
+        tn_buf_text(out, amounts[i].word);
+        tn_buf_text(out, text);
     }
-    put_bytes(left, sizeof left, d->disk_free.value);
-    put_bytes(reserve, sizeof reserve, d->disk_reserve.value);
-    tn_buf_format(out, "disk: %s free, of which %s are kept\n", left, reserve);
+    tn_buf_text(out, end);
 }
 
-static void put_wear(const struct tn_seen_daemon *d, struct tn_buf *out)
+/* What the daemon tells of them. */
+static void put_disk_and_wear(const struct tn_seen_daemon *d, struct tn_buf *out)
 {
-    char left[CELL_SIZE];
-    char budget[CELL_SIZE];
-    char overdraft[CELL_SIZE];
-    if (!d->wear_budget.present) {
-        return;
+    const struct amount disk[] = {{"disk: ", d->disk_free.value},
+                                  {" free, of which ", d->disk_reserve.value}};
+    const struct amount wear[] = {{"wear: ", d->wear_left.value},
+                                  {" of ", d->wear_budget.value},
+                                  {" a day left, ", d->wear_overdraft.value}};
+    if (d->disk_free.present) {
+        put_amounts(out, disk, sizeof disk / sizeof disk[0], " are kept\n");
     }
-    put_bytes(left, sizeof left, d->wear_left.value);
-    put_bytes(budget, sizeof budget, d->wear_budget.value);
-    put_bytes(overdraft, sizeof overdraft, d->wear_overdraft.value);
-    tn_buf_format(out, "wear: %s of %s a day left, %s overdrawn\n", left, budget, overdraft);
+    if (d->wear_budget.present) {
+        put_amounts(out, wear, sizeof wear / sizeof wear[0], " overdrawn\n");
+    }
 }
 
 static void put_rest(const struct tn_seen *seen, struct tn_buf *out)
@@ -272,8 +279,7 @@ static void put_rest(const struct tn_seen *seen, struct tn_buf *out)
     tn_buf_format(out, "loop: longest stall %.1f ms, %" PRId64 " over %d ms\n",
                   (double)seen->daemon.stall_longest_us.value / MS_PER_S, seen->daemon.stalls.value,
                   TN_PULSE_STALL_MS);
-    put_disk(&seen->daemon, out);
-    put_wear(&seen->daemon, out);
+    put_disk_and_wear(&seen->daemon, out);
 }
 
 static void put_reason(void *user, const char *whose, const char *text)
