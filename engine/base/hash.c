@@ -131,29 +131,53 @@ static void sha256_block(uint32_t state[8], const unsigned char block[64])
     }
 }
 
-void tn_hash_sha256(struct tn_bytes bytes, unsigned char digest[32])
+void tn_sha256_init(struct tn_sha256 *sha)
 {
-    uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-    size_t whole = bytes.size / 64 * 64;
-    for (size_t i = 0; i < whole; i += 64) {
-        sha256_block(state, bytes.data + i);
+    *sha = (struct tn_sha256){.state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f,
+                                        0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
+}
+
+void tn_sha256_add(struct tn_sha256 *sha, struct tn_bytes bytes)
+{
+    size_t waiting = (size_t)(sha->size % TN_SHA256_BLOCK);
+    sha->size += bytes.size;
+    for (size_t at = 0; at < bytes.size;) {
+        size_t rest = bytes.size - at;
+        size_t piece = TN_SHA256_BLOCK - waiting;
+        if (waiting == 0 && rest >= TN_SHA256_BLOCK) {
+            sha256_block(sha->state, bytes.data + at);
+            at += TN_SHA256_BLOCK;
+            continue;
+        }
+        piece = piece < rest ? piece : rest;
+        memcpy(sha->block + waiting, bytes.data + at, piece);
+        at += piece;
+        waiting = (waiting + piece) % TN_SHA256_BLOCK;
+        if (waiting == 0) {
+            sha256_block(sha->state, sha->block);
+        }
     }
-    /* The rest, a one bit, zeroes, and the size in bits: one block or two. */
-    unsigned char tail[128] = {0};
-    size_t rest = bytes.size - whole;
-    if (rest > 0) {
-        memcpy(tail, bytes.data + whole, rest);
-    }
-    tail[rest] = 0x80;
-    size_t end = rest < 56 ? 64 : 128;
-    uint64_t bits = (uint64_t)bytes.size * 8;
-    tn_store_u32_be(tail + end - 8, (uint32_t)(bits >> 32));
-    tn_store_u32_be(tail + end - 4, (uint32_t)bits);
-    for (size_t i = 0; i < end; i += 64) {
-        sha256_block(state, tail + i);
-    }
+}
+
+/* The rest, a one bit, zeroes, and the size in bits: one block or two. */
+void tn_sha256_finish(struct tn_sha256 *sha, unsigned char digest[TN_SHA256_SIZE])
+{
+    unsigned char tail[2 * TN_SHA256_BLOCK] = {0x80};
+    size_t waiting = (size_t)(sha->size % TN_SHA256_BLOCK);
+    uint64_t bits = sha->size * 8;
+    size_t size = (waiting < 56 ? TN_SHA256_BLOCK : 2 * TN_SHA256_BLOCK) - waiting;
+    tn_store_u32_be(tail + size - 8, (uint32_t)(bits >> 32));
+    tn_store_u32_be(tail + size - 4, (uint32_t)bits);
+    tn_sha256_add(sha, (struct tn_bytes){tail, size});
     for (size_t i = 0; i < 8; i++) {
-        tn_store_u32_be(digest + 4 * i, state[i]);
+        tn_store_u32_be(digest + 4 * i, sha->state[i]);
     }
+}
+
+void tn_hash_sha256(struct tn_bytes bytes, unsigned char digest[TN_SHA256_SIZE])
+{
+    struct tn_sha256 sha;
+    tn_sha256_init(&sha);
+    tn_sha256_add(&sha, bytes);
+    tn_sha256_finish(&sha, digest);
 }

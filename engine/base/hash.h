@@ -25,4 +25,16 @@ struct tn_hash_128 {
 struct tn_hash_128 tn_hash_128(struct tn_bytes bytes);
 
 /* SHA-256: what a file's identity and a script's name are made of. */
-void tn_hash_sha256(struct tn_bytes bytes, unsigned char digest[32]);
+enum { TN_SHA256_SIZE = 32, TN_SHA256_BLOCK = 64 };
+void tn_hash_sha256(struct tn_bytes bytes, unsigned char digest[TN_SHA256_SIZE]);
+
+/* The same for bytes that come in pieces: init, add*, finish. */
+struct tn_sha256 {
+    uint32_t state[8];
+    uint64_t size;                        /* of all that was added */
+    unsigned char block[TN_SHA256_BLOCK]; /* size % TN_SHA256_BLOCK bytes wait here */
+};
+
+void tn_sha256_init(struct tn_sha256 *sha);
+void tn_sha256_add(struct tn_sha256 *sha, struct tn_bytes bytes);
+void tn_sha256_finish(struct tn_sha256 *sha, unsigned char digest[TN_SHA256_SIZE]);

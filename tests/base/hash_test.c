@@ -30,6 +30,30 @@ static void sha256_gives_the_vectors_of_fips_180(void)
     }
 }
 
+/* Every size around two blocks, cut into pieces of every size. */
+static void sha256_of_pieces_is_that_of_the_whole(void)
+{
+    unsigned char data[140];
+    for (size_t i = 0; i < sizeof data; i++) {
+        data[i] = (unsigned char)(i * 7);
+    }
+    for (size_t size = 0; size <= sizeof data; size++) {
+        unsigned char whole[TN_SHA256_SIZE];
+        tn_hash_sha256((struct tn_bytes){data, size}, whole);
+        for (size_t piece = 1; piece <= size; piece++) {
+            struct tn_sha256 sha;
+            unsigned char digest[TN_SHA256_SIZE];
+            tn_sha256_init(&sha);
+            for (size_t at = 0; at < size; at += piece) {
+                size_t rest = size - at;
+                tn_sha256_add(&sha, (struct tn_bytes){data + at, piece < rest ? piece : rest});
+            }
+            tn_sha256_finish(&sha, digest);
+            CHECK(memcmp(digest, whole, sizeof digest) == 0);
+        }
+    }
+}
+
 static void crc32_gives_its_check_value(void)
 {
     CHECK(tn_hash_crc32(tn_bytes_of("123456789")) == 0xcbf43926U);
@@ -78,6 +102,7 @@ static void hash_64_depends_on_seed_and_length(void)
 
 static const struct test tests[] = {
     TEST(sha256_gives_the_vectors_of_fips_180),
+    TEST(sha256_of_pieces_is_that_of_the_whole),
     TEST(crc32_gives_its_check_value),
     TEST(murmur_gives_what_java_paimon_wrote),
     TEST(hash_64_changes_half_of_its_bits_with_one_of_the_input),
