@@ -31,7 +31,7 @@ WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wfo
 ALL_CFLAGS := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iengine -I$(OUT)/gen -MMD -MP $(WARN) \
               $(BOARD_CFLAGS) $(TARGET_CFLAGS) $(CFLAGS)
 TLS  := $(patsubst %,$(OUT)/tls/lib%.a,mbedtls mbedx509 mbedcrypto)
-LIBS := -llua5.4 -lzstd -llz4 -lavro -ljansson -lcjson -luv -lz -lbz2 -lm -lpthread
+LIBS := -llua5.4 -lzstd -llz4 -lavro -ljansson -lcjson -lexpat -luv -lz -lbz2 -lm -lpthread
 QUIET := $(if $(V),,@)
 
 # The same tree, built three ways.
