@@ -86,11 +86,13 @@ static struct tn_bytes reason_of(const char *text)
 /* A source of which nothing died needs no name. */
 static tn_rc write_name(struct tn_letters *l, struct tn_err *err)
 {
+    struct tn_letter_source *source = l->source;
     tn_rc rc = TN_OK;
-    if (!l->named) {
-        rc = tn_spool_add(&l->sources, (struct tn_bytes){l->name, sizeof l->name}, err);
-        l->named = rc == TN_OK;
-        l->source_count += l->named;
+    if (!source->named) {
+        rc = tn_spool_add(&l->sources, (struct tn_bytes){source->name, sizeof source->name}, err);
+        source->named = rc == TN_OK;
+        source->number = (uint16_t)l->source_count;
+        l->source_count += source->named;
     }
     return rc;
 }
@@ -104,13 +106,12 @@ tn_rc tn_letters_bury(struct tn_letters *letters, const struct tn_letter_record 
     }
     bool is_row = strcmp(letters->input, TN_LETTER_ROW) == 0; /* sent again, and refused */
     uint64_t begin = letters->records.size;
-    struct entry e = {
-        .origin = {record->position, record->part, (uint16_t)(letters->source_count - 1)},
-        .line = is_row ? 0 : record->line,
-        .input = tn_bytes_of(letters->input),
-        .header = {letters->header, letters->header_size},
-        .reason = reason_of(record->reason),
-        .record_size = (uint32_t)record->record.size};
+    struct entry e = {.origin = {record->position, record->part, letters->source->number},
+                      .line = is_row ? 0 : record->line,
+                      .input = tn_bytes_of(letters->input),
+                      .header = {letters->header, letters->header_size},
+                      .reason = reason_of(record->reason),
+                      .record_size = (uint32_t)record->record.size};
     rc = put_entry(letters, &letters->records, &e, err);
     if (rc == TN_OK && record->record.size > 0) {
         rc = tn_spool_add(&letters->records, record->record, err);
@@ -415,6 +416,7 @@ tn_rc tn_letters_open(struct tn_letters *letters, struct tn_io *io, const char *
 {
     *letters = (struct tn_letters){
         .sink = {sink_begin, sink_put, sink_end}, .box = box, .table = table, .header_read = room};
+    letters->source = &letters->own;
     int failed = pthread_mutex_init(&letters->lock, NULL);
     TN_CHECK(failed == 0);
     tn_rc rcs[] = {/* all of them: close looks at each */
@@ -442,20 +444,21 @@ void tn_letters_close(struct tn_letters *letters)
     (void)pthread_mutex_destroy(&letters->lock);
 }
 
-tn_rc tn_letters_source(struct tn_letters *letters, const char *name, const char *input,
-                        int64_t from, uint32_t part, bool again, uint16_t *number,
-                        struct tn_err *err)
+tn_rc tn_letters_begin(struct tn_letters *letters, struct tn_letter_source *source,
+                       const char *name, const char *input, int64_t from, uint32_t part, bool again,
+                       struct tn_err *err)
 {
     struct tn_letters *l = letters;
     size_t size = strlen(name);
-    *number = TN_ORIGIN_NONE;
+    *source = (struct tn_letter_source){.number = TN_ORIGIN_NONE};
+    l->source = source;
     if (l->muted) {
         return TN_OK;
     }
-    if (size >= sizeof l->name || l->source_count >= TN_ORIGIN_NONE - 1) {
+    if (size >= sizeof source->name || l->source_count >= TN_ORIGIN_NONE - 1) {
         return tn_err_set(err, TN_INVALID, 0, "%.100s: %s", name,
-                          size >= sizeof l->name ? "the source's name is too long"
-                                                 : "too many sources at once");
+                          size >= sizeof source->name ? "the source's name is too long"
+                                                      : "too many sources at once");
     }
     if (!l->swept) { /* the table's lock is there by now */
         tn_spool_sweep(&l->sources);
@@ -463,17 +466,28 @@ tn_rc tn_letters_source(struct tn_letters *letters, const char *name, const char
         tn_spool_sweep(&l->rows);
         l->swept = true;
     }
-    memset(l->name, 0, sizeof l->name);
-    memcpy(l->name, name, size);
-    make_text(l->name, size);
-    (void)snprintf(l->input, sizeof l->input, "%s", input);
-    l->header_size = 0;
-    l->named = false;
-    *number = (uint16_t)l->source_count;
+    memcpy(source->name, name, size);
+    make_text(source->name, size);
+    tn_letters_input(l, input);
+    source->number = (uint16_t)l->source_count;        /* if one is named next it's this one */
     tn_rc rc = l->layout ? write_name(l, err) : TN_OK; /* a row may die when this source is gone */
     return rc == TN_OK && again && l->box->forget
-               ? l->box->forget(l->box, (const char *)l->name, from, part, err)
+               ? l->box->forget(l->box, (const char *)source->name, from, part, err)
                : rc;
+}
+
+tn_rc tn_letters_source(struct tn_letters *letters, const char *name, const char *input,
+                        int64_t from, uint32_t part, bool again, uint16_t *number,
+                        struct tn_err *err)
+{
+    tn_rc rc = tn_letters_begin(letters, &letters->own, name, input, from, part, again, err);
+    *number = letters->own.number;
+    return rc;
+}
+
+void tn_letters_turn(struct tn_letters *letters, struct tn_letter_source *source)
+{
+    letters->source = source ? source : &letters->own;
 }
 
 void tn_letters_input(struct tn_letters *letters, const char *input)

@@ -65,6 +65,13 @@ struct tn_letter_box {
     uint32_t size_max; /* of a letter's texts together, in bytes; 0: any */
 };
 
+/* Where letters of records come from: one of them is at hand, others may be so again. */
+struct tn_letter_source {
+    unsigned char name[TN_LETTER_SOURCE_SIZE];
+    uint16_t number; /* among the sources, once it is named */
+    bool named;      /* it has its place among them */
+};
+
 struct tn_letters {
     struct tn_letter_sink sink; /* first: for the flushes, on the worker */
     struct tn_letter_box *box;
@@ -76,8 +83,8 @@ struct tn_letters {
     struct tn_spool records;
     struct tn_spool rows;
     uint32_t source_count;
-    unsigned char name[TN_LETTER_SOURCE_SIZE]; /* of the source at hand */
-    bool named;                                /* it has its place among the sources */
+    struct tn_letter_source own;
+    struct tn_letter_source *source; /* at hand */
     char input[TN_LETTER_INPUT_SIZE];
     unsigned char header[TN_LETTER_HEADER_SIZE];
     uint32_t header_size;
@@ -109,6 +116,13 @@ void tn_letters_close(struct tn_letters *letters); /* also those that failed to 
 TN_MUST_USE tn_rc tn_letters_source(struct tn_letters *letters, const char *name, const char *input,
                                     int64_t from, uint32_t part, bool again, uint16_t *number,
                                     struct tn_err *err);
+/* The same, and the source is the caller's: it is at hand, and stays known until the letters are
+ * closed. */
+TN_MUST_USE tn_rc tn_letters_begin(struct tn_letters *letters, struct tn_letter_source *source,
+                                   const char *name, const char *input, int64_t from, uint32_t part,
+                                   bool again, struct tn_err *err);
+/* A source that was begun is at hand again; NULL: the one of tn_letters_source. */
+void tn_letters_turn(struct tn_letters *letters, struct tn_letter_source *source);
 /* Its next records are of another input. */
 void tn_letters_input(struct tn_letters *letters, const char *input);
 /* The header of that source, when it is csv; the first one counts. */
