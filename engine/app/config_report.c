@@ -122,7 +122,8 @@ static const struct {
     {"memtable", NULL, memtable_needs, NULL},
     {"net", "memtable", net_needs, NULL},
     {"tls", "memtable", tls_needs, NULL},
-    {"intake", "input", intake_needs, "journal, decoder and ring, for short messages; tables"},
+    {"intake", "input", intake_needs,
+     "journal, decoder, ring and rows of files, for short messages; tables"},
     {"sources", "input", sources_needs,
      "connections, sessions with brokers, standard input, files"},
 };

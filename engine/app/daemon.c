@@ -600,6 +600,11 @@ static tn_rc check_tables(const struct tn_daemon *d, struct tn_err *err)
             return k->trouble;
         }
     }
+    if (d->intake.undone) {
+        return tn_err_set(err, TN_CONFLICT, 0,
+                          "a table was opened again at the end: what was read of its files and not "
+                          "committed is read again by the next start");
+    }
     return d->intake.said == TN_OK
                ? TN_OK
                : tn_err_set(err, d->intake.said, 0, "the journal could not be written to its end");

@@ -501,8 +501,8 @@ static const char config_text[] =
     "partitions, script and table of dead letters, do with little memory: 200 of them fit 32M.\n"
     "They compact four at a time then. `pace` spares the disk their commits' barriers: who is\n"
     "due by age commits in turn, later than `commit` says, and what waits is safe in the\n"
-    "journal. With 200 tables and \"5s\" that is each in 1000 s. Rows or bytes that are due, a\n"
-    "journal that is three quarters full, and the end don't wait.\n";
+    "journal, or in its file. With 200 tables and \"5s\" that is each in 1000 s. Rows or bytes\n"
+    "that are due, a journal that is three quarters full, and the end don't wait.\n";
 
 static const char daemon_text[] =
     "The daemon: `tarn run CONFIG.lua` (`tarn help config`)\n"
@@ -517,6 +517,7 @@ static const char daemon_text[] =
     "\n"
     "  source -> decode, map -> journal (.tarn/journal) -> table -> commit\n"
     "                             | synced: 200 by HTTP, an acknowledgement to the broker\n"
+    "  file   -> decode, map -----------------------------> table -> commit, with the place\n"
     "\n"
     "What a sender was told is taken is in the journal, on disk. What was not committed before a "
     "kill or\n"
@@ -536,21 +537,28 @@ static const char daemon_text[] =
     "\n"
     "A file is followed by what it is (device, inode, first bytes), from its beginning, and each "
     "of its\n"
-    "lines comes once: how far it was read is kept with its rows, under the source's `name`. When "
-    "the\n"
-    "path has another file, the old one is read to its end first, and what was rotated after it; "
-    "names\n"
-    "like NAME.1 and NAME-20240101 are known, also if rotated while tarn was down. A\n"
-    "file that was copied and cut short is found by the copy, once 256 bytes of it were read. What "
-    "is\n"
-    "gone or compressed is an error in the log, and the next is read: delay compression by one "
-    "rotation.\n"
+    "lines comes once. It can be read again, so the journal has nothing of it: how far its table "
+    "has\n"
+    "it is in the table's snapshots, under the source's `name`, and there it goes on after a kill; "
+    "so\n"
+    "a table that is another one begins at the beginning. Between rows of a file and of other\n"
+    "sources there is no order. When the path has another file, the old one is read to its end "
+    "first\n"
+    "and committed at once, and what was rotated after it; names like NAME.1 and NAME-20240101 "
+    "are\n"
+    "known, also if rotated while tarn was down. What isn't committed must still be there: keep "
+    "more\n"
+    "than one rotation. A file that was copied and cut short is found by the copy, once 256 bytes "
+    "of it\n"
+    "were read. What is gone or compressed is an error in the log, and the next is read: delay\n"
+    "compression by one rotation.\n"
     "\n"
     "A table that fails (its script, its disk, another writer) is closed and opened again, with "
     "pauses\n"
-    "up to a minute; what it missed it reads from the journal. The others go on meanwhile. The "
-    "journal is\n"
-    "bounded: when it is full, since a table doesn't commit, nothing is taken any more.\n"
+    "up to a minute; what it missed it reads from the journal, and from its files. The others go "
+    "on\n"
+    "meanwhile. The journal is bounded: when it is full, since a table doesn't commit, nothing is\n"
+    "taken any more.\n"
     "\n"
     "SIGHUP, or `tarn reload`, has it take its configuration anew: `tarn check` looks at it\n"
     "first, as another process, and what is wrong with it changes nothing (the log and /health\n"
@@ -560,7 +568,9 @@ static const char daemon_text[] =
     "since nobody could read it again; and a table that isn't in the new one must be able to\n"
     "commit. `tarn reload` waits until it is ready; exit code 2: refused, 4: no daemon, or it\n"
     "has ended.\n"
-    "\n"
+    "\n";
+
+static const char other_daemon_text[] =
     "  /health    200 ok; 200 degraded, with reasons; 503: no row is taken\n"
     "  /ready     200 once the tables have what the journal had for them\n"
     "  /status    all of it, as JSON: each line that begins with {\" is an object of its own\n"
@@ -578,9 +588,11 @@ static const char daemon_text[] =
     "\n"
     "Exit codes: 0 all is committed; 2 the configuration, 4 the disk or the journal, 5 somebody "
     "else\n"
-    "holds a table. `positions of D.T are gone`: its newest snapshots say nothing of the journal, "
+    "holds a table, or wrote to it at the very end, so that a file is read again next time.\n"
+    "`positions of D.T are gone`: its newest snapshots say nothing of the journal, "
     "so it\n"
-    "isn't known what of it they have; --anew takes all that it holds, some of it perhaps twice.\n"
+    "isn't known what of it they have; --anew takes all that it holds, and files from their\n"
+    "beginning, some of it perhaps twice.\n"
     "Rows of a table that is configured no more stop the start; --drop forgets them.\n";
 
 static const char troubles_text[] =
@@ -739,7 +751,8 @@ const struct tn_guide_topic tn_guide[] = {
     {"lua", "scripts that map, merge and announce rows", lua_text, NULL},
     {"map", "the records that a script's map gets", map_text, NULL},
     {"config", "what the daemon is told", config_text, NULL},
-    {"daemon", "what `run` does: journal, answers, failures, pages", daemon_text, NULL},
+    {"daemon", "what `run` does: journal, answers, failures, pages", daemon_text,
+     other_daemon_text},
     {"shadow", "what new scripts would do, before they count", shadow_text, NULL},
     {"troubles", "what is wrong, and what helps", troubles_text, other_troubles_text},
 };

@@ -13,6 +13,7 @@ enum {
     PRESSED = 4,             /* the journal is when less than this part of it is free */
     STOP_MS_MAX = 20 * 1000, /* of an end while something fails */
     PRESSED_MS = 1000,       /* then rows wait no longer for a commit */
+    TRACK_BESIDE = 64,       /* what is aligned */
 };
 
 static int64_t now(const struct tn_intake *in)
@@ -76,12 +77,13 @@ static tn_rc check_message(const struct tn_intake *in, const struct tn_message *
 }
 
 /* OK: the table takes rows. */
-static tn_rc check_keeper(struct tn_intake *in, const struct tn_message *message,
-                          struct tn_keeper **keeper, struct tn_err *err)
+static tn_rc check_keeper(struct tn_intake *in, struct tn_bytes table, struct tn_keeper **keeper,
+                          struct tn_err *err)
 {
-    struct tn_keeper *k = tn_intake_find(in, tn_bytes_of(message->table));
+    struct tn_keeper *k = tn_intake_find(in, table);
     if (!k) {
-        return tn_err_set(err, TN_ABSENT, 0, "there is no table %s", message->table);
+        return tn_err_set(err, TN_ABSENT, 0, "there is no table %.*s", (int)table.size,
+                          (const char *)table.data);
     }
     if (k->state == TN_KEEPER_SHUT && k->trouble != TN_OK) {
         tn_rc rc = k->trouble == TN_INVALID || k->trouble == TN_ABSENT || k->trouble == TN_AGAIN
@@ -96,10 +98,20 @@ static tn_rc check_keeper(struct tn_intake *in, const struct tn_message *message
     return TN_OK;
 }
 
+static tn_rc pack(struct tn_intake *in, struct tn_keeper *k, struct tn_message *message, void *room,
+                  struct tn_bytes *parcel, struct tn_err *err)
+{
+    tn_rc rc = tn_packer_pack(&in->packer, k, message, room, parcel, err);
+    if (rc == TN_CANCELED) { /* its script is parked */
+        tn_keeper_fail(k, rc, err, now(in));
+    }
+    return rc;
+}
+
 static tn_rc offer_rows(struct tn_intake *in, struct tn_message *message, struct tn_err *err)
 {
     struct tn_keeper *k = NULL;
-    tn_rc rc = check_keeper(in, message, &k, err);
+    tn_rc rc = check_keeper(in, tn_bytes_of(message->table), &k, err);
     if (rc != TN_OK) {
         return rc;
     }
@@ -108,10 +120,7 @@ static tn_rc offer_rows(struct tn_intake *in, struct tn_message *message, struct
         return again(in, err, "what came before is on its way to the disk");
     }
     struct tn_bytes parcel;
-    rc = tn_packer_pack(&in->packer, k, message, entry + 1, &parcel, err);
-    if (rc == TN_CANCELED) { /* its script is parked */
-        tn_keeper_fail(k, rc, err, now(in));
-    }
+    rc = pack(in, k, message, entry + 1, &parcel, err);
     if (rc != TN_OK) {
         return rc;
     }
@@ -126,6 +135,45 @@ static tn_rc offer_rows(struct tn_intake *in, struct tn_message *message, struct
     tn_ring_keep(&in->ring, entry);
     k->newest = message->place;
     return TN_OK;
+}
+
+static struct tn_track *find_track(const struct tn_intake *in, struct tn_bytes source)
+{
+    for (uint32_t i = 0; i < in->track_count; i++) {
+        if (tn_bytes_equal(tn_bytes_of(in->tracks[i].source), source)) {
+            return &in->tracks[i];
+        }
+    }
+    return NULL;
+}
+
+/* Of a file, past the journal. */
+static tn_rc offer_file(struct tn_intake *in, struct tn_message *message, struct tn_err *err)
+{
+    struct tn_keeper *k = NULL;
+    struct tn_bytes parcel = {0};
+    struct tn_track *track = find_track(in, message->sender);
+    if (!track) {
+        return tn_err_set(err, TN_ABSENT, 0, "no file of this name is configured");
+    }
+    tn_rc rc = check_keeper(in, tn_bytes_of(track->keeper->name), &k, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    if (track->size > 0) {
+        track->owed = true;
+        in->counts.waits++;
+        return tn_err_set(err, TN_AGAIN, 0, "what came before is on its way to the table");
+    }
+    if (message->table) {
+        rc = pack(in, k, message, track->parcel, &parcel, err);
+    }
+    if (rc == TN_OK && parcel.size > 0) {
+        tn_track_take(track, message, parcel.size);
+    } else if (rc == TN_OK) {
+        tn_track_pass(track, message);
+    }
+    return rc;
 }
 
 static tn_rc offer(struct tn_hub *hub, struct tn_message *message, struct tn_err *err)
@@ -146,8 +194,9 @@ static tn_rc offer(struct tn_hub *hub, struct tn_message *message, struct tn_err
         rc = again(in, err, "the disk has no more room than disk_reserve says is to be kept");
     }
     if (rc == TN_OK) {
-        rc = message->table ? offer_rows(in, message, err)
-                            : append(in, message, (struct tn_bytes){0}, &message->place, err);
+        rc = message->from    ? offer_file(in, message, err)
+             : message->table ? offer_rows(in, message, err)
+                              : append(in, message, (struct tn_bytes){0}, &message->place, err);
     }
     in->counts.messages += rc == TN_OK;
     in->counts.rows += rc == TN_OK ? message->rows : 0;
@@ -164,6 +213,17 @@ static tn_rc sender(struct tn_hub *hub, struct tn_bytes name, struct tn_bytes *m
 {
     const struct tn_intake *in = (const struct tn_intake *)(const void *)hub;
     return tn_journal_memo(in->journal, name, memo, place);
+}
+
+static tn_rc place(struct tn_hub *hub, struct tn_bytes name, struct tn_file_place *place)
+{
+    const struct tn_intake *in = (const struct tn_intake *)(const void *)hub;
+    const struct tn_track *track = find_track(in, name);
+    if (!track || track->fresh) {
+        return TN_ABSENT;
+    }
+    *place = track->behind;
+    return TN_OK;
 }
 
 /* ---- into the tables ---- */
@@ -202,6 +262,7 @@ static tn_rc put_entry(struct tn_keeper *k, struct tn_ring_entry *entry, int64_t
     if (k->next.place < entry->place) {
         k->next = (struct tn_keeper_place){.place = entry->place};
     }
+    tn_keeper_parcel(k, &head, rest);
     if (entry->rest > 0) {
         rest = (struct tn_bytes){data + entry->rest, entry->size - entry->rest};
     }
@@ -249,6 +310,39 @@ static void pump(struct tn_intake *in, int64_t now_ms, uint32_t *wait_ms)
     in->stuck_ms = 0;
 }
 
+/* Each for itself: who has no room holds up no other. Where there are too many items for a turn the
+ * next one goes on with the same. */
+static void pump_tracks(struct tn_intake *in, int64_t now_ms, uint32_t *wait_ms)
+{
+    uint32_t items = PUMP_ITEMS;
+    uint32_t first = in->pumped;
+    for (uint32_t n = 0; n < in->track_count && items > 0; n++) {
+        uint32_t i = (first + n) % in->track_count;
+        struct tn_track *track = &in->tracks[i];
+        struct tn_err err = {0};
+        bool wanted = track->size > 0 && track->keeper->state == TN_KEEPER_LIVE;
+        tn_rc rc = wanted ? tn_track_put(track, now_ms, &items, &err) : TN_OK;
+        if (rc != TN_OK && rc != TN_AGAIN) {
+            tn_keeper_fail(track->keeper, rc, &err, now_ms);
+        }
+        if (items == 0) {
+            in->pumped = i;
+            *wait_ms = 0;
+        }
+        in->track_room = in->track_room || (track->owed && track->size == 0);
+        track->owed = track->owed && track->size > 0;
+    }
+}
+
+static bool tracks_are_empty(const struct tn_keeper *k)
+{
+    bool empty = true;
+    for (const struct tn_track *track = k->tracks; track; track = track->next) {
+        empty = empty && track->size == 0;
+    }
+    return empty;
+}
+
 /* ---- turns ---- */
 
 static tn_rc turn_journal(struct tn_intake *in, uint32_t *wait_ms, struct tn_err *err)
@@ -282,8 +376,10 @@ static void say_durable(struct tn_intake *in)
 
 static void say_room(struct tn_intake *in)
 {
-    if (in->room_owed && !in->stopping && !in->reserve.low && tn_ring_room(&in->ring)) {
-        in->room_owed = false;
+    bool room = in->track_room || (in->room_owed && tn_ring_room(&in->ring));
+    if (room && !in->stopping && !in->reserve.low) {
+        in->room_owed = in->room_owed && !tn_ring_room(&in->ring);
+        in->track_room = false;
         tn_hub_say_room(&in->hub);
     }
 }
@@ -318,14 +414,21 @@ static void begin_again(struct tn_intake *in, struct tn_keeper *k, int64_t now_m
     tn_rc rc = tn_keeper_begin(k, in->journal, &err);
     if (rc != TN_OK) {
         tn_keeper_fail(k, rc, &err, now_ms);
+        return;
     }
+    for (const struct tn_track *track = k->tracks; track; track = track->next) {
+        in->undone = in->undone || (in->stopping && track->rewound);
+    }
+    tn_hub_say_rewound(&in->hub);
 }
 
 static bool must_commit(const struct tn_intake *in, const struct tn_keeper *k, int64_t now_ms)
 {
-    bool waits = k->table && !k->cutting && k->items != k->items_cut;
+    bool rows = k->items != k->items_cut;
+    bool last = in->stopping && in->ring.count == 0 && tracks_are_empty(k);
     bool old = now_ms - k->since_ms >= PRESSED_MS;
-    return waits && ((in->stopping && in->ring.count == 0) || (old && pressed(in)));
+    return k->table && !k->cutting &&
+           ((last && (rows || k->moved_ms > 0)) || (rows && old && pressed(in)));
 }
 
 /* Those that are due by age alone commit one after the other, at the pace of all. Who can't do so
@@ -396,6 +499,7 @@ tn_rc tn_intake_turn(struct tn_intake *intake, uint32_t *wait_ms, struct tn_err 
         return rc;
     }
     pump(in, now_ms, wait_ms);
+    pump_tracks(in, now_ms, wait_ms);
     turn_keepers(in, now_ms, wait_ms);
     trim(in, now_ms);
     turn_reserve(in, now_ms, wait_ms);
@@ -426,7 +530,8 @@ bool tn_intake_settled(const struct tn_intake *intake)
     for (uint32_t i = 0; i < intake->spec.keeper_count; i++) {
         const struct tn_keeper *k = &intake->spec.keepers[i];
         bool again = k->state == TN_KEEPER_SHUT && k->trouble == TN_CONFLICT; /* it opens at once */
-        settled = settled && !again && k->state != TN_KEEPER_BEHIND && tn_keeper_settled(k);
+        settled = settled && !again && k->state != TN_KEEPER_BEHIND && tn_keeper_settled(k) &&
+                  k->moved_ms == 0 && tracks_are_empty(k);
     }
     return settled || gives_up(intake);
 }
@@ -466,6 +571,20 @@ static size_t packer_size(const struct tn_intake_spec *spec)
     return parcel > blocks ? parcel : blocks;
 }
 
+/* A parcel, a name and what it is for each file. */
+static size_t tracks_size(const struct tn_intake_spec *spec, uint32_t *count)
+{
+    size_t size = 0;
+    *count = 0;
+    for (const struct tn_config_source *s = spec->config->sources; s; s = s->next) {
+        if (s->kind == TN_SOURCE_FILE) {
+            size += sizeof(struct tn_track) + spec->parcel_size + TN_SENDER_SIZE_MAX + TRACK_BESIDE;
+            *count += 1;
+        }
+    }
+    return size;
+}
+
 size_t tn_intake_size_max(const struct tn_intake_spec *spec)
 {
     return spec->parcel_size / MESSAGE_SHARE;
@@ -474,7 +593,9 @@ size_t tn_intake_size_max(const struct tn_intake_spec *spec)
 size_t tn_intake_memory(const struct tn_intake_spec *spec)
 {
     struct tn_journal_spec journal = journal_spec(spec);
-    return tn_journal_memory(&journal) + ring_size(spec) + packer_size(spec) + 4096;
+    uint32_t ignored;
+    return tn_journal_memory(&journal) + ring_size(spec) + packer_size(spec) +
+           tracks_size(spec, &ignored) + 4096;
 }
 
 static tn_rc take_memory(struct tn_intake *in, struct tn_err *err)
@@ -493,6 +614,42 @@ static tn_rc take_memory(struct tn_intake *in, struct tn_err *err)
     return rc;
 }
 
+static tn_rc open_track(struct tn_intake *in, const struct tn_config_source *source,
+                        struct tn_err *err)
+{
+    void *parcel;
+    struct tn_keeper *k = tn_intake_find(in, tn_bytes_of(source->table));
+    const char *name = tn_arena_format(in->spec.arena, "file:%s", source->name);
+    tn_rc rc = tn_arena_need(in->spec.arena, in->spec.parcel_size, "rows of a file", &parcel, err);
+    if (rc == TN_OK && (!k || !name)) {
+        rc = tn_err_set(err, TN_INVALID, 0, "source %s: no table %s", source->name, source->table);
+    }
+    if (rc == TN_OK) {
+        struct tn_track *track = &in->tracks[in->track_count++];
+        *track =
+            (struct tn_track){.source = name, .keeper = k, .next = k->tracks, .parcel = parcel};
+        k->tracks = track;
+    }
+    return rc;
+}
+
+static tn_rc open_tracks(struct tn_intake *in, struct tn_err *err)
+{
+    uint32_t count;
+    void *memory;
+    (void)tracks_size(&in->spec, &count);
+    tn_rc rc =
+        tn_arena_need(in->spec.arena, count * sizeof(struct tn_track) + 1, "files", &memory, err);
+    if (rc == TN_OK) {
+        in->tracks = memory;
+    }
+    for (const struct tn_config_source *s = in->spec.config->sources; rc == TN_OK && s;
+         s = s->next) {
+        rc = s->kind == TN_SOURCE_FILE ? open_track(in, s, err) : TN_OK;
+    }
+    return rc;
+}
+
 static tn_rc open_journal(struct tn_intake *in, struct tn_err *err)
 {
     struct tn_journal_spec spec = journal_spec(&in->spec);
@@ -507,11 +664,14 @@ static tn_rc open_journal(struct tn_intake *in, struct tn_err *err)
 tn_rc tn_intake_open(struct tn_intake *intake, const struct tn_intake_spec *spec,
                      struct tn_err *err)
 {
-    static const struct tn_hub_vtable vtable = {.offer = offer, .sender = sender};
+    static const struct tn_hub_vtable vtable = {.offer = offer, .sender = sender, .place = place};
     struct tn_intake *in = intake;
     *in = (struct tn_intake){.hub = {.vtable = &vtable, .size_max = tn_intake_size_max(spec)},
                              .spec = *spec};
     tn_rc rc = take_memory(in, err);
+    if (rc == TN_OK) {
+        rc = open_tracks(in, err);
+    }
     if (rc == TN_OK) {
         rc = open_journal(in, err);
     }

@@ -13,6 +13,9 @@
  * The same walk brings a table up at the start, and after it was opened again. No offer is taken
  * for a table that is behind, so it gets there.
  *
+ * Files that are followed go past all of this, each in its track (track.h): a table that was opened
+ * again says where they go on. Between them and what is in the journal there is no order.
+ *
  * `turn` does what there is to do and never waits for the disk, but where tables are read from the
  * journal, opened again, or have dead letters.
  */
@@ -51,6 +54,11 @@ struct tn_intake {
     struct tn_intake_spec spec;
     struct tn_journal *journal;
     struct tn_ring ring;
+    struct tn_track *tracks; /* of the files among the configuration's sources */
+    uint32_t track_count;
+    uint32_t pumped;         /* the track that a turn begins with */
+    bool track_room;         /* one that was full isn't any more, and an offer waits for that */
+    bool undone;             /* since stop, what was read of a file was lost with its table */
     struct tn_packer packer; /* its memory is lent to walks */
     struct tn_strangers strangers;
     uint64_t begun;   /* the journal's next place, at the start */

@@ -34,6 +34,7 @@ static tn_rc take_items(struct walk *walk, struct tn_keeper *k, struct tn_parcel
     tn_rc rc = TN_OK;
     tn_older_open(&older, k->table, head.schema, k->spec.share->env.row_size_max, walk->arena);
     head.schema = tn_table_schema(k->table)->id; /* of what comes of its items */
+    tn_keeper_parcel(k, &head, parcel);
     for (uint32_t i = 0; rc == TN_OK; i++) {
         rc = tn_parcel_next(&parcel, &item, err);
         if (rc == TN_OK && i >= done) {

@@ -16,8 +16,9 @@ enum {
     SAY_AGAIN_MS = 60 * 1000, /* the same trouble is said once in so long */
     RECORD_BITS = 20,         /* of a letter's position: records of one message */
     POSITION_SIZE = TN_JOURNAL_IDENTITY_SIZE + 40,
-    LETTER_TEXTS = 2048, /* of a letter, all but the record */
-    LOOK_MS = 10 * 1000, /* from one look for its folder to the next */
+    LETTER_TEXTS = 2048,      /* of a letter, all but the record */
+    LOOK_MS = 10 * 1000,      /* from one look for its folder to the next */
+    MOVED_MS = 5 * 60 * 1000, /* a place without rows waits so long for its commit */
 };
 
 /* ---- what is said ---- */
@@ -41,6 +42,9 @@ static void committed(void *user_data, const struct tn_committed *done)
     if (k->cutting) { /* else it is of tn_table_tell */
         k->before = k->committed;
         k->committed = k->cut;
+        for (struct tn_track *track = k->tracks; track; track = track->next) {
+            track->committed = track->cut;
+        }
     }
     k->cutting = false;
     k->commits += made;
@@ -187,6 +191,10 @@ static void shut(struct tn_keeper *k)
     k->bytes = 0;
     k->wants_cut = false;
     k->idle_once = false;
+    k->moved_ms = 0;
+    for (struct tn_track *track = k->tracks; track; track = track->next) {
+        track->size = 0;
+    }
 }
 
 /* ---- whether it is there ---- */
@@ -327,6 +335,26 @@ uint64_t tn_keeper_known(const struct tn_keeper *keeper)
     return read_position(keeper, identity, &at, &ignored) == TN_OK ? at.place : 0;
 }
 
+/* The place of a track. Where the table has none, what the journal was told once. */
+static tn_rc read_track(const struct tn_keeper *k, const struct tn_track *track,
+                        const struct tn_journal *journal, struct tn_file_place *place,
+                        struct tn_err *err)
+{
+    const char *text = tn_table_position_of(k->table, track->source);
+    struct tn_bytes memo;
+    uint64_t ignored;
+    *place = (struct tn_file_place){.offset = 0};
+    if (text && !tn_file_place_parse(tn_bytes_of(text), place)) {
+        return tn_err_set(err, TN_CORRUPT, 0, "%s: position of %s: '%s'", k->name, track->source,
+                          text);
+    }
+    if (!text && tn_journal_memo(journal, tn_bytes_of(track->source), &memo, &ignored) == TN_OK &&
+        !tn_file_place_parse(memo, place)) {
+        *place = (struct tn_file_place){.offset = 0};
+    }
+    return TN_OK;
+}
+
 static int64_t letter_position(uint64_t place, uint32_t record)
 {
     return (int64_t)(place << RECORD_BITS | (record & ((UINT32_C(1) << RECORD_BITS) - 1)));
@@ -341,6 +369,21 @@ static tn_rc name_source(struct tn_keeper *k, struct tn_err *err)
     (void)snprintf(name, sizeof name, "%s:%s", TN_KEEPER_SOURCE, k->name);
     return tn_letters_source(&k->dead.letters, name, "json", letter_position(from, 0), 0, true,
                              &k->source, err);
+}
+
+static tn_rc begin_track(struct tn_keeper *k, struct tn_track *track,
+                         const struct tn_journal *journal, struct tn_err *err)
+{
+    char name[TN_LETTER_SOURCE_SIZE];
+    struct tn_file_place place;
+    tn_rc rc = read_track(k, track, journal, &place, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    tn_track_begin(track, &place);
+    (void)snprintf(name, sizeof name, "%s:%s", track->source, k->name);
+    return tn_letters_begin(&k->dead.letters, &track->letters, name, "json",
+                            tn_track_number(&place), place.part, true, err);
 }
 
 tn_rc tn_keeper_begin(struct tn_keeper *keeper, const struct tn_journal *journal,
@@ -361,7 +404,11 @@ tn_rc tn_keeper_begin(struct tn_keeper *keeper, const struct tn_journal *journal
     keeper->cut = at;
     keeper->committed = at;
     keeper->before = at;
-    return name_source(keeper, err);
+    rc = name_source(keeper, err);
+    for (struct tn_track *track = keeper->tracks; rc == TN_OK && track; track = track->next) {
+        rc = begin_track(keeper, track, journal, err);
+    }
+    return rc;
 }
 
 /* ---- letters ---- */
@@ -387,31 +434,31 @@ static tn_rc bury(struct tn_keeper *k, const struct tn_letter_record *letter, st
     return rc;
 }
 
-static tn_rc bury_item(struct tn_keeper *k, const struct tn_parcel_head *head,
-                       const struct tn_parcel_item *item, struct tn_err *err)
+static tn_rc bury_item(struct tn_keeper *k, const struct tn_keeper_from *from,
+                       const struct tn_parcel_head *head, const struct tn_parcel_item *item,
+                       struct tn_err *err)
 {
     char reason[TN_ERR_TEXT_SIZE];
     (void)snprintf(reason, sizeof reason, "%.*s: %.*s", (int)head->source.size,
                    (const char *)head->source.data, (int)item->reason.size,
                    (const char *)item->reason.data);
-    struct tn_letter_record letter = {.position = letter_position(k->next.place, item->record),
+    struct tn_letter_record letter = {.position = from->position,
                                       .part = item->part,
-                                      .line = item->record + (uint64_t)1,
+                                      .line = from->line,
                                       .record = item->data,
                                       .reason = reason};
     return bury(k, &letter, err);
 }
 
 /* As a script's rows that die are told of. */
-static tn_rc bury_text(struct tn_keeper *k, const struct tn_parcel_item *item,
-                       struct tn_bytes record, const char *why, struct tn_err *err)
+static tn_rc bury_text(struct tn_keeper *k, const struct tn_keeper_from *from,
+                       const struct tn_parcel_item *item, struct tn_bytes record, const char *why,
+                       struct tn_err *err)
 {
     struct tn_letters *letters = &k->dead.letters;
     char input[TN_LETTER_INPUT_SIZE];
-    struct tn_letter_record letter = {.position = letter_position(k->next.place, item->record),
-                                      .part = item->part,
-                                      .record = record,
-                                      .reason = why};
+    struct tn_letter_record letter = {
+        .position = from->position, .part = item->part, .record = record, .reason = why};
     memcpy(input, letters->input, sizeof input);
     tn_letters_input(letters, TN_LETTER_ROW);
     tn_rc rc = bury(k, &letter, err);
@@ -420,13 +467,13 @@ static tn_rc bury_text(struct tn_keeper *k, const struct tn_parcel_item *item,
 }
 
 /* A row that was taken, and now can't be. */
-static tn_rc bury_row(struct tn_keeper *k, const struct tn_parcel_item *item, const char *why,
-                      struct tn_err *err)
+static tn_rc bury_row(struct tn_keeper *k, const struct tn_keeper_from *from,
+                      const struct tn_parcel_item *item, const char *why, struct tn_err *err)
 {
     struct tn_buf text;
     tn_buf_init(&text, k->spec.room, k->spec.room_size);
     tn_older_text(tn_table_layout(k->table), item, &text);
-    return bury_text(k, item, text.overflow ? item->data : tn_buf_bytes(&text), why, err);
+    return bury_text(k, from, item, text.overflow ? item->data : tn_buf_bytes(&text), why, err);
 }
 
 /* ---- rows ---- */
@@ -461,9 +508,11 @@ static tn_rc make_room(struct tn_keeper *k, struct tn_err *err)
     return TN_AGAIN;
 }
 
-static tn_rc put_row(struct tn_keeper *k, const struct tn_parcel_item *item, struct tn_err *err)
+static tn_rc put_row(struct tn_keeper *k, const struct tn_keeper_from *from,
+                     const struct tn_parcel_item *item, struct tn_err *err)
 {
-    struct tn_origin origin = {letter_position(k->next.place, item->record), item->part, k->source};
+    struct tn_origin origin = {from->position, item->part,
+                               from->letters ? from->letters->number : k->source};
     struct tn_row row = {item->data.data, (uint32_t)item->data.size};
     if (tn_table_wants_cut(k->table)) {
         k->wants_cut = true;
@@ -475,7 +524,7 @@ static tn_rc put_row(struct tn_keeper *k, const struct tn_parcel_item *item, str
     k->idle_once = false;
     if (rc == TN_INVALID) {
         struct tn_err why = *err;
-        return bury_row(k, item, why.text, err);
+        return bury_row(k, from, item, why.text, err);
     }
     k->rows += rc == TN_OK;
     return rc;
@@ -485,33 +534,51 @@ static void count_item(struct tn_keeper *k, const struct tn_parcel_item *item, i
 {
     k->since_ms = k->items == k->items_cut ? now_ms : k->since_ms;
     k->quiet_ms = now_ms;
-    k->next.items++;
     k->items++;
     k->bytes += item->data.size;
 }
 
-tn_rc tn_keeper_put(struct tn_keeper *keeper, const struct tn_parcel_head *head,
-                    const struct tn_parcel_item *item, int64_t now_ms, struct tn_err *err)
+void tn_keeper_parcel(struct tn_keeper *keeper, const struct tn_parcel_head *head,
+                      struct tn_bytes items)
+{
+    struct tn_parcel_item item;
+    struct tn_err ignored;
+    tn_letters_input(&keeper->dead.letters, tn_input_name(head->input));
+    if (head->input == TN_INPUT_CSV && tn_parcel_next(&items, &item, &ignored) == TN_OK &&
+        item.kind == TN_PARCEL_HEADER) {
+        tn_letters_header(&keeper->dead.letters, item.data);
+    }
+}
+
+void tn_keeper_moved(struct tn_keeper *keeper)
+{
+    struct tn_clock *clock = keeper->spec.share->env.clock;
+    if (keeper->moved_ms == 0) {
+        keeper->moved_ms = clock->vtable->monotonic_ns(clock) / 1000000;
+    }
+}
+
+tn_rc tn_keeper_put_from(struct tn_keeper *keeper, const struct tn_keeper_from *from,
+                         const struct tn_parcel_head *head, const struct tn_parcel_item *item,
+                         int64_t now_ms, struct tn_err *err)
 {
     struct tn_keeper *k = keeper;
     tn_rc rc = check_head(k, head, err);
-    if (rc == TN_OK && strcmp(k->dead.letters.input, tn_input_name(head->input)) != 0) {
-        tn_letters_input(&k->dead.letters, tn_input_name(head->input));
-    }
     if (rc != TN_OK) {
         return rc;
     }
+    tn_letters_turn(&k->dead.letters, from->letters);
     switch (item->kind) {
     case TN_PARCEL_ROW:
-        rc = put_row(k, item, err);
+        rc = put_row(k, from, item, err);
         break;
     case TN_PARCEL_LETTER:
-        rc = bury_item(k, head, item, err);
+        rc = bury_item(k, from, head, item, err);
         break;
-    case TN_PARCEL_HEADER:
-        tn_letters_input(&k->dead.letters, tn_input_name(head->input));
-        tn_letters_header(&k->dead.letters, item->data);
+    case TN_PARCEL_HEADER: /* see tn_keeper_parcel */
         break;
+    case TN_PARCEL_PLACE: /* of a track, which keeps it */
+        return TN_OK;
     }
     if (rc == TN_OK) {
         count_item(k, item, now_ms);
@@ -519,12 +586,31 @@ tn_rc tn_keeper_put(struct tn_keeper *keeper, const struct tn_parcel_head *head,
     return rc;
 }
 
+static struct tn_keeper_from from_journal(const struct tn_keeper *k,
+                                          const struct tn_parcel_item *item)
+{
+    return (struct tn_keeper_from){.position = letter_position(k->next.place, item->record),
+                                   .line = item->record + (uint64_t)1};
+}
+
+tn_rc tn_keeper_put(struct tn_keeper *keeper, const struct tn_parcel_head *head,
+                    const struct tn_parcel_item *item, int64_t now_ms, struct tn_err *err)
+{
+    struct tn_keeper_from from = from_journal(keeper, item);
+    tn_rc rc = tn_keeper_put_from(keeper, &from, head, item, now_ms, err);
+    keeper->next.items += rc == TN_OK;
+    return rc;
+}
+
 tn_rc tn_keeper_bury(struct tn_keeper *keeper, const struct tn_parcel_item *item, const char *why,
                      int64_t now_ms, struct tn_err *err)
 {
-    tn_rc rc = bury_text(keeper, item, item->data, why, err);
+    struct tn_keeper_from from = from_journal(keeper, item);
+    tn_letters_turn(&keeper->dead.letters, NULL);
+    tn_rc rc = bury_text(keeper, &from, item, item->data, why, err);
     if (rc == TN_OK) {
         count_item(keeper, item, now_ms);
+        keeper->next.items++;
     }
     return rc;
 }
@@ -537,6 +623,20 @@ static void lower(uint32_t *wait_ms, int64_t ms)
     *wait_ms = in < *wait_ms ? in : *wait_ms;
 }
 
+/* There is no row, but a place is another one. */
+static bool moved_is_due(const struct tn_keeper *k, int64_t now_ms, bool *aged, uint32_t *wait_ms)
+{
+    if (k->moved_ms == 0) {
+        return false;
+    }
+    int64_t left = k->moved_ms + MOVED_MS - now_ms;
+    *aged = left <= 0;
+    if (!*aged) {
+        lower(wait_ms, left);
+    }
+    return *aged;
+}
+
 /* Something is there to be committed, and it is time to; `*aged`: by age alone. */
 static bool due(const struct tn_keeper *k, int64_t now_ms, bool *aged, uint32_t *wait_ms)
 {
@@ -545,7 +645,7 @@ static bool due(const struct tn_keeper *k, int64_t now_ms, bool *aged, uint32_t 
         return true;
     }
     if (k->items == k->items_cut) {
-        return false;
+        return moved_is_due(k, now_ms, aged, wait_ms);
     }
     if ((rule->rows > 0 && k->items - k->items_cut >= rule->rows) ||
         (rule->bytes > 0 && k->bytes >= rule->bytes)) {
@@ -574,6 +674,9 @@ static tn_rc cut(struct tn_keeper *k, const char *identity, struct tn_keeper_pla
     if (rc == TN_OK && k->items != k->items_cut) { /* without rows the old one will do */
         rc = tn_table_position(k->table, TN_KEEPER_SOURCE, text, err);
     }
+    for (const struct tn_track *track = k->tracks; rc == TN_OK && track; track = track->next) {
+        rc = tn_track_note(track, k->table, err);
+    }
     return rc == TN_OK ? tn_table_cut(k->table, k->items, err) : rc;
 }
 
@@ -595,6 +698,10 @@ bool tn_keeper_commit(struct tn_keeper *keeper, const char *identity, struct tn_
         return false;
     }
     k->cut = at;
+    for (struct tn_track *track = k->tracks; track; track = track->next) {
+        track->cut = track->at;
+    }
+    k->moved_ms = 0;
     k->cutting = true;
     k->wants_cut = false;
     k->items_cut = k->items;
@@ -699,7 +806,11 @@ bool tn_keeper_turn(struct tn_keeper *keeper, int64_t now_ms, uint32_t *wait_ms)
         return try_open(k, now_ms);
     }
     look_again(k, now_ms);
+    bool cutting = k->cutting;
     tn_rc rc = k->look.gone ? TN_ABSENT : tn_table_turn(k->table, false, &err);
+    if (cutting && !k->cutting) { /* who waits for the commit looks at once */
+        lower(wait_ms, 0);
+    }
     if (k->look.gone) {
         say_gone(k, &err);
     }

@@ -8,6 +8,8 @@
  * Rows come from the intake, in the order of their places in the journal: from memory while it's
  * LIVE, from the disk while it is BEHIND. All that was put is durable in the journal, so a commit
  * names no place that a power cut takes back, and what is in memory may be forgotten at any time.
+ * While it's LIVE rows of files come, too, by their tracks (track.h); their places are committed
+ * with them, and where they are forgotten they are read again.
  *
  * Somebody may remove a table's folder meanwhile: it is looked for now and then, and when it is
  * gone the table fails until it is there again; rows that were not committed wait in the journal.
@@ -22,6 +24,7 @@
 #include "app/dead.h"
 #include "app/mapper.h"
 #include "app/share.h"
+#include "app/track.h"
 #include "app/trend.h"
 #include "base/log.h"
 #include "ingest/journal.h"
@@ -77,6 +80,8 @@ struct tn_keeper {
     struct tn_keeper_place committed;
     struct tn_keeper_place before; /* the commit before that one */
     uint16_t source;               /* of its letters */
+    struct tn_track *tracks;       /* the intake's */
+    int64_t moved_ms; /* when a track's place came to be another one since the last cut; 0: none */
 
     uint64_t items;     /* that were put or buried, since the first open */
     uint64_t items_cut; /* of them, before the last cut */
@@ -135,6 +140,25 @@ TN_MUST_USE tn_rc tn_keeper_put(struct tn_keeper *keeper, const struct tn_parcel
                                 const struct tn_parcel_item *item, int64_t now_ms,
                                 struct tn_err *err);
 
+/* An item that does not come from the journal. */
+struct tn_keeper_from {
+    struct tn_letter_source *letters; /* NULL: of the journal */
+    int64_t position;                 /* of a letter of it */
+    uint64_t line;
+};
+TN_MUST_USE tn_rc tn_keeper_put_from(struct tn_keeper *keeper, const struct tn_keeper_from *from,
+                                     const struct tn_parcel_head *head,
+                                     const struct tn_parcel_item *item, int64_t now_ms,
+                                     struct tn_err *err);
+
+/* What is put next is of this parcel, whose items these are: its letters have its input, and the
+ * header at its front, whatever was put before. */
+void tn_keeper_parcel(struct tn_keeper *keeper, const struct tn_parcel_head *head,
+                      struct tn_bytes items);
+
+/* A place of a track is another one: it is committed sooner or later, rows or not. */
+void tn_keeper_moved(struct tn_keeper *keeper);
+
 /* The same of an item that is no row of the table any more, and why: its data is the record of a
  * letter of input TN_LETTER_ROW. */
 TN_MUST_USE tn_rc tn_keeper_bury(struct tn_keeper *keeper, const struct tn_parcel_item *item,
@@ -144,8 +168,8 @@ TN_MUST_USE tn_rc tn_keeper_bury(struct tn_keeper *keeper, const struct tn_parce
  * tn_keeper_begin. `*wait_ms` is lowered to when it wants the next turn. */
 bool tn_keeper_turn(struct tn_keeper *keeper, int64_t now_ms, uint32_t *wait_ms);
 
-/* Cuts when the rule says so: everything before `at` is in. By age alone only where it `may`: true
- * when it did so. */
+/* Cuts when the rule says so: everything before `at` is in, and before the tracks' places. By age
+ * alone only where it `may`: true when it did so. */
 bool tn_keeper_commit(struct tn_keeper *keeper, const char *identity, struct tn_keeper_place at,
                       bool may, int64_t now_ms, uint32_t *wait_ms);
 

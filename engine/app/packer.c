@@ -59,7 +59,28 @@ struct packing {
     struct tn_message *message;
     struct tn_buf parcel;
     uint32_t record;
+    /* Of a file: where the record begins, and the one before that gave something. */
+    struct place {
+        size_t begin;
+        uint64_t lines; /* before it */
+    } at, before;
 };
+
+/* Who can read a record again wants to know where it begins, and not its number. */
+static void add(struct packing *p, struct tn_parcel_item item)
+{
+    if (p->message->from) {
+        struct tn_parcel_item place = {.kind = TN_PARCEL_PLACE,
+                                       .record = (uint32_t)(p->at.begin - p->before.begin),
+                                       .part = (uint32_t)(p->at.lines - p->before.lines)};
+        item.record = 0;
+        p->before = p->at;
+        if (item.part == 0) { /* the first of the record */
+            tn_parcel_add(&p->parcel, &place);
+        }
+    }
+    tn_parcel_add(&p->parcel, &item);
+}
 
 static tn_rc bury(struct packing *p, struct tn_bytes record, uint32_t part, uint64_t line,
                   const char *reason, struct tn_err *err)
@@ -73,7 +94,7 @@ static tn_rc bury(struct packing *p, struct tn_bytes record, uint32_t part, uint
                                   .part = part,
                                   .data = record,
                                   .reason = tn_bytes_of(reason)};
-    tn_parcel_add(&p->parcel, &item);
+    add(p, item);
     p->message->dead++;
     return TN_OK;
 }
@@ -115,7 +136,7 @@ static tn_rc pack_rows(struct packing *p, struct tn_decoded *decoded, struct tn_
                                       .record = p->record,
                                       .part = i,
                                       .data = {row.data, row.size}};
-        tn_parcel_add(&p->parcel, &item);
+        add(p, item);
         p->message->rows++;
     }
 }
@@ -155,12 +176,14 @@ static tn_rc pack_cut(struct packing *p, struct tn_err *err)
 static tn_rc pack(struct packing *p, struct tn_err *err)
 {
     struct tn_bytes rest = p->message->bytes;
+    p->at = (struct place){.begin = p->message->header_size};
     if (p->message->cut_size > 0) {
         return pack_cut(p, err);
     }
     while (!p->parcel.overflow) {
         struct tn_decoded decoded;
         size_t eaten = 0;
+        size_t begin = (size_t)(rest.data - p->message->bytes.data);
         tn_rc rc = tn_decoder_next(p->packer->decoder, rest, true, &decoded, &eaten, err);
         rest.data += eaten;
         rest.size -= eaten;
@@ -172,6 +195,7 @@ static tn_rc pack(struct packing *p, struct tn_err *err)
             return bury(p, p->message->bytes, 0, 1, why.text, err);
         }
         if (rc == TN_OK) {
+            p->at = (struct place){begin, decoded.line - 1};
             rc = pack_record(p, &decoded, err);
         }
         if (rc != TN_OK) {
@@ -192,6 +216,8 @@ static tn_rc pack_whole(struct packing *p, const struct tn_parcel_head *head, st
     p->parcel.size = 0;
     p->parcel.overflow = false;
     tn_parcel_begin(&p->parcel, head);
+    p->at = (struct place){.begin = p->message->header_size};
+    p->before = (struct place){.begin = 0};
     tn_rc rc = bury(p, p->message->bytes, 0, 1, why.text, err);
     return p->parcel.overflow ? tn_err_set(err, TN_INVALID, 0, "%s", why.text) : rc;
 }

@@ -233,7 +233,8 @@ static tn_rc open_anew(struct tn_file_look *l, const char *path,
     }
     tn_file_look_close(l);
     take_file(l, &file, path);
-    l->place = (struct tn_file_place){.modified_ns = about->modified_ns};
+    l->place = (struct tn_file_place){.modified_ns = about->modified_ns,
+                                      .passed = l->place.passed + l->place.offset};
     (void)memcpy(l->place.identity, file.identity, sizeof l->place.identity);
     return TN_OK;
 }

@@ -175,6 +175,7 @@ static tn_rc verify(struct tn_file_look *l, struct tn_err *err)
     l->next.modified_ns = about.modified_ns;
     l->next.offset += l->too_long > 0 ? l->too_long : l->batch;
     l->next.line += l->too_long > 0 ? l->too_long_lines : count_lines(l->data, l->batch);
+    l->next.part = l->batch > 0 ? 0 : l->next.part;
     if (l->next.offset > hashed && hashed < TN_SOURCE_HASHED) {
         rc = tn_source_identify(&l->file, l->next.offset, err);
         (void)memcpy(l->next.identity, l->file.identity, sizeof l->next.identity);

@@ -20,18 +20,11 @@
 #pragma once
 
 #include "ingest/decode.h"
-#include "io/source.h"
+#include "ingest/file_place.h"
 
 enum {
     TN_FILE_HEADER_MAX = 4096, /* of csv: a longer one is refused */
     TN_FILE_PATH_MAX = 1024,
-};
-
-struct tn_file_place {
-    char identity[TN_SOURCE_IDENTITY_SIZE]; /* "": nowhere yet */
-    uint64_t offset;
-    uint64_t line;       /* lines before it */
-    int64_t modified_ns; /* when the file was changed last, as it was right after that was read */
 };
 
 enum tn_file_loss {

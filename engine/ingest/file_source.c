@@ -3,74 +3,17 @@
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
     PAUSE_MS_MIN = 20,
     PAUSE_MS_MAX = 1000,
     RETRY_MS = 1000, /* what is wrong may be right again */
-    MEMO_MAX = TN_SOURCE_IDENTITY_SIZE + 72,
 };
 
 static int64_t now_ms(const struct tn_file_source *s)
 {
     return s->spec.clock->vtable->monotonic_ns(s->spec.clock) / 1000000;
-}
-
-/* ---- the place ---- */
-
-static struct tn_bytes format_memo(const struct tn_file_place *place, char memo[MEMO_MAX])
-{
-    int size = snprintf(memo, MEMO_MAX, "%s:%" PRIu64 ":%" PRIu64 ":%" PRId64, place->identity,
-                        place->offset, place->line, place->modified_ns);
-    return (struct tn_bytes){(const unsigned char *)memo, (size_t)size};
-}
-
-/* Of a place without a time nothing is known to be newer. */
-static bool parse_memo(struct tn_bytes memo, struct tn_file_place *place)
-{
-    char text[MEMO_MAX];
-    if (memo.size >= sizeof text || memchr(memo.data, 0, memo.size)) {
-        return false;
-    }
-    memcpy(text, memo.data, memo.size);
-    text[memo.size] = 0;
-    size_t size = strcspn(text, ":");
-    if (size == 0 || size >= TN_SOURCE_IDENTITY_SIZE || !text[size]) {
-        return false;
-    }
-    memcpy(place->identity, text, size);
-    place->identity[size] = 0;
-    char *end;
-    place->offset = strtoull(text + size + 1, &end, 10);
-    if (*end != ':') {
-        return false;
-    }
-    place->line = strtoull(end + 1, &end, 10);
-    place->modified_ns = *end == ':' ? strtoll(end + 1, &end, 10) : INT64_MAX;
-    return *end == 0;
-}
-
-static void recall(struct tn_file_source *s)
-{
-    struct tn_bytes memo;
-    uint64_t ignored;
-    struct tn_file_place place = {.offset = 0};
-    if (tn_hub_sender(s->spec.hub, tn_bytes_of(s->sender), &memo, &ignored) != TN_OK) {
-        return;
-    }
-    if (parse_memo(memo, &place)) {
-        s->look.place = place;
-        tn_log_event(s->spec.log, TN_LOG_INFO, "source",
-                     "source=%s text=\"goes on at byte %" PRIu64 " (line %" PRIu64 ")\"",
-                     s->spec.name, place.offset, place.line + 1);
-        return;
-    }
-    tn_log_event(s->spec.log, TN_LOG_ERROR, "source",
-                 "source=%s text=\"its place is no place: '%.*s'; it begins at the beginning\"",
-                 s->spec.name, (int)(memo.size < MEMO_MAX ? memo.size : MEMO_MAX),
-                 (const char *)memo.data);
 }
 
 /* ---- what the log hears ---- */
@@ -125,22 +68,48 @@ static void say_refused(const struct tn_file_source *s, const struct tn_err *err
                  s->spec.name, s->look.name, s->look.place.line + 1, err->text);
 }
 
+/* ---- the place ---- */
+
+/* Reading goes on where the hub says, which is where it is already, if it lost nothing. */
+static void go_to_place(struct tn_file_source *s)
+{
+    struct tn_file_place place;
+    s->rewinds = false;
+    if (tn_hub_place(s->spec.hub, tn_bytes_of(s->sender), &place) != TN_OK) {
+        place = (struct tn_file_place){.offset = 0};
+    }
+    if (tn_file_place_equal(&place, &s->taken)) {
+        return;
+    }
+    tn_file_look_close(&s->look);
+    s->taken = place;
+    s->look.place = place;
+    s->looked = false;
+    s->offers = false;
+    s->ended = false;
+    s->wake_ms = 0;
+    tn_log_event(s->spec.log, TN_LOG_INFO, "source",
+                 "source=%s text=\"goes on at byte %" PRIu64 " (line %" PRIu64 ")\"", s->spec.name,
+                 place.offset, place.line + 1);
+}
+
 /* ---- offers ---- */
 
 static tn_rc offer(struct tn_file_source *s, bool rows, struct tn_message *message,
-                   const struct tn_file_place *place, struct tn_err *err)
+                   struct tn_err *err)
 {
-    char memo[MEMO_MAX];
     const struct tn_file_look *l = &s->look;
     *message = (struct tn_message){.source = s->spec.name,
                                    .received_ms = s->spec.clock->vtable->now_ms(s->spec.clock),
                                    .sender = tn_bytes_of(s->sender),
-                                   .memo = format_memo(place, memo)};
+                                   .from = &l->place,
+                                   .behind = &l->next};
     if (rows) {
         size_t header = l->too_long == 0 ? l->header_size : 0;
         message->table = s->spec.table;
         message->input = s->spec.input;
         message->bytes = (struct tn_bytes){l->data - header, l->batch + header};
+        message->header_size = header;
         message->cut_size = l->too_long;
         message->split = !l->one;
     }
@@ -161,6 +130,7 @@ static void taken(struct tn_file_source *s, const struct tn_message *message)
     s->wake_ms = 0;
     s->pause_ms = PAUSE_MS_MIN;
     l->place = l->next;
+    s->taken = l->next;
     l->limit = l->limit < l->size / 2 ? l->limit * 2 : l->size;
 }
 
@@ -175,7 +145,7 @@ static tn_rc refused(struct tn_file_source *s, struct tn_message *message, struc
         return TN_OK;
     }
     struct tn_err why = *err;
-    tn_rc rc = offer(s, false, message, &l->next, err);
+    tn_rc rc = offer(s, false, message, err);
     if (rc == TN_OK) {
         say_refused(s, &why);
         taken(s, message);
@@ -189,7 +159,7 @@ static void offer_batch(struct tn_file_source *s)
     struct tn_err err = {0};
     struct tn_message message;
     s->blocked = false;
-    tn_rc rc = offer(s, true, &message, &s->look.next, &err);
+    tn_rc rc = offer(s, true, &message, &err);
     if (rc == TN_OK) {
         taken(s, &message);
     } else if (rc == TN_INVALID) {
@@ -202,19 +172,6 @@ static void offer_batch(struct tn_file_source *s)
     }
     if (rc != TN_OK) {
         s->wake_ms = now_ms(s) + RETRY_MS;
-    }
-}
-
-/* The hub forgets who is longest unheard of, and that may be who has nothing to say. */
-static void remind(struct tn_file_source *s)
-{
-    struct tn_err err = {0};
-    struct tn_message message;
-    struct tn_bytes memo;
-    uint64_t ignored;
-    if (s->look.place.offset > 0 &&
-        tn_hub_sender(s->spec.hub, tn_bytes_of(s->sender), &memo, &ignored) == TN_ABSENT) {
-        (void)offer(s, false, &message, &s->look.place, &err); /* else the next pause's */
     }
 }
 
@@ -243,7 +200,6 @@ static void rest(struct tn_file_source *s)
 {
     s->wake_ms = now_ms(s) + s->pause_ms;
     s->pause_ms = s->pause_ms * 2 < PAUSE_MS_MAX ? s->pause_ms * 2 : PAUSE_MS_MAX;
-    remind(s);
 }
 
 static void take_look(struct tn_file_source *s)
@@ -262,6 +218,9 @@ static void take_look(struct tn_file_source *s)
     }
     s->said = rc == TN_OK ? TN_OK : s->said;
     s->ended = s->spec.once && rc != TN_AGAIN;
+    if (s->ended) { /* who waits for that looks at once */
+        s->spec.notify(s->spec.user);
+    }
     rest(s);
 }
 
@@ -285,8 +244,15 @@ static void on_room(struct tn_hub_listener *listener)
 
 static void on_durable(struct tn_hub_listener *listener, uint64_t place)
 {
-    (void)listener; /* the place is the hub's, with the rows */
+    (void)listener; /* the place is the table's, with the rows */
     (void)place;
+}
+
+static void on_rewound(struct tn_hub_listener *listener)
+{
+    struct tn_file_source *s = of_listener(listener);
+    s->rewinds = true;
+    s->spec.notify(s->spec.user);
 }
 
 size_t tn_file_source_memory(const struct tn_hub *hub)
@@ -313,8 +279,9 @@ tn_rc tn_file_source_open(struct tn_file_source *source, const struct tn_file_so
     }
     tn_rc rc = tn_file_look_init(&s->look, err);
     if (rc == TN_OK) {
-        recall(s);
-        s->listener = (struct tn_hub_listener){.room = on_room, .durable = on_durable};
+        go_to_place(s);
+        s->listener =
+            (struct tn_hub_listener){.room = on_room, .durable = on_durable, .rewound = on_rewound};
         tn_hub_listen(spec->hub, &s->listener);
     }
     return rc;
@@ -323,6 +290,9 @@ tn_rc tn_file_source_open(struct tn_file_source *source, const struct tn_file_so
 void tn_file_source_turn(struct tn_file_source *source, uint32_t *wait_ms)
 {
     struct tn_file_source *s = source;
+    if (s->rewinds && !s->under_way) {
+        go_to_place(s);
+    }
     if (s->looked) {
         take_look(s);
     }

@@ -3,11 +3,13 @@
  *     look (a task, file_look.h) --batch--> offer --OK--> look again
  *          ^            |                    | AGAIN: until there is room
  *          +-- pause ---+ the end, for now   | refused: less at once
+ *          ^
+ *          +-- rewound: the hub says where
  *
- * Its sender is "file:<name>", and with each batch goes the place behind it as the sender's memo:
- * "<identity>:<offset>:<line>:<time of change>". Rows and place are durable together, so that a new
- * start goes on right behind what it has. A record that can't become a row is a letter and holds up
- * nothing.
+ * Its sender is "file:<name>", and with each batch go the places before and behind it. Rows and
+ * place are durable together, in a commit of the table, so that a new start goes on right behind
+ * what the table has; and so does this one, when the table was closed before it had committed. A
+ * record that can't become a row is a letter and holds up nothing.
  *
  * While nothing is appended it looks again after a pause that grows to a second.
  */
@@ -44,9 +46,11 @@ struct tn_file_source {
     bool looked;    /* and what it gave was not seen yet */
     bool offers;    /* a batch, which the hub hasn't yet */
     bool blocked;   /* it has no room */
+    bool rewinds;   /* once no task is under way */
     bool stopping;
     bool ended;
-    int64_t wake_ms; /* not before */
+    struct tn_file_place taken; /* by the hub: all before it */
+    int64_t wake_ms;            /* not before */
     int64_t pause_ms;
     bool idle;             /* nothing was there at the last look */
     tn_rc said;            /* OK: nothing is wrong; ABSENT: it waits for the file */

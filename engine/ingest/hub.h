@@ -5,9 +5,11 @@
  *       '------------- durable(place) <----- synced ----'
  *
  * A broker, a client of HTTP, a socket can't be rewound: what they sent is in the journal
- * (journal.h) before they are told that it is theirs no longer. A file can, and goes the same way:
- * its place is durable with its rows. Rows of a message are taken all or none of them, and in the
- * order of the offers. Nothing here waits: who hears AGAIN keeps the message and stops reading.
+ * (journal.h) before they are told that it is theirs no longer. A file can, and goes past it: its
+ * place is durable with its rows, in the table's commit, and where those are lost, since the table
+ * was closed before, it is read again from there. Rows of a message are taken all or none of them,
+ * and in the order of the offers. Nothing here waits: who hears AGAIN keeps the message and stops
+ * reading.
  *
  * A sender with an identity sends nothing twice: with its rows goes a memo, which the hub gives
  * back after a restart. Memo and rows are durable together, or neither is.
@@ -17,6 +19,7 @@
 #pragma once
 
 #include "ingest/decode.h"
+#include "ingest/file_place.h"
 
 enum {
     TN_SENDER_SIZE_MAX = 256, /* bytes of a name */
@@ -36,6 +39,11 @@ struct tn_message {
                    it is one letter */
     struct tn_bytes sender; /* UTF-8; empty: nobody */
     struct tn_bytes memo;   /* what is to be known of the sender from here on */
+    /* Of a file, which has no memo: where it begins, behind a header that was put before it, and
+     * the place behind it. NULL: it can't be rewound. */
+    const struct tn_file_place *from;
+    const struct tn_file_place *behind;
+    size_t header_size;
 
     /* What became of it. */
     uint64_t place; /* grows from offer to offer, over restarts, too */
@@ -48,6 +56,8 @@ struct tn_message {
 struct tn_hub_listener {
     void (*room)(struct tn_hub_listener *listener); /* an offer that was AGAIN may go now */
     void (*durable)(struct tn_hub_listener *listener, uint64_t place); /* and all before it */
+    /* A table was closed, and is there again: a file's place may be one before. NULL: no file. */
+    void (*rewound)(struct tn_hub_listener *listener);
     struct tn_hub_listener *next;
 };
 
@@ -56,6 +66,7 @@ struct tn_hub_vtable {
     tn_rc (*offer)(struct tn_hub *hub, struct tn_message *message, struct tn_err *err);
     tn_rc (*sender)(struct tn_hub *hub, struct tn_bytes name, struct tn_bytes *memo,
                     uint64_t *place);
+    tn_rc (*place)(struct tn_hub *hub, struct tn_bytes name, struct tn_file_place *place);
 };
 
 struct tn_hub {
@@ -82,6 +93,13 @@ TN_MUST_USE static inline tn_rc tn_hub_sender(struct tn_hub *hub, struct tn_byte
     return hub->vtable->sender(hub, name, memo, place);
 }
 
+/* Where the file of this sender is to be read next. ABSENT: at its beginning. */
+TN_MUST_USE static inline tn_rc tn_hub_place(struct tn_hub *hub, struct tn_bytes name,
+                                             struct tn_file_place *place)
+{
+    return hub->vtable->place(hub, name, place);
+}
+
 static inline void tn_hub_listen(struct tn_hub *hub, struct tn_hub_listener *listener)
 {
     listener->next = hub->listeners;
@@ -102,5 +120,14 @@ static inline void tn_hub_say_room(struct tn_hub *hub)
 {
     for (struct tn_hub_listener *l = hub->listeners; l; l = l->next) {
         l->room(l);
+    }
+}
+
+static inline void tn_hub_say_rewound(struct tn_hub *hub)
+{
+    for (struct tn_hub_listener *l = hub->listeners; l; l = l->next) {
+        if (l->rewound) {
+            l->rewound(l);
+        }
     }
 }

@@ -37,6 +37,9 @@ void tn_parcel_add(struct tn_buf *parcel, const struct tn_parcel_item *item)
     tn_buf_byte(parcel, (unsigned char)(item->kind | item->row_kind << KIND_BITS));
     put_number(parcel, item->record);
     put_number(parcel, item->part);
+    if (item->kind == TN_PARCEL_PLACE) {
+        return;
+    }
     put_number(parcel, (uint32_t)reason);
     put_number(parcel, (uint32_t)item->data.size);
     tn_buf_append(parcel, item->reason.data, reason);
@@ -91,9 +94,10 @@ tn_rc tn_parcel_next(struct tn_bytes *parcel, struct tn_parcel_item *item, struc
     unsigned char kinds = take(&rest, 1).data[0];
     *item = (struct tn_parcel_item){.kind = (enum tn_parcel_kind)(kinds & KIND_MASK),
                                     .row_kind = (enum tn_row_kind)(kinds >> KIND_BITS)};
-    bool whole = item->kind <= TN_PARCEL_HEADER && kinds >> KIND_BITS <= TN_ROW_DELETE &&
+    bool whole = item->kind <= TN_PARCEL_PLACE && kinds >> KIND_BITS <= TN_ROW_DELETE &&
                  take_number(&rest, &item->record) && take_number(&rest, &item->part) &&
-                 take_number(&rest, &reason) && take_number(&rest, &size);
+                 (item->kind == TN_PARCEL_PLACE ||
+                  (take_number(&rest, &reason) && take_number(&rest, &size)));
     if (!whole || reason > rest.size || size > rest.size - reason) {
         return tn_err_set(err, TN_CORRUPT, 0, "a parcel of rows is damaged");
     }

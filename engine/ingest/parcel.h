@@ -1,4 +1,4 @@
-/* parcel: what a message became, as the journal keeps it for its table.
+/* parcel: what a message became, as the journal, or a file's track, keeps it for its table.
  *
  *     head: version, schema, input, source | item | item | ...
  *
@@ -21,13 +21,14 @@ enum tn_parcel_kind {
     TN_PARCEL_ROW,
     TN_PARCEL_LETTER,
     TN_PARCEL_HEADER, /* csv: the line that names the columns, for letters behind it */
+    TN_PARCEL_PLACE,  /* of a file: where the record of the items behind it begins: no data */
 };
 
 struct tn_parcel_item {
     enum tn_parcel_kind kind;
     enum tn_row_kind row_kind;
-    uint32_t record;      /* of the message, from 0 */
-    uint32_t part;        /* rows that were made of the record before */
+    uint32_t record; /* of the message, from 0; of a place: bytes from the place before to it */
+    uint32_t part;   /* rows that were made of the record before; likewise: lines */
     struct tn_bytes data; /* the row, the record or the header */
     struct tn_bytes reason;
 };

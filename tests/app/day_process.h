@@ -51,6 +51,7 @@ struct day_process {
     struct tn_keeper keepers[DAY_TABLES];
     struct tn_config config;
     struct tn_config_table configs[DAY_TABLES];
+    struct tn_config_source followed;
     uint32_t open;
     struct tn_intake intake;
     bool intake_open;
@@ -128,6 +129,9 @@ static tn_rc day_open_intake(struct day_process *p, struct tn_err *err)
 {
     p->config.journal = (struct tn_config_journal){
         .sync_ms = 1 + day_below(200), .sync_bytes = 1 + day_below(8000), .size_max = 8 << 20};
+    p->followed = (struct tn_config_source){
+        .kind = TN_SOURCE_FILE, .name = "file", .table = day_names[day.file_table]};
+    p->config.sources = &p->followed;
     struct tn_intake_spec spec = {.env = &day_engines[0].env,
                                   .arena = &p->arena,
                                   .log = &p->log,
@@ -201,7 +205,7 @@ static tn_rc day_open_file(struct day_process *p, struct tn_err *err)
 {
     size_t size = tn_file_source_memory(&p->intake.hub);
     struct tn_file_source_spec spec = {.name = "file",
-                                       .table = day_names[DAY_APPEND],
+                                       .table = day_names[day.file_table],
                                        .input = TN_INPUT_JSON,
                                        .path = DAY_FOLDER "/" DAY_FILE_NAME,
                                        .hub = &p->intake.hub,
@@ -419,12 +423,10 @@ static void day_go_on(struct day_process *p)
     }
 }
 
-/* What the file had is taken for good once nothing waits for the journal. */
+/* What the file had is taken for good once a snapshot has it. */
 static void day_turn_file(struct day_process *p, uint32_t *wait_ms)
 {
-    if (p->intake.ring.count == 0) {
-        day_file_taken(&p->sources.file.look.place);
-    }
+    day_file_taken(&p->intake.tracks[0].committed);
     p->sources.file_notified = false;
     tn_file_source_turn(&p->sources.file, wait_ms);
 }

@@ -155,7 +155,7 @@ static void check_last(uint32_t client, uint32_t slot, uint32_t row, bool all)
 {
     uint32_t got = seen[day_id(client, slot, row)];
     bool known = got == 0;
-    bool ordered = client == DAY_HTTP_NUMBERS || client == DAY_HTTP_KEYS;
+    bool ordered = client == DAY_HTTP_NUMBERS || client == DAY_HTTP_KEYS || client == DAY_FILE;
     uint32_t newest = newest_of(client, slot, row, got, &known);
     bool lost = all && (ordered ? got < newest : newest > 0 && got == 0);
     if (lost || !known) {

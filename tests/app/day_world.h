@@ -72,8 +72,9 @@ static struct {
     uint64_t seed;
     uint64_t random;
     bool traces;
-    bool calm;     /* nothing goes wrong any more */
-    uint32_t kept; /* tables that the configuration has, the first ones */
+    enum day_table file_table; /* where rows of the file go */
+    bool calm;                 /* nothing goes wrong any more */
+    uint32_t kept;             /* tables that the configuration has, the first ones */
     struct sim_clock clock;
     struct sim_disk disk;
     struct sim_net net;
@@ -137,7 +138,7 @@ static bool day_is_http(uint32_t client)
 static enum day_table day_table_of(uint32_t client, uint32_t number)
 {
     return day_is_socket(client) ? DAY_SUM
-           : client == DAY_FILE  ? DAY_APPEND
+           : client == DAY_FILE  ? day.file_table
            : client == DAY_OTHER
                ? (enum day_table)day_draw(client, number, DAY_LAST)
                : (enum day_table)day_draw(client, number,
@@ -191,6 +192,7 @@ static void day_open_world(uint64_t seed, const struct sim_disk *base)
     day.seed = seed;
     day.random = seed;
     day.kept = day_chance(2) ? DAY_TABLES : DAY_SPARE;
+    day.file_table = (enum day_table)day_draw(DAY_FILE, (uint32_t)seed, DAY_SPARE);
     day.traces = given_number("TRACE", 0) > 0;
     sim_clock_init(&day.clock, seed);
     sim_disk_clone(&day.disk, base);

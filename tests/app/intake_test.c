@@ -1,18 +1,24 @@
-/* Senders with numbers, the intake, its journal and two tables, on a disk that loses power.
+/* Senders with numbers, files, the intake, its journal and two tables, on a disk that loses power.
  *
  * Each message is one of a sender's, in their order, with its number as memo; its rows say whose
  * they are. After a cut a sender asks what is known of it, and goes on behind that. In the end all
  * messages of all senders are in their tables, each row once: an append table and a sum show what
- * came twice. What was said to be durable was never asked for again. And whenever the journal may
- * forget something, a copy of the disk that loses power just then has it in its snapshots. */
+ * came twice. What was said to be durable was never asked for again. A file's records go past the
+ * journal: it is read where the hub says, also when a table was opened again, and never before
+ * what a snapshot has; what stands there may be removed. And whenever the journal may forget
+ * something, a copy of the disk that loses power just then has it in its snapshots. */
 #include "daemon.h"
 
 #include "given.h"
 
 enum {
     SENDERS = 3,
-    MESSAGES = 40, /* of a sender */
-    ROWS_MAX = 3,  /* of a message */
+    FILES = 2, /* one a table */
+    WHOSE = SENDERS + FILES,
+    FILE_RECORDS = 7, /* then it is rotated */
+    BATCH_MAX = 5,    /* records */
+    MESSAGES = 40,    /* of a sender */
+    ROWS_MAX = 3,     /* of a message */
     OWN_SIZE = 256 << 10,
     TURNS_MAX = 40000,
 };
@@ -26,6 +32,8 @@ static const char *const schemas[TABLES] = {
     "\"fields.n.aggregate-function\":\"sum\"}}",
 };
 
+static const char *const file_names[FILES] = {"0", "1"};
+
 static struct sim_disk base; /* with the tables, and no row */
 
 struct sender {
@@ -35,12 +43,23 @@ struct sender {
     uint64_t taken[MESSAGES]; /* the place that the offer gave; 0: not known */
 };
 
+struct file {
+    char text[MESSAGES * 160];
+    size_t ends[MESSAGES + 1]; /* of the records before a number */
+    uint32_t next;             /* number of the record to be read */
+    uint32_t kept;             /* what is before it was committed once: it isn't there any more */
+};
+
+static struct file files[FILES];
+
 struct life {
     struct tn_hub_listener listener; /* first */
     struct sim_disk *disk;
     struct sender *senders;
     uint64_t random;
     struct daemon daemon;
+    struct tn_config_source sources[FILES];
+    bool rewound;
     uint64_t trimmed; /* what was looked at */
 };
 
@@ -54,7 +73,7 @@ static uint32_t draw(uint32_t sender, uint32_t number, uint32_t count)
 
 static uint32_t table_of(uint32_t sender, uint32_t number)
 {
-    return draw(sender, number, TABLES);
+    return sender < SENDERS ? draw(sender, number, TABLES) : (sender - SENDERS) % TABLES;
 }
 
 static uint32_t rows_of(uint32_t sender, uint32_t number)
@@ -75,6 +94,40 @@ static size_t make_message(uint32_t sender, uint32_t number, char text[512])
                                  id_of(sender, number, row));
     }
     return size;
+}
+
+/* Records of several rows, so that a part of one may be in. */
+static void compose(uint32_t f)
+{
+    struct file *file = &files[f];
+    size_t size = 0;
+    for (uint32_t n = 0; n < MESSAGES; n++) {
+        size += (size_t)sprintf(file->text + size, "{\"type\":\"INSERT\",\"data\":[");
+        for (uint32_t row = 0; row < rows_of(SENDERS + f, n); row++) {
+            size += (size_t)sprintf(file->text + size, "%s{\"id\":%" PRId64 ",\"n\":1}",
+                                    row > 0 ? "," : "", id_of(SENDERS + f, n, row));
+        }
+        size += (size_t)sprintf(file->text + size, "]}\n");
+        file->ends[n + 1] = size;
+    }
+    CHECK(size < sizeof file->text);
+}
+
+static uint32_t first_of(uint32_t number)
+{
+    return number / FILE_RECORDS * FILE_RECORDS;
+}
+
+/* As a file's that is read up to the record: what was read to its end is left when more comes. */
+static struct tn_file_place place_of(uint32_t f, uint32_t number, uint32_t begun_at)
+{
+    struct tn_file_place place = {.line = number - first_of(begun_at)};
+    const size_t *ends = files[f].ends;
+    place.passed = ends[first_of(begun_at)];
+    place.offset = ends[number] - place.passed;
+    (void)snprintf(place.identity, sizeof place.identity, "1-%u-%zu-0", begun_at / FILE_RECORDS,
+                   (size_t)place.offset);
+    return place;
 }
 
 /* ---- a process ---- */
@@ -147,6 +200,95 @@ static void send(struct life *life, uint32_t s)
     }
 }
 
+static void rewound(struct tn_hub_listener *listener)
+{
+    struct life *life = (struct life *)(void *)listener;
+    life->rewound = true;
+}
+
+static struct tn_bytes name_of_file(uint32_t f, char name[16])
+{
+    (void)snprintf(name, 16, "file:%u", f);
+    return tn_bytes_of(name);
+}
+
+/* What a snapshot has is never asked for again. */
+static void find_file(struct life *life, uint32_t f, uint32_t *part)
+{
+    char name[16];
+    uint32_t number = 0;
+    struct tn_file_place place = {.offset = 0};
+    struct file *file = &files[f];
+    tn_rc rc = tn_hub_place(&life->daemon.intake.hub, name_of_file(f, name), &place);
+    CHECK(rc == TN_OK || rc == TN_ABSENT);
+    while (file->ends[number] < place.passed + place.offset) {
+        number++;
+    }
+    CHECK(file->ends[number] == place.passed + place.offset);
+    CHECK(number >= file->kept);
+    file->next = number;
+    *part = place.part;
+}
+
+static void read_file(struct life *life, uint32_t f, uint32_t part)
+{
+    char name[16];
+    struct tn_err err;
+    struct file *file = &files[f];
+    uint32_t left = first_of(file->next) + FILE_RECORDS - file->next;
+    uint32_t count = 1 + random_below(&life->random, BATCH_MAX);
+    count = count < left ? count : left;
+    count = count < MESSAGES - file->next ? count : MESSAGES - file->next;
+    if (count == 0) {
+        return;
+    }
+    struct tn_file_place from = place_of(f, file->next, file->next);
+    struct tn_file_place behind = place_of(f, file->next + count, file->next);
+    from.part = part;
+    size_t begin = file->ends[file->next];
+    struct tn_message message = {.table = names[table_of(SENDERS + f, 0)],
+                                 .input = TN_INPUT_CANAL,
+                                 .bytes = {(const unsigned char *)file->text + begin,
+                                           file->ends[file->next + count] - begin},
+                                 .source = "test",
+                                 .sender = name_of_file(f, name),
+                                 .split = count > 1,
+                                 .from = &from,
+                                 .behind = &behind};
+    tn_rc rc = tn_hub_offer(&life->daemon.intake.hub, &message, &err);
+    CHECK(rc != TN_INVALID && rc != TN_ABSENT);
+    if (rc == TN_OK) {
+        file->next += count;
+    }
+}
+
+/* Who was told to go back does so before it reads on. */
+static void read_files(struct life *life)
+{
+    uint32_t parts[FILES] = {0};
+    for (uint32_t f = 0; f < FILES; f++) {
+        find_file(life, f, &parts[f]);
+        if (random_below(&life->random, 3) == 0) {
+            read_file(life, f, parts[f]);
+        }
+    }
+    life->rewound = false;
+}
+
+/* What a cut leaves may be removed. */
+static void remove_files(struct life *life)
+{
+    for (uint32_t f = 0; f < life->daemon.intake.track_count; f++) {
+        const struct tn_track *track = &life->daemon.intake.tracks[f];
+        uint32_t which = (uint32_t)(track->source[5] - '0');
+        struct file *file = &files[which];
+        uint64_t at = track->committed.passed + track->committed.offset;
+        while (file->kept < MESSAGES && file->ends[file->kept + 1] <= at) {
+            file->kept++;
+        }
+    }
+}
+
 static tn_rc open_life(struct life *life, struct tn_err *err)
 {
     bed_engine_start(&engine, &life->disk->io, life->random);
@@ -158,14 +300,25 @@ static tn_rc open_life(struct life *life, struct tn_err *err)
         (struct tn_config_journal){.sync_ms = 1 + random_below(&life->random, 60),
                                    .sync_bytes = 1 + random_below(&life->random, 3000),
                                    .size_max = 8 << 20};
+    for (uint32_t f = 0; f < FILES; f++) {
+        life->sources[f] =
+            (struct tn_config_source){.kind = TN_SOURCE_FILE,
+                                      .name = file_names[f],
+                                      .table = names[f % TABLES],
+                                      .next = f + 1 < FILES ? &life->sources[f + 1] : NULL};
+    }
+    life->daemon.config.sources = life->sources;
     return daemon_open(&life->daemon, err);
 }
 
-static bool all_sent(const struct life *life)
+static bool all_sent(const struct sender senders[SENDERS])
 {
     bool sent = true;
     for (uint32_t s = 0; s < SENDERS; s++) {
-        sent = sent && life->senders[s].next == MESSAGES;
+        sent = sent && senders[s].next == MESSAGES;
+    }
+    for (uint32_t f = 0; f < FILES; f++) {
+        sent = sent && files[f].next == MESSAGES;
     }
     return sent;
 }
@@ -238,6 +391,7 @@ static tn_rc turn(struct life *life, struct tn_err *err)
     }
     tn_rc rc = tn_intake_turn(&life->daemon.intake, &wait_ms, err);
     check_trimmed(life);
+    remove_files(life);
     if (random_below(&life->random, 3) == 0) {
         sim_clock_advance_ms(&engine.clock,
                              random_below(&life->random, wait_ms < 60 ? wait_ms + 1 : 60));
@@ -257,10 +411,11 @@ static tn_rc run(struct life *life, struct tn_err *err)
         ask(life, s);
     }
     tn_hub_listen(&life->daemon.intake.hub, &life->listener);
-    while (rc == TN_OK && !life->disk->off && !all_sent(life)) {
+    while (rc == TN_OK && !life->disk->off && !all_sent(life->senders)) {
         for (uint32_t i = random_below(&life->random, 4); i > 0; i--) {
             send(life, random_below(&life->random, SENDERS));
         }
+        read_files(life);
         rc = turn(life, err);
         CHECK(turns++ < TURNS_MAX);
     }
@@ -269,12 +424,25 @@ static tn_rc run(struct life *life, struct tn_err *err)
         rc = turn(life, err);
         CHECK(turns++ < TURNS_MAX);
     }
+    if (rc == TN_OK && life->daemon.intake.undone) { /* another process reads it again */
+        rc = tn_err_set(err, TN_CONFLICT, 0, "a table was opened again at the end");
+    }
     for (uint32_t i = 0; rc == TN_OK && i < TABLES; i++) { /* shut: the journal has its rows */
         *err = life->daemon.keepers[i].trouble_text;
         rc = life->daemon.keepers[i].state == TN_KEEPER_SHUT ? life->daemon.keepers[i].trouble
                                                              : TN_OK;
     }
     return rc;
+}
+
+/* On a disk without rows. */
+static void forget_all(struct sender senders[SENDERS])
+{
+    memset(senders, 0, SENDERS * sizeof *senders);
+    for (uint32_t f = 0; f < FILES; f++) {
+        files[f].next = 0;
+        files[f].kept = 0;
+    }
 }
 
 /* What was not durable may have been lost with the process before. */
@@ -285,6 +453,9 @@ static void forget_taken(struct sender senders[SENDERS])
             senders[s].taken[i] = 0;
         }
     }
+    for (uint32_t f = 0; f < FILES; f++) {
+        files[f].next = files[f].kept;
+    }
 }
 
 /* A process from its start to its end: a cut, or when all is committed. */
@@ -292,7 +463,7 @@ static tn_rc live(struct sim_disk *disk, struct sender senders[SENDERS], uint64_
                   struct tn_err *err)
 {
     static struct life life;
-    life = (struct life){.listener = {.room = room, .durable = durable},
+    life = (struct life){.listener = {.room = room, .durable = durable, .rewound = rewound},
                          .disk = disk,
                          .senders = senders,
                          .random = seed};
@@ -313,16 +484,16 @@ static void count_rows(struct sim_disk *disk, const char *name, uint32_t *seen)
     const char *root = NULL;
     bed_engine_start(&engine, &disk->io, 7);
     CHECK_OK(tn_name_table_root(&engine.own, name, &root, &err), err);
-    daemon_sum_rows(root, seen, id_of(SENDERS, 0, 0));
+    daemon_sum_rows(root, seen, id_of(WHOSE, 0, 0));
 }
 
 static void check_all(struct sim_disk *disk, uint64_t cut)
 {
     for (uint32_t t = 0; t < TABLES; t++) {
-        static uint32_t seen[SENDERS * 10000 + 1];
+        static uint32_t seen[WHOSE * 10000 + 1];
         memset(seen, 0, sizeof seen);
         count_rows(disk, names[t], seen);
-        for (uint32_t s = 0; s < SENDERS; s++) {
+        for (uint32_t s = 0; s < WHOSE; s++) {
             for (uint32_t i = 0; i < MESSAGES; i++) {
                 for (uint32_t row = 0; row < ROWS_MAX; row++) {
                     uint32_t want = table_of(s, i) == t && row < rows_of(s, i);
@@ -341,6 +512,9 @@ static void check_all(struct sim_disk *disk, uint64_t cut)
 
 static void make_base(void)
 {
+    for (uint32_t f = 0; f < FILES; f++) {
+        compose(f);
+    }
     sim_disk_init(&base, DISK_SIZE);
     bed_engine_start(&engine, &base.io, 1);
     for (uint32_t t = 0; t < TABLES; t++) {
@@ -356,7 +530,7 @@ static void cut_somewhere(uint64_t seed)
     struct tn_err err = {0};
     static struct sender senders[SENDERS];
     uint64_t random = seed;
-    memset(senders, 0, sizeof senders);
+    forget_all(senders);
     check_seed = seed;
     sim_disk_clone(&disk, &base);
     tn_rc rc = live(&disk, senders, seed, &err);
@@ -365,14 +539,14 @@ static void cut_somewhere(uint64_t seed)
     check_all(&disk, 0);
     sim_disk_deinit(&disk);
     for (int i = 0; i < 8; i++) {
-        memset(senders, 0, sizeof senders);
+        forget_all(senders);
         sim_disk_clone(&disk, &base);
         disk.model = random_below(&random, 2) ? SIM_STRICT : SIM_ORDERED;
         uint64_t cut = 1 + random_below(&random, (uint32_t)calls);
         for (int lives = 0; lives < 2; lives++) {
             sim_disk_cut_at(&disk, 1 + random_below(&random, (uint32_t)cut));
             rc = live(&disk, senders, random_next(&random), &err);
-            CHECK(rc != TN_OK || disk.off || all_sent(&(struct life){.senders = senders}));
+            CHECK(rc != TN_OK || disk.off || all_sent(senders));
             sim_disk_reboot(&disk,
                             random_below(&random, 4) ? random_next(&random) : SIM_SEED_NOTHING);
         }
@@ -408,7 +582,7 @@ static void rows_are_there_once_whatever_call_fails(void)
         struct sim_disk disk;
         struct tn_err err = {0};
         static struct sender senders[SENDERS];
-        memset(senders, 0, sizeof senders);
+        forget_all(senders);
         check_seed = random;
         uint64_t call = 1 + random_below(&random, 1200);
         tn_rc how = random_below(&random, 2) ? TN_FULL : TN_IO;

@@ -15,6 +15,7 @@ static const char *const world_letters[TABLES] = {"db.a_dead", "db.b_dead"};
 static struct {
     struct sim_disk disk;
     struct daemon daemon;
+    uint64_t starts; /* no two draw the same names */
     struct tn_hub_listener ears;
     char text[WORLD_TEXT_SIZE];
 } world;
@@ -41,7 +42,7 @@ static inline void world_durable(struct tn_hub_listener *ears, uint64_t place)
 static inline void world_start(uint32_t commit_ms)
 {
     struct tn_err err;
-    bed_engine_start(&engine, &world.disk.io, 1);
+    bed_engine_start(&engine, &world.disk.io, 10 + world.starts++);
     for (uint32_t i = 0; i < TABLES; i++) {
         world.daemon.configs[i] =
             (struct tn_config_table){.name = world_names[i], .commit = {.ms = commit_ms}};

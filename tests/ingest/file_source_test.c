@@ -29,7 +29,7 @@ enum {
 };
 
 struct entry {
-    char memo[256];
+    struct tn_file_place behind;
     uint32_t line_count; /* with those before it */
 };
 
@@ -99,7 +99,7 @@ static void take_lines(struct tn_message *message)
 
 static tn_rc hub_offer(struct tn_hub *self, struct tn_message *message, struct tn_err *why)
 {
-    CHECK(self == &hub.hub && message->sender.size > 0 && message->memo.size < 256);
+    CHECK(self == &hub.hub && message->sender.size > 0 && message->from && message->behind);
     CHECK(message->bytes.size <= MESSAGE_MAX);
     message->rows = 0;
     message->dead = 0;
@@ -122,22 +122,19 @@ static tn_rc hub_offer(struct tn_hub *self, struct tn_message *message, struct t
     hub.cut_size = message->cut_size;
     take_lines(message);
     struct entry *entry = &hub.entries[hub.count++];
-    memcpy(entry->memo, message->memo.data, message->memo.size);
-    entry->memo[message->memo.size] = 0;
+    entry->behind = *message->behind;
     entry->line_count = hub.line_count;
     message->place = hub.count;
     return TN_OK;
 }
 
-static tn_rc hub_sender(struct tn_hub *self, struct tn_bytes name, struct tn_bytes *memo,
-                        uint64_t *place)
+static tn_rc hub_place(struct tn_hub *self, struct tn_bytes name, struct tn_file_place *place)
 {
     CHECK(self == &hub.hub && tn_bytes_equal(name, tn_bytes_of("file:log")));
     if (hub.count == 0) {
         return TN_ABSENT;
     }
-    *memo = tn_bytes_of(hub.entries[hub.count - 1].memo);
-    *place = hub.count;
+    *place = hub.entries[hub.count - 1].behind;
     return TN_OK;
 }
 
@@ -328,9 +325,8 @@ static bool may_be_lost(const struct stat *st)
     const struct tn_file_place *place = &world.source.look.place;
     bool little = world.open && read_little(place->identity, place->offset, st);
     for (uint32_t i = hub.durable - 1; i < hub.count; i++) {
-        const char *memo = hub.entries[i].memo;
-        uint64_t offset = strtoull(strchr(memo, ':') + 1, NULL, 10);
-        little = little || read_little(memo, offset, st);
+        const struct tn_file_place *at = &hub.entries[i].behind;
+        little = little || read_little(at->identity, at->offset, st);
     }
     return little;
 }
@@ -381,7 +377,7 @@ static void write_some(void)
 static void world_open(uint64_t seed, bool threads)
 {
     void *contexts[TN_LANE_COUNT] = {0};
-    static const struct tn_hub_vtable vtable = {hub_offer, hub_sender};
+    static const struct tn_hub_vtable vtable = {.offer = hub_offer, .place = hub_place};
     memset(&world, 0, sizeof world);
     memset(&hub, 0, sizeof hub);
     hub.hub = (struct tn_hub){.vtable = &vtable, .size_max = MESSAGE_MAX};
@@ -424,6 +420,9 @@ static void disturb(void)
     hub.troubled = chance(20) ? !hub.troubled : hub.troubled;
     hub.narrow = chance(20) ? !hub.narrow : hub.narrow;
     if (world.open && chance(25)) {
+        hub_lose(); /* the table was closed */
+        tn_hub_say_rewound(&hub.hub);
+    } else if (world.open && chance(25)) {
         source_close();
         if (chance(2)) {
             hub_lose();
@@ -684,7 +683,7 @@ static void a_place_without_a_time_knows_no_older_file(void)
 {
     memset(&rotated, 0, sizeof rotated);
     world_open_behind("#0\n");
-    *strrchr(hub.entries[0].memo, ':') = 0;
+    hub.entries[0].behind.modified_ns = INT64_MAX;
     put_text("#1\n");
     int other = open(world.path, O_RDONLY);
     rotate_kept();
@@ -752,7 +751,7 @@ static void a_file_that_grows_keeps_its_place(void)
     settle();
     CHECK(hub.line_count == 2000);
     check_lines();
-    CHECK(strstr(hub.entries[hub.count - 1].memo, "-65536-") != NULL);
+    CHECK(strstr(hub.entries[hub.count - 1].behind.identity, "-65536-") != NULL);
     world_close();
 }
 
@@ -947,33 +946,78 @@ static void other_files_beside_it_are_left_alone(void)
     world_close();
 }
 
-static void a_place_that_the_hub_forgot_is_said_again(void)
+/* Over a rotation, and where it rests at its end. */
+static void a_source_goes_back_when_rows_are_lost_with_their_table(void)
 {
     world_open(1, false);
-    put_text("#0\n");
+    put_text("#0\n#1\n");
     source_open();
     settle();
-    struct entry kept = hub.entries[0];
-    hub.count = 0;
+    hub.durable = hub.count;
+    put_text("#2\n");
     settle();
-    CHECK(hub.count == 1 && strcmp(hub.entries[0].memo, kept.memo) == 0);
+    rotate();
+    put_text("#3\n");
+    settle();
+    CHECK(hub.line_count == 4 && world.source.look.place.passed > 0);
+    uint64_t before = world.source.look.place.passed + world.source.look.place.offset;
+    hub_lose();
+    CHECK(hub.line_count == 2);
+    tn_hub_say_rewound(&hub.hub);
+    settle();
+    check_lines();
+    CHECK(hub.line_count == 4 && hub.lines[3] == 3);
+    CHECK(before == world.source.look.place.passed + world.source.look.place.offset);
     world_close();
 }
 
-static void a_place_that_is_none_is_told(void)
+static void a_source_that_ended_goes_back_too(void)
 {
-    static const char *const memos[] = {
-        "", ":", "x", "1-2-3-4:x:y", "1-2-3-4:5", "1-2-3-4:5:6:x", "1-2-3-4:5:6:7:8"};
-    for (size_t i = 0; i < COUNT(memos); i++) {
-        world_open(1, false);
-        put_text("#0\n");
-        (void)snprintf(hub.entries[0].memo, sizeof hub.entries[0].memo, "%s", memos[i]);
-        hub.count = 1;
-        source_open();
-        CHECK(logged("no place"));
-        settle();
-        CHECK(hub.line_count == 1);
-        world_close();
+    world_open(1, false);
+    world.once = true;
+    put_text("#0\n#1");
+    source_open();
+    settle();
+    CHECK(hub.line_count == 2 && world.source.ended);
+    hub_lose();
+    tn_hub_say_rewound(&hub.hub);
+    turn();
+    CHECK(!world.source.ended);
+    settle();
+    check_lines();
+    CHECK(hub.line_count == 2 && world.source.ended);
+    world_close();
+}
+
+static void a_place_is_read_as_it_was_written(void)
+{
+    static const char *const wrong[] = {"",
+                                        ":",
+                                        "x",
+                                        "1-2-3-4:x:y",
+                                        "1-2-3-4:5",
+                                        "1-2-3-4:5:6:x",
+                                        "1-2-3-4:5:6:-",
+                                        "1-2-3-4:5:6:7:8:9:10",
+                                        "1-2-3-4:5:",
+                                        ":5:6",
+                                        "1-2-3-4:5:6 ",
+                                        "1-2-3-4 5:6",
+                                        "1-2-3-4:5:6:7:8:"};
+    char text[TN_FILE_PLACE_SIZE];
+    struct tn_file_place again;
+    struct tn_file_place place = {
+        .offset = UINT64_MAX, .line = 7, .modified_ns = -5, .part = 3, .passed = 1};
+    (void)snprintf(place.identity, sizeof place.identity, "1-2-3-4");
+    tn_file_place_format(&place, text);
+    CHECK(tn_file_place_parse(tn_bytes_of(text), &again) && tn_file_place_equal(&place, &again));
+    CHECK(again.line == 7 && again.modified_ns == -5);
+    CHECK(tn_file_place_parse(tn_bytes_of("1-2-3-4:5:6"), &again));
+    CHECK(again.offset == 5 && again.line == 6 && again.part == 0 && again.passed == 0);
+    CHECK(again.modified_ns == INT64_MAX);
+    CHECK(tn_file_place_parse(tn_bytes_of("1-2-3-4:5:6:7"), &again) && again.modified_ns == 7);
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        CHECK(!tn_file_place_parse(tn_bytes_of(wrong[i]), &again));
     }
 }
 
@@ -996,8 +1040,9 @@ static const struct test tests[] = {
     TEST(a_header_that_is_too_long_is_said_once),
     TEST(a_compressed_file_that_was_not_read_is_told),
     TEST(other_files_beside_it_are_left_alone),
-    TEST(a_place_that_the_hub_forgot_is_said_again),
-    TEST(a_place_that_is_none_is_told),
+    TEST(a_source_goes_back_when_rows_are_lost_with_their_table),
+    TEST(a_source_that_ended_goes_back_too),
+    TEST(a_place_is_read_as_it_was_written),
 };
 
 int main(int argc, char **argv)

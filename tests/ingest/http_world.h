@@ -208,7 +208,7 @@ static inline void world_start(void)
 
 static inline void world_init(uint64_t seed, uint32_t delay_ms_max, const char *token)
 {
-    static const struct tn_hub_vtable vtable = {fake_offer, fake_sender};
+    static const struct tn_hub_vtable vtable = {.offer = fake_offer, .sender = fake_sender};
     static alignas(16) unsigned char pools[2][4096];
     static struct tn_pool buffers[2];
     static char well[] = "{\"health\":\"well\"}";

@@ -87,7 +87,7 @@ static void turn(void)
 int main(int argc, char **argv)
 {
     static alignas(16) unsigned char memory[ARENA_SIZE];
-    static const struct tn_hub_vtable vtable = {d_offer, hub_sender};
+    static const struct tn_hub_vtable vtable = {.offer = d_offer, .sender = hub_sender};
     static const struct tn_http_page pages[] = {
         {.path = "/health", .type = "text/plain", .open = true, .fill = fill}};
     struct tn_arena arena;

@@ -57,7 +57,7 @@ int main(int argc, char **argv)
 {
     static alignas(16) unsigned char memory[ARENA_SIZE];
     static unsigned char log_memory[LOG_SIZE];
-    static const struct tn_hub_vtable vtable = {d_offer, hub_sender};
+    static const struct tn_hub_vtable vtable = {.offer = d_offer, .sender = hub_sender};
     static struct tn_log log;
     struct tn_arena arena;
     struct tn_err err;
