@@ -226,6 +226,13 @@ static tn_rc place(struct tn_hub *hub, struct tn_bytes name, struct tn_file_plac
     return TN_OK;
 }
 
+static uint64_t committed(const struct tn_hub *hub, struct tn_bytes name)
+{
+    const struct tn_intake *in = (const struct tn_intake *)(const void *)hub;
+    const struct tn_track *track = find_track(in, name);
+    return track ? tn_file_place_bytes(&track->committed) : 0;
+}
+
 /* ---- into the tables ---- */
 
 /* Where the table is: all before it is put. Nothing of a place that isn't durable is named. */
@@ -664,7 +671,8 @@ static tn_rc open_journal(struct tn_intake *in, struct tn_err *err)
 tn_rc tn_intake_open(struct tn_intake *intake, const struct tn_intake_spec *spec,
                      struct tn_err *err)
 {
-    static const struct tn_hub_vtable vtable = {.offer = offer, .sender = sender, .place = place};
+    static const struct tn_hub_vtable vtable = {
+        .offer = offer, .sender = sender, .place = place, .committed = committed};
     struct tn_intake *in = intake;
     *in = (struct tn_intake){.hub = {.vtable = &vtable, .size_max = tn_intake_size_max(spec)},
                              .spec = *spec};

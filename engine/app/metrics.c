@@ -265,19 +265,24 @@ OF(source_letters, tn_source_status, of->dead)
 OF(source_refused, tn_source_status, of->refused)
 OF(source_waits, tn_source_status, of->waits)
 OF(source_trouble, tn_source_status, of->trouble != NULL)
+OF(source_bytes, tn_source_status, of->bytes)
+OF(source_committed, tn_source_status, of->bytes_committed)
 
 struct source_figure {
     struct heading heading;
     double (*of)(const struct tn_source_status *source);
+    bool of_files; /* and of no other */
 };
 
 static const struct source_figure of_sources[] = {
-    {{"tarn_source_messages_total", COUNTER, "that were taken of it"}, source_messages},
-    {{"tarn_source_rows_total", COUNTER, "in them"}, source_rows},
-    {{"tarn_source_letters_total", COUNTER, "dead letters of it"}, source_letters},
-    {{"tarn_source_refused_messages_total", COUNTER, "for good"}, source_refused},
-    {{"tarn_source_waits", GAUGE, "1: there is no room for it"}, source_waits},
-    {{"tarn_source_trouble", GAUGE, "1: nothing comes of it"}, source_trouble},
+    {{"tarn_source_messages_total", COUNTER, "that were taken of it"}, source_messages, false},
+    {{"tarn_source_rows_total", COUNTER, "in them"}, source_rows, false},
+    {{"tarn_source_letters_total", COUNTER, "dead letters of it"}, source_letters, false},
+    {{"tarn_source_refused_messages_total", COUNTER, "for good"}, source_refused, false},
+    {{"tarn_source_waits", GAUGE, "1: there is no room for it"}, source_waits, false},
+    {{"tarn_source_trouble", GAUGE, "1: nothing comes of it"}, source_trouble, false},
+    {{"tarn_source_read_bytes", GAUGE, "of a file and those before it"}, source_bytes, true},
+    {{"tarn_source_committed_bytes", GAUGE, "of them, in snapshots"}, source_committed, true},
 };
 enum { SOURCES_COUNT = sizeof of_sources / sizeof of_sources[0] };
 
@@ -292,7 +297,8 @@ static void say_source(void *user, const struct tn_source_status *source)
 {
     struct some_sources *some = user;
     uint32_t at = some->at++;
-    if (at >= some->first && at < some->first + LINES_A_PART) {
+    bool wanted = source->is_file || !some->figure->of_files;
+    if (wanted && at >= some->first && at < some->first + LINES_A_PART) {
         tn_buf_text(some->out, some->figure->heading.name);
         say_label(some->out, "source", source->name);
         say_value(some->out, some->figure->of(source));

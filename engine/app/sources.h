@@ -93,6 +93,9 @@ struct tn_source_status {
     uint64_t rows;
     uint64_t dead;    /* letters */
     uint64_t refused; /* messages, for good */
+    bool is_file;
+    uint64_t bytes; /* of a file and of those before it, that were taken */
+    uint64_t bytes_committed;
 };
 typedef void tn_source_each(void *user, const struct tn_source_status *status);
 void tn_sources_each(const struct tn_sources *sources, tn_source_each *each, void *user);

@@ -94,15 +94,19 @@ static const char *state_of_file(const struct tn_file_source *file)
 static void say_file(const struct tn_file_source *file, tn_source_each *each, void *user)
 {
     bool failed = file->said != TN_OK && file->said != TN_ABSENT;
-    struct tn_source_status status = {.name = file->spec.name,
-                                      .kind = "file",
-                                      .state = state_of_file(file),
-                                      .at = file->spec.path,
-                                      .trouble = failed ? file->trouble.text : NULL,
-                                      .waits = file->blocked,
-                                      .messages = file->batches,
-                                      .rows = file->rows,
-                                      .dead = file->dead};
+    struct tn_source_status status = {
+        .name = file->spec.name,
+        .kind = "file",
+        .state = state_of_file(file),
+        .at = file->spec.path,
+        .trouble = failed ? file->trouble.text : NULL,
+        .waits = file->blocked,
+        .messages = file->batches,
+        .rows = file->rows,
+        .dead = file->dead,
+        .is_file = true,
+        .bytes = tn_file_place_bytes(&file->taken),
+        .bytes_committed = tn_hub_committed(file->spec.hub, tn_bytes_of(file->sender))};
     each(user, &status);
 }
 

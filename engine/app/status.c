@@ -358,6 +358,10 @@ static void put_source(void *user, const struct tn_source_status *status)
     put_count(out, "letters", status->dead);
     put_count(out, "refused", status->refused);
     put_switch(out, "waits", status->waits);
+    if (status->is_file) {
+        put_count(out, "bytes", status->bytes);
+        put_count(out, "bytes_committed", status->bytes_committed);
+    }
     put_text(out, "trouble", status->trouble);
     tn_buf_text(out, "}");
 }

@@ -65,5 +65,5 @@ TN_MUST_USE tn_rc tn_track_note(const struct tn_track *track, struct tn_table *t
 /* Number of what is at a place, over all files: for letters. */
 static inline int64_t tn_track_number(const struct tn_file_place *place)
 {
-    return (int64_t)(place->passed + place->offset);
+    return (int64_t)tn_file_place_bytes(place);
 }

@@ -26,4 +26,10 @@ void tn_file_place_format(const struct tn_file_place *place, char text[TN_FILE_P
 /* Also without its last numbers, as it was once written: of a place without a time nothing is known
  * to be newer. */
 TN_MUST_USE bool tn_file_place_parse(struct tn_bytes text, struct tn_file_place *place);
+/* From the beginning, over all files. */
+static inline uint64_t tn_file_place_bytes(const struct tn_file_place *place)
+{
+    return place->passed + place->offset;
+}
+
 bool tn_file_place_equal(const struct tn_file_place *a, const struct tn_file_place *b);

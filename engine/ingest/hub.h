@@ -67,6 +67,7 @@ struct tn_hub_vtable {
     tn_rc (*sender)(struct tn_hub *hub, struct tn_bytes name, struct tn_bytes *memo,
                     uint64_t *place);
     tn_rc (*place)(struct tn_hub *hub, struct tn_bytes name, struct tn_file_place *place);
+    uint64_t (*committed)(const struct tn_hub *hub, struct tn_bytes name);
 };
 
 struct tn_hub {
@@ -98,6 +99,12 @@ TN_MUST_USE static inline tn_rc tn_hub_place(struct tn_hub *hub, struct tn_bytes
                                              struct tn_file_place *place)
 {
     return hub->vtable->place(hub, name, place);
+}
+
+/* How many bytes of the file, and of those before it, a snapshot has. */
+static inline uint64_t tn_hub_committed(const struct tn_hub *hub, struct tn_bytes name)
+{
+    return hub->vtable->committed(hub, name);
 }
 
 static inline void tn_hub_listen(struct tn_hub *hub, struct tn_hub_listener *listener)

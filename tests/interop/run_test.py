@@ -448,6 +448,29 @@ def test_what_is_new_in_a_file_comes_with_each_run_once(args):
         same(seen, Counter(range(20102)), "rows; it said %s" % said)
 
 
+def test_rows_of_a_file_are_not_in_the_journal(args):
+    table = '{ fields = { "id BIGINT", "v STRING" }, options = { bucket = "-1" }, commit = "1h" }'
+    with Daemon({"db.t": table}, '{ name = "log", kind = "file", path = "press.log", table = "db.t" }') as daemon:
+        path = daemon.folder / "press.log"
+        path.write_text("".join('{"id":%d,"v":"x"}\n' % i for i in range(20000)))
+
+        def seen():
+            page = json.loads(daemon.ask("GET", "/status")[1])
+            return page["journal"], {source["source"]: source for source in page["sources"]}["log"]
+        daemon.get_ready()
+        daemon.asked_until("all is read", lambda: seen()[1]["rows"] == 20000)
+        journal, source = seen()
+        same((journal["next"], journal["durable"]), (journal["first"], journal["first"]), "messages in the journal: %s" % journal)
+        size = sum(file.stat().st_size for file in (daemon.warehouse / ".tarn/journal").iterdir())
+        need(size < 20000, "the journal has %d bytes" % size)
+        same(source["bytes"], path.stat().st_size, "bytes that were read")
+        daemon.kill()
+        daemon.get_ready()
+        daemon.asked_until("it is read again", lambda: seen()[1]["bytes"] == path.stat().st_size)
+        daemon.stop()
+        same(Counter(row["id"] for row in daemon.rows("db.t")), Counter(range(20000)), "rows")
+
+
 def test_sigterm_commits_what_was_taken(args):
     fields = '{ fields = { "id BIGINT", "v STRING" }, options = { bucket = "-1" }, commit = "1h" }'
     with Daemon({"db.t": fields}) as daemon:

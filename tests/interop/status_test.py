@@ -20,7 +20,7 @@ from pathlib import Path
 
 import peer
 import runner
-from child import DEADLINE, TarnRun
+from child import DEADLINE, TarnRun, free_port
 from peer import need, same
 
 KEYED = '{ fields = { "k INT NOT NULL", "v STRING" }, primary_key = "k", options = { bucket = 2, ["changelog-producer"] = "lookup" }, %s }'
@@ -502,6 +502,20 @@ def test_metrics_are_prometheus_text_and_agree_with_status():
         need(values["tarn_memory_peak_bytes", "input"] > 0, "memory")
         need(values["tarn_io_written_bytes_total", None] > values["tarn_table_flushed_bytes_total", "db.t"] > 0, "bytes")
         need(abs(values["process_start_time_seconds", None] - time.time()) < 1000, "its start")
+
+
+def test_how_far_a_file_is_read_and_committed_is_a_figure():
+    source = 'listen = "127.0.0.1:%d", sources = { { name = "press", kind = "file", path = "press.log", table = "db.log" } },' % free_port()
+    with Daemon(rest=source) as d:
+        text = "".join('{"k":%d}\n' % i for i in range(500))
+        (d.folder / "press.log").write_text(text)
+        d.start()
+        d.asked_until("all is committed", lambda: d.status()["source", "press"]["bytes_committed"] == len(text))
+        seen, (_, values, _) = d.status(), parse_metrics(d.ask("/metrics")[1])
+        same(seen["source", "press"]["bytes"], len(text), "bytes that were read")
+        need("bytes" not in seen["source", "http"], "HTTP has no place")
+        same((values["tarn_source_read_bytes", "press"], values["tarn_source_committed_bytes", "press"]), (len(text), len(text)), "metrics")
+        need(("tarn_source_read_bytes", "http") not in values, "of files alone")
 
 
 def test_what_paimon_has_a_metric_for_has_its_name():
