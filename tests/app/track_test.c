@@ -338,6 +338,13 @@ static void a_table_that_is_lost_at_the_end_is_told(void)
     CHECK(find(&place) && place.offset == 9);
     world_kill();
     CHECK(world_count(world_rows("db.a"), "\"id\":") == 1);
+    world_start(NEVER_MS);
+    tn_keeper_fail(&world.daemon.keepers[0], TN_CONFLICT, &why, now_ms());
+    track_of("file:f")->behind = (struct tn_file_place){.offset = 0}; /* as at a first open */
+    tn_intake_stop(&world.daemon.intake);
+    world_run(1000);
+    CHECK(tn_intake_settled(&world.daemon.intake) && !world.daemon.intake.undone);
+    world_kill();
     sim_disk_deinit(&world.disk);
 }
 

@@ -971,6 +971,30 @@ static void a_source_goes_back_when_rows_are_lost_with_their_table(void)
     world_close();
 }
 
+/* The file that it had left would be gone. */
+static void a_source_stays_where_it_is_when_it_lost_nothing(void)
+{
+    char name[2 * TEMP_SIZE];
+    memset(&rotated, 0, sizeof rotated);
+    world_open(1, false);
+    put_text("#0\n");
+    source_open();
+    settle();
+    rotate_kept();
+    put_text("#1");
+    settle();
+    CHECK(hub.line_count == 1 && world.source.look.place.passed == 3);
+    name_kept(name, 0);
+    CHECK(unlink(name) == 0);
+    tn_hub_say_rewound(&hub.hub);
+    settle();
+    put_text("\n");
+    settle();
+    check_lines();
+    CHECK(hub.line_count == 2 && !logged("lost") && !logged("goes on"));
+    world_close();
+}
+
 static void a_source_that_ended_goes_back_too(void)
 {
     world_open(1, false);
@@ -1041,6 +1065,7 @@ static const struct test tests[] = {
     TEST(a_compressed_file_that_was_not_read_is_told),
     TEST(other_files_beside_it_are_left_alone),
     TEST(a_source_goes_back_when_rows_are_lost_with_their_table),
+    TEST(a_source_stays_where_it_is_when_it_lost_nothing),
     TEST(a_source_that_ended_goes_back_too),
     TEST(a_place_is_read_as_it_was_written),
 };
