@@ -88,6 +88,7 @@ static void restart(void)
     world.committing = false;
     world.row_count = world.disk.row_count;
     broker_cut(&world.broker);
+    world.overruns += (uint32_t)session.overruns;
     start();
     tn_rc rc = tn_mqtt_session_restore(&session, tn_bytes_of(world.disk.saved), &err);
     CHECK_OK(rc, err);
@@ -288,6 +289,12 @@ static void run_world(uint64_t seed)
     spec = plain_spec(chance(2) ? TN_MQTT_V5 : TN_MQTT_V3);
     spec.in_flight = (uint16_t)(1 + random_below(&world.random, 12));
     spec.known_max = spec.in_flight + random_below(&world.random, 8);
+    bool narrow = seed % 8 == 0; /* the broker has more in flight than there is room for */
+    if (narrow) {
+        spec.version = TN_MQTT_V3;
+        spec.in_flight = (uint16_t)(1 + random_below(&world.random, 3));
+        spec.known_max = spec.in_flight;
+    }
     spec.keep_alive_s = 2;
     spec.answer_ms_max = 3000;
     spec.wait_ms_min = 10;
@@ -298,7 +305,7 @@ static void run_world(uint64_t seed)
     b->alike = spec.version == TN_MQTT_V5 && chance(2);
     b->durable = is_durable;
     b->forgotten = is_forgotten;
-    b->window = 1 + random_below(&world.random, 12);
+    b->window = narrow ? 12 : 1 + random_below(&world.random, 12);
     for (uint32_t turns = random_below(&world.random, 20000); turns > 0; turns--) {
         one_turn();
     }
@@ -313,7 +320,7 @@ static void run_world(uint64_t seed)
     end_commit();
     begin_commit();
     end_commit();
-    world.overruns = (uint32_t)session.overruns;
+    world.overruns += (uint32_t)session.overruns;
     check_deliveries();
 }
 
@@ -336,7 +343,7 @@ static void messages_arrive_as_often_as_their_qos_says(void)
         overruns += world.overruns;
     }
     CHECK(restarts > worlds && cuts > worlds && forgotten > 0 && held > 0);
-    CHECK(overruns > 0 || worlds < 2000); /* one in some hundreds sees some */
+    CHECK(overruns > worlds / 8); /* each narrow one has some */
     (void)printf("%u brokers, %u restarts, %u cuts, %u sessions forgotten, held %u times, "
                  "%u overruns\n",
                  worlds, restarts, cuts, forgotten, held, overruns);
