@@ -308,8 +308,7 @@ static void post(struct world *w, const char *query, const char *body, const cha
     CHECK(tn_offers_post(&w->daemon.intake, tn_bytes_of(query), tn_bytes_of(body), &out) == 200);
     text[out.size] = 0;
     if (!strstr(text, want)) {
-        (void)fprintf(stderr, "%s: %s", query, text);
-        abort();
+        FAIL("%s: %s", query, text);
     }
 }
 
