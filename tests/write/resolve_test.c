@@ -1,5 +1,6 @@
 /* What becomes of a key: rows are words ("7" sets the value, "k" keeps, "d" deletes, "x" can't be
- * resolved, "u" is a row before an update), and what comes out is read as words, too. */
+ * resolved, "u" is a row before an update), and what comes out is read as words, too. Some tables
+ * have a time in each row. */
 #include "write/resolve.h"
 
 #include "base/poison.h"
@@ -38,12 +39,26 @@ enum {
     WORD_LONG,
     WORD_OTHER_KEY,
     WORD_EMPTY,
-    WORD_PARKED
+    WORD_PARKED,
+    WORD_FIRST, /* times: the ends of what fits, and those beside them */
+    WORD_EARLY,
+    WORD_LAST,
+    WORD_LATE
 };
+
+static int64_t time_of(int64_t v)
+{
+    return v == WORD_FIRST   ? INT64_MIN / 1000 + 1
+           : v == WORD_EARLY ? INT64_MIN / 1000
+           : v == WORD_LAST  ? INT64_MAX / 1000 - 1
+           : v == WORD_LATE  ? INT64_MAX / 1000
+                             : 0;
+}
 
 static uint32_t pack(int64_t key, int64_t v, bool null, unsigned char *at)
 {
-    struct tn_value values[] = {{.as.i64 = key}, {.as.i64 = v, .null = null}};
+    struct tn_value values[] = {
+        {.as.i64 = key}, {.as.i64 = v, .null = null}, {.as.i64 = time_of(v)}};
     return tn_row_pack(&bed.layout, values, at);
 }
 
@@ -156,14 +171,16 @@ static tn_rc put_letter(struct tn_letter_sink *sink, const struct tn_letter *let
     return TN_OK;
 }
 
-static void bed_make(void)
+static void bed_make(uint32_t columns)
 {
-    static const char *const names[] = {"k", "v"};
-    static const struct tn_type types[] = {{.kind = TN_TYPE_BIGINT},
-                                           {.kind = TN_TYPE_BIGINT, .nullable = false}};
+    static const char *const names[] = {"k", "v", "t"};
+    static const struct tn_type types[] = {
+        {.kind = TN_TYPE_BIGINT},
+        {.kind = TN_TYPE_BIGINT, .nullable = false},
+        {.kind = TN_TYPE_TIMESTAMP, .precision = 6, .nullable = true}};
     static const uint32_t keys[] = {0};
     tn_arena_init(&bed.arena, malloc(64 << 10), 64 << 10);
-    tn_rc rc = tn_row_layout_init(&bed.layout, names, types, 2, &bed.arena, &bed.err);
+    tn_rc rc = tn_row_layout_init(&bed.layout, names, types, columns, &bed.arena, &bed.err);
     CHECK_OK(rc, bed.err);
     bed.order = (struct tn_order){.layout = &bed.layout, .keys = {keys, 1}, .prefix_decides = true};
     tn_pool_init(&bed.pool, malloc(POOL_SIZE), POOL_SIZE, PAGE_SIZE);
@@ -179,8 +196,9 @@ static int64_t word_of(const char *word, enum tn_row_kind *kind)
     static const struct {
         char letter;
         int64_t value;
-    } words[] = {{'k', WORD_KEEP},      {'d', WORD_DELETE}, {'x', WORD_BAD},   {'l', WORD_LONG},
-                 {'o', WORD_OTHER_KEY}, {'e', WORD_EMPTY},  {'p', WORD_PARKED}};
+    } words[] = {{'k', WORD_KEEP},      {'d', WORD_DELETE}, {'x', WORD_BAD},    {'l', WORD_LONG},
+                 {'o', WORD_OTHER_KEY}, {'e', WORD_EMPTY},  {'p', WORD_PARKED}, {'f', WORD_FIRST},
+                 {'a', WORD_EARLY},     {'z', WORD_LAST},   {'t', WORD_LATE}};
     *kind = word[0] == 'u' ? TN_ROW_UPDATE_BEFORE : TN_ROW_INSERT;
     for (size_t i = 0; i < COUNT(words); i++) {
         if (words[i].letter == word[0]) {
@@ -246,9 +264,9 @@ struct story {
     uint32_t images; /* the most that are asked for */
 };
 
-static void tell(const struct story *stories, size_t count, bool images)
+static void tell(const struct story *stories, size_t count, uint32_t columns, bool images)
 {
-    bed_make();
+    bed_make(columns);
     for (size_t i = 0; i < count; i++) {
         const struct story *s = &stories[i];
         tn_rc rc = run(s->was, s->words, images);
@@ -287,7 +305,7 @@ static void a_key_ends_as_its_rows_say(void)
          0},
     };
     bed.was_kind = TN_ROW_INSERT;
-    tell(stories, COUNT(stories), false);
+    tell(stories, COUNT(stories), 2, false);
 }
 
 /* What a retract says of was: nothing is there. */
@@ -298,7 +316,23 @@ static void what_was_deleted_is_not_there(void)
         {7, "d", "", "", "", 0},
     };
     bed.was_kind = TN_ROW_DELETE;
-    tell(stories, COUNT(stories), false);
+    tell(stories, COUNT(stories), 2, false);
+}
+
+/* Files have microseconds of 64 bits. */
+static void a_result_has_times_that_fit(void)
+{
+    static const struct story stories[] = {
+        {7, "f", "+U1007@2", "-U7 +U1007", "", 0},
+        {7, "z", "+U1009@2", "-U7 +U1009", "", 0},
+        {7, "a 9 t", "+U9@3", "-U7 +U9",
+         "2 column 't': a timestamp is out of the range of microseconds, "
+         "4 column 't': a timestamp is out of the range of microseconds",
+         0},
+        {7, "e 9", "+U9@3", "-U7 +U9", "2 column 'v' is NOT NULL, and the result has none", 0},
+    };
+    bed.was_kind = TN_ROW_INSERT;
+    tell(stories, COUNT(stories), 3, false);
 }
 
 static void followers_see_the_difference_of_images(void)
@@ -323,12 +357,12 @@ static void followers_see_the_difference_of_images(void)
          "2 the row that is there: can't be seen, 3 the row that is there: can't be seen", 1},
     };
     bed.was_kind = TN_ROW_UPDATE_AFTER;
-    tell(stories, COUNT(stories), true);
+    tell(stories, COUNT(stories), 2, true);
 }
 
 static void a_resolver_that_gives_up_is_heard(void)
 {
-    bed_make();
+    bed_make(2);
     tn_rc rc = run(7, "8 p 9", false);
     CHECK(rc == TN_CANCELED && strcmp(bed.err.text, "parked") == 0);
     tn_unpoison(bed.pool.base, POOL_SIZE);
@@ -355,7 +389,7 @@ static void an_origin_is_read_as_it_was_put(void)
 static const struct test tests[] = {
     TEST(an_origin_is_read_as_it_was_put),   TEST(a_key_ends_as_its_rows_say),
     TEST(what_was_deleted_is_not_there),     TEST(followers_see_the_difference_of_images),
-    TEST(a_resolver_that_gives_up_is_heard),
+    TEST(a_resolver_that_gives_up_is_heard), TEST(a_result_has_times_that_fit),
 };
 
 int main(int argc, char **argv)
