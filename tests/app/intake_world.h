@@ -9,7 +9,7 @@
 
 enum { WORLD_TEXT_SIZE = 256 * 1024, WORLD_STEP_MS = 20 };
 
-static const char *const world_names[TABLES] = {"db.a", "db.b"};
+static const char *world_names[TABLES] = {"db.a", "db.b"};
 static const char *const world_letters[TABLES] = {"db.a_dead", "db.b_dead"};
 
 static struct {
