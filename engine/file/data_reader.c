@@ -1,4 +1,4 @@
-#include "file/data_reader.h"
+#include "file/data_reader_private.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -6,14 +6,9 @@
 #include "base/check.h"
 
 enum {
-    HEAD_MAX = 20, /* of a block: two varints of at most ten bytes */
-    SYNC_SIZE = 16,
-    FIRST_READ = 8 * 1024,     /* holds the header of most files */
-    RAW_FIRST = 80 * 1024,     /* Java and tarn end a block at 64000 bytes and a bit */
-    CODEC_SCRATCH = 64 * 1024, /* what inflate takes, and a bit */
-    ROW_FIRST = 1024,          /* bytes for the byte columns of a row, to begin with */
-    BLOCKS_MAX = 512,          /* offsets kept for seek; beyond that every second, and so on */
-    BLOCK_SIZE_MAX = 1 << 30,  /* far above any block; keeps sizes in 32 bits */
+    FIRST_READ = 8 * 1024, /* holds the header of most files */
+    ROW_FIRST = 1024,      /* bytes for the byte columns of a row, to begin with */
+    BLOCKS_MAX = 512,      /* offsets kept for seek; beyond that every second, and so on */
 };
 
 struct tn_data_blocks {
@@ -27,317 +22,19 @@ static struct tn_data_reader *reader_of(struct tn_iter *iter)
     return (struct tn_data_reader *)(void *)iter;
 }
 
-static tn_rc corrupt(const struct tn_data_reader *reader, uint64_t offset, const char *what,
-                     struct tn_err *err)
-{
-    return tn_err_set(err, TN_CORRUPT, 0, "%s: byte %" PRIu64 ": %s", reader->path, offset, what);
-}
-
-/* ---- the buffers ---- */
-
-/* From here on the buffers lie above all that the reader took so far. */
-static void begin_buffers(struct tn_data_reader *reader)
-{
-    reader->base = tn_arena_mark(&reader->worker->arena);
-    reader->packed_end = reader->base;
-    reader->raw_end = reader->base;
-    reader->top = reader->base;
-}
-
-/* Drops the buffers above `mark`. Where others' memory lies above them they stay, as buffers that
- * are no part of the stack, which begins anew. */
-static void drop_above(struct tn_data_reader *reader, size_t mark)
-{
-    struct tn_arena *arena = &reader->worker->arena;
-    if (tn_arena_mark(arena) != reader->top) {
-        begin_buffers(reader);
-        return;
-    }
-    tn_arena_reset(arena, mark);
-    reader->top = mark;
-    reader->row = reader->row_small;
-    reader->row_capacity = reader->row_small_capacity;
-    if (mark < reader->raw_end) {
-        tn_buf_init(&reader->raw, NULL, 0);
-        reader->raw_end = mark;
-    }
-    if (mark < reader->packed_end) {
-        tn_buf_init(&reader->packed, NULL, 0);
-        reader->packed_end = mark;
-    }
-}
-
-/* Memory for `size` bytes or, while there is plenty, a part more: blocks differ a little in size.
- */
-static tn_rc take(struct tn_data_reader *reader, size_t size, const char *what, void **memory,
-                  size_t *taken, struct tn_err *err)
-{
-    struct tn_arena *arena = &reader->worker->arena;
-    size_t wanted = size + size / 4;
-    if (wanted > tn_arena_free(arena) / 2) {
-        wanted = size;
-    }
-    *memory = tn_arena_take_raw(arena, wanted + TN_DATA_SLACK);
-    if (!*memory) {
-        return tn_err_set(err, TN_AGAIN, 0, "%s: %s needs %zu bytes, %zu are free", reader->path,
-                          what, wanted + TN_DATA_SLACK, tn_arena_free(arena));
-    }
-    reader->top = tn_arena_mark(arena);
-    *taken = wanted;
-    return TN_OK;
-}
-
-/* The window for `size` bytes; what it held, and the block at hand, are gone when it had to grow.
- */
-static tn_rc need_window(struct tn_data_reader *reader, size_t size, struct tn_err *err)
-{
-    if (size <= reader->packed.capacity) {
-        return TN_OK;
-    }
-    void *memory;
-    size_t taken;
-    drop_above(reader, reader->base);
-    tn_rc rc = take(reader, size, "a file's block", &memory, &taken, err);
-    if (rc == TN_OK) {
-        tn_buf_init(&reader->packed, memory, taken);
-        reader->packed_end = reader->top;
-        reader->raw_end = reader->top;
-    }
-    return rc;
-}
-
-/* Deflate and bzip2 don't know how much they will give, so `size` is a guess: of twice what did not
- * do. Less may do, and they need room for themselves. */
-static bool guesses(const struct tn_data_reader *reader)
-{
-    enum tn_codec_id id = reader->header.codec;
-    return id == TN_CODEC_ID_DEFLATE || id == TN_CODEC_ID_BZIP2;
-}
-
-static size_t guessed(const struct tn_data_reader *reader, size_t size)
-{
-    size_t left = tn_arena_free(&reader->worker->arena);
-    bool much = left > CODEC_SCRATCH && size > left - CODEC_SCRATCH;
-    return guesses(reader) && much ? left - CODEC_SCRATCH : size;
-}
-
-/* More than `tried` bytes, and `size` where there is room. */
-static tn_rc need_raw(struct tn_data_reader *reader, size_t size, size_t tried, struct tn_err *err)
-{
-    if (size <= reader->raw.capacity) {
-        return TN_OK;
-    }
-    void *memory;
-    size_t taken;
-    drop_above(reader, reader->packed_end);
-    size_t less = guessed(reader, size);
-    tn_rc rc = take(reader, less > tried ? less : size, "a raw block", &memory, &taken, err);
-    if (rc == TN_OK) {
-        tn_buf_init(&reader->raw, memory, taken);
-        reader->raw_end = reader->top;
-    }
-    return rc;
-}
-
-/* The raw block moves to where the compressed one is, which is done with. */
-static void lower_block(struct tn_data_reader *reader)
-{
-    struct tn_arena *arena = &reader->worker->arena;
-    size_t size = reader->block.size;
-    bool stacked = reader->base < reader->packed_end && reader->packed_end < reader->raw_end;
-    if (!stacked || reader->block.data != reader->raw.data) {
-        return;
-    }
-    tn_buf_init(&reader->packed, NULL, 0);
-    size_t at = (size_t)(reader->cursor.at - reader->block.data);
-    unsigned char *low = arena->base + reader->base;
-    low += (size_t)(reader->block.data - low) % _Alignof(max_align_t);
-    memmove(low, reader->block.data, size);
-    tn_buf_init(&reader->raw, low, size);
-    reader->raw.size = size;
-    reader->packed_end = reader->base;
-    reader->raw_end = (size_t)(low - arena->base) + size + TN_DATA_SLACK;
-    drop_above(reader, reader->raw_end);
-    reader->block = tn_buf_bytes(&reader->raw);
-    reader->cursor = (struct tn_avro_cursor){low + at, low + size, false};
-}
-
-/* A row of `size` bytes; the block may move. */
-static tn_rc need_row(struct tn_data_reader *reader, uint64_t size, struct tn_err *err)
-{
-    if (size > UINT32_MAX / 2) {
-        return corrupt(reader, reader->position.block_offset, "a row is too large", err);
-    }
-    drop_above(reader, reader->raw_end);
-    if (size + TN_DATA_SLACK > tn_arena_free(&reader->worker->arena)) {
-        lower_block(reader);
-    }
-    void *memory;
-    size_t taken;
-    tn_rc rc = take(reader, (size_t)size, "a row", &memory, &taken, err);
-    if (rc == TN_OK) {
-        reader->row = memory;
-        reader->row_capacity = (uint32_t)taken;
-    }
-    return rc;
-}
-
-/* ---- the window ---- */
-
-/* Makes bytes of the file visible: at least `size`, which lie inside the file, and up to `ahead`
- * more. */
-static tn_rc look(struct tn_data_reader *reader, uint64_t offset, size_t size, size_t ahead,
-                  struct tn_bytes *bytes, struct tn_err *err)
-{
-    uint64_t window_end = reader->packed_offset + reader->packed.size;
-    if (offset < reader->packed_offset || offset + size > window_end) {
-        uint64_t left = reader->file_size - offset;
-        size_t wanted = size + ahead < left ? size + ahead : (size_t)left;
-        tn_rc rc = need_window(reader, wanted, err);
-        if (rc) {
-            return rc;
-        }
-        size_t got = 0;
-        reader->packed.size = 0;
-        rc = reader->worker->io->vtable->read(reader->worker->io, reader->file, offset,
-                                              reader->packed.data, wanted, &got, err);
-        if (rc) {
-            return rc;
-        }
-        if (got < size) {
-            return corrupt(reader, offset + got, "the file ends early", err);
-        }
-        reader->packed.size = got;
-        reader->packed_offset = offset;
-        window_end = offset + got;
-    }
-    *bytes = (struct tn_bytes){reader->packed.data + (offset - reader->packed_offset),
-                               (size_t)(window_end - offset)};
-    return TN_OK;
-}
-
-/* ---- blocks ---- */
-
-struct block_head {
-    int64_t row_count;
-    size_t size;     /* bytes, as they are in the file */
-    uint64_t offset; /* of the bytes */
-    uint64_t next;   /* of the next block's head */
-};
-
-/* ABSENT behind the last block. `ahead` bytes behind the head are read with it. */
-static tn_rc read_head(struct tn_data_reader *reader, uint64_t offset, size_t ahead,
-                       struct block_head *head, struct tn_err *err)
-{
-    if (offset == reader->file_size) {
-        return TN_ABSENT;
-    }
-    uint64_t left = reader->file_size - offset;
-    size_t wanted = left < HEAD_MAX ? (size_t)left : HEAD_MAX;
-    struct tn_bytes bytes;
-    tn_rc rc = look(reader, offset, wanted, ahead, &bytes, err);
-    if (rc) {
-        return rc;
-    }
-    int64_t size = 0;
-    uint32_t head_size = 0;
-    bytes.size = wanted;
-    rc = tn_avro_block_decode(bytes, &head->row_count, &size, &head_size, err);
-    if (rc) {
-        return corrupt(reader, offset, "no block begins here", err);
-    }
-    left -= head_size;
-    if (head->row_count > BLOCK_SIZE_MAX || size > BLOCK_SIZE_MAX || left < SYNC_SIZE ||
-        (uint64_t)size > left - SYNC_SIZE) {
-        return corrupt(reader, offset, "a block goes on behind the end of the file", err);
-    }
-    head->size = (size_t)size;
-    head->offset = offset + head_size;
-    head->next = head->offset + head->size + SYNC_SIZE;
-    return TN_OK;
-}
-
-static tn_rc decompress(struct tn_data_reader *reader, struct tn_bytes packed, uint64_t offset,
-                        struct tn_err *err)
-{
-    if (reader->header.codec == TN_CODEC_ID_NULL) {
-        reader->block = packed;
-        return TN_OK;
-    }
-    if (guesses(reader)) {
-        drop_above(reader, reader->raw_end); /* the row before: its place is needed */
-    }
-    size_t needed = guesses(reader) ? RAW_FIRST : 0; /* the others say how much, when asked */
-    size_t tried = 0;
-    tn_rc rc = TN_AGAIN;
-    while (rc == TN_AGAIN) {
-        rc = need_raw(reader, needed, tried, err);
-        if (rc) {
-            return rc;
-        }
-        tried = reader->raw.capacity;
-        rc = tn_codec_decompress(&reader->worker->codec, reader->header.codec, packed,
-                                 &reader->worker->arena, &reader->raw, &needed, err);
-        if (rc == TN_AGAIN && needed > BLOCK_SIZE_MAX) {
-            return corrupt(reader, offset, "a block claims to be larger than any is", err);
-        }
-        if (rc == TN_AGAIN && needed <= tried) {
-            return tn_err_in(err, "%s: byte %" PRIu64, reader->path, offset); /* no scratch */
-        }
-    }
-    reader->block = tn_buf_bytes(&reader->raw);
-    return rc ? tn_err_in(err, "%s: byte %" PRIu64, reader->path, offset) : TN_OK;
-}
-
-/* Makes the block at `offset` the one at hand, at its first row. */
-static tn_rc load_block(struct tn_data_reader *reader, uint64_t offset, struct tn_err *err)
-{
-    struct block_head head;
-    reader->rows_left = 0;
-    tn_rc rc = read_head(reader, offset, 0, &head, err);
-    if (rc) {
-        return rc;
-    }
-    struct tn_bytes bytes;
-    rc = look(reader, head.offset, head.size + SYNC_SIZE, HEAD_MAX, &bytes, err);
-    if (rc) {
-        return rc;
-    }
-    if (memcmp(bytes.data + head.size, reader->header.sync, SYNC_SIZE) != 0) {
-        return corrupt(reader, head.offset + head.size, "a block doesn't end with the file's mark",
-                       err);
-    }
-    rc = decompress(reader, (struct tn_bytes){bytes.data, head.size}, offset, err);
-    if (rc) {
-        return rc;
-    }
-    if ((uint64_t)head.row_count > reader->block.size) { /* no record of this file has no bytes */
-        return corrupt(reader, offset, "a block has more rows than bytes", err);
-    }
-    reader->cursor =
-        (struct tn_avro_cursor){reader->block.data, reader->block.data + reader->block.size, false};
-    reader->rows_left = head.row_count;
-    reader->position = (struct tn_data_position){offset, 0};
-    reader->next_block = head.next;
-    if (head.row_count == 0 && reader->block.size != 0) {
-        return corrupt(reader, offset, "a block without rows has bytes", err);
-    }
-    return TN_OK;
-}
+/* ---- rows ---- */
 
 /* Sees to it that the block at hand has a row to give; ABSENT at the end. */
 static tn_rc need_rows(struct tn_data_reader *reader, struct tn_err *err)
 {
     while (reader->rows_left == 0) {
-        tn_rc rc = load_block(reader, reader->next_block, err);
+        tn_rc rc = tn_data_block_load(reader, reader->next_block, err);
         if (rc) {
             return rc;
         }
     }
     return TN_OK;
 }
-
-/* ---- rows ---- */
 
 /* Keeps the reason for whoever looks at the row. */
 static const char *tell_bad(struct tn_data_reader *reader, const struct tn_data_record *record)
@@ -385,7 +82,7 @@ static tn_rc decode_row(struct tn_data_reader *reader, struct tn_kv *kv, struct 
     }
     if (size > reader->row_capacity) {
         reader->cursor = start; /* once more, where the block then is */
-        tn_rc rc = need_row(reader, size, err);
+        tn_rc rc = tn_data_buffers_row(reader, size, err);
         if (rc) {
             return rc;
         }
@@ -449,7 +146,7 @@ tn_rc tn_data_reader_key(struct tn_data_reader *reader, struct tn_row *key, stru
         return row_failed(reader, err);
     }
     if (size > reader->row_capacity) {
-        rc = need_row(reader, size, err); /* the block may be elsewhere then */
+        rc = tn_data_buffers_row(reader, size, err); /* the block may be elsewhere then */
         if (rc) {
             return rc;
         }
@@ -531,18 +228,18 @@ static void halve(struct tn_data_blocks *blocks)
 static tn_rc list_blocks(struct tn_data_reader *reader, struct tn_err *err)
 {
     void *memory = NULL;
-    drop_above(reader, reader->base);
+    tn_data_buffers_drop(reader, reader->base);
     tn_rc rc = tn_arena_need(&reader->worker->arena, sizeof(struct tn_data_blocks),
                              "a file's blocks", &memory, err);
     if (rc) {
         return rc;
     }
-    begin_buffers(reader);
+    tn_data_buffers_begin(reader);
     struct tn_data_blocks *blocks = memory;
     *blocks = (struct tn_data_blocks){.stride = 1};
     uint64_t offset = reader->header.size;
-    struct block_head head;
-    for (uint64_t number = 0; (rc = read_head(reader, offset, 0, &head, err)) == TN_OK;) {
+    struct tn_data_block_head head;
+    for (uint64_t number = 0; (rc = tn_data_block_head(reader, offset, &head, err)) == TN_OK;) {
         if (head.row_count > 0) {
             if (blocks->count == BLOCKS_MAX) {
                 halve(blocks);
@@ -566,7 +263,7 @@ static tn_rc begins_below(struct tn_data_reader *reader, uint64_t offset,
                           const struct tn_value *key, bool *below, struct tn_err *err)
 {
     struct tn_kv kv;
-    tn_rc rc = load_block(reader, offset, err);
+    tn_rc rc = tn_data_block_load(reader, offset, err);
     if (rc == TN_OK) {
         rc = decode_row(reader, &kv, err);
     }
@@ -668,22 +365,22 @@ static tn_rc read_header(struct tn_data_reader *reader, struct tn_err *err)
 {
     tn_rc rc = TN_AGAIN;
     if (reader->file_size == 0) {
-        return corrupt(reader, 0, "the file is empty", err);
+        return tn_data_corrupt(reader, 0, "the file is empty", err);
     }
     for (size_t size = FIRST_READ; rc == TN_AGAIN && size <= TN_AVRO_HEADER_MAX; size *= 2) {
         size_t wanted = size < reader->file_size ? size : (size_t)reader->file_size;
         struct tn_bytes bytes;
-        rc = look(reader, 0, wanted, 0, &bytes, err);
+        rc = tn_data_look(reader, 0, wanted, 0, &bytes, err);
         if (rc) {
             return rc;
         }
         rc = tn_avro_header_decode(bytes, &reader->header, err);
         if (rc == TN_AGAIN && wanted == reader->file_size) {
-            return corrupt(reader, wanted, "the file ends in its head", err);
+            return tn_data_corrupt(reader, wanted, "the file ends in its head", err);
         }
     }
     if (rc == TN_AGAIN) {
-        return corrupt(reader, TN_AVRO_HEADER_MAX, "the file's head is too large", err);
+        return tn_data_corrupt(reader, TN_AVRO_HEADER_MAX, "the file's head is too large", err);
     }
     return rc ? tn_err_in(err, "%s", reader->path) : TN_OK;
 }
@@ -709,7 +406,7 @@ static tn_rc make_plan(struct tn_data_reader *reader, const struct tn_schema *fi
         rc = tn_arena_need(arena, TN_ERR_TEXT_SIZE, "a row", &memory, err);
         reader->bad = memory;
     }
-    begin_buffers(reader);
+    tn_data_buffers_begin(reader);
     return rc ? tn_err_in(err, "%s", reader->path) : TN_OK;
 }
 
@@ -738,7 +435,7 @@ tn_rc tn_data_reader_open(struct tn_data_reader *reader, const char *path, int64
                                       .path = path,
                                       .file = -1,
                                       .level = level};
-    begin_buffers(reader);
+    tn_data_buffers_begin(reader);
     tn_rc rc = open_sized(reader, path, file_size, err);
     if (rc) {
         return rc;
@@ -762,8 +459,8 @@ static tn_rc count_rows_before(struct tn_data_reader *reader, uint64_t offset, i
 {
     int64_t total = 0;
     for (uint64_t at = reader->header.size; at < offset;) {
-        struct block_head head;
-        tn_rc rc = read_head(reader, at, 0, &head, err);
+        struct tn_data_block_head head;
+        tn_rc rc = tn_data_block_head(reader, at, &head, err);
         if (rc) {
             return rc;
         }
@@ -779,7 +476,7 @@ tn_rc tn_data_reader_resume(struct tn_data_reader *reader, struct tn_data_positi
 {
     uint64_t offset = position.block_offset ? position.block_offset : reader->header.size;
     if (offset < reader->header.size || offset > reader->file_size) {
-        return corrupt(reader, offset, "no block begins here", err);
+        return tn_data_corrupt(reader, offset, "no block begins here", err);
     }
     reader->row_sequence = 0;
     if (!reader->keyed) {
@@ -795,7 +492,8 @@ tn_rc tn_data_reader_resume(struct tn_data_reader *reader, struct tn_data_positi
         struct tn_kv kv;
         tn_rc rc = reader_next(&reader->iter, &kv, err);
         if (rc) {
-            return rc == TN_ABSENT ? corrupt(reader, offset, "a block has fewer rows", err) : rc;
+            return rc == TN_ABSENT ? tn_data_corrupt(reader, offset, "a block has fewer rows", err)
+                                   : rc;
         }
     }
     return TN_OK;
