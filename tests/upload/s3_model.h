@@ -49,6 +49,7 @@ struct model {
     uint32_t page;   /* rows */
     bool closes;     /* the answer that was made ends by closing it */
     bool lasts;      /* no answer ends by closing the connection */
+    int answers;
     /* of the request */
     char method[8];
     char path[MODEL_TEXT];
@@ -509,6 +510,7 @@ static inline void model_frame(struct model *m, struct tn_buf *out)
         tn_buf_text(out, "HTTP/1.1 100 Continue\r\n\r\n");
     }
     tn_buf_format(out, "HTTP/1.1 %d X\r\nDate: Fri, 24 May 2013 00:00:01 GMT\r\n", m->status);
+    tn_buf_format(out, "x-amz-request-id: R%d\r\n", ++m->answers);
     if (m->etag[0]) {
         tn_buf_format(out, "ETag: %s\r\nLast-Modified: Thu, 29 Feb 2024 23:59:59 GMT\r\n", m->etag);
     }

@@ -1,0 +1,353 @@
+#include <inttypes.h>
+
+#include "upload/s3_target_private.h"
+
+enum {
+    BEGINNINGS_MAX = 3, /* an upload may be gone, or have parts that it shouldn't */
+    COMPLETIONS_MAX = 6,
+    DROP_MS = 2000,
+};
+#define FORGOTTEN_MS (INT64_C(7) * 24 * 60 * 60 * 1000)
+
+/* ---- parts ---- */
+
+static uint64_t part_size_of(const struct tn_s3_target *target, uint64_t size)
+{
+    uint64_t least = (size + TN_S3_TARGET_PARTS_MAX - 1) / TN_S3_TARGET_PARTS_MAX;
+    return least > target->part_size ? least : target->part_size;
+}
+
+static uint64_t size_of_part(const struct tn_s3_upload *upload, uint32_t part)
+{
+    uint64_t first = part * upload->part_size;
+    uint64_t left = upload->size - first;
+    return left < upload->part_size ? left : upload->part_size;
+}
+
+static void reset(struct tn_s3_target *target, uint64_t size)
+{
+    struct tn_s3_upload *upload = &target->upload;
+    upload->id[0] = 0;
+    upload->kept = false;
+    upload->rc = TN_OK;
+    upload->size = size;
+    upload->part_size = part_size_of(target, size);
+    upload->part_count = (uint32_t)((size + upload->part_size - 1) / upload->part_size);
+    memset(upload->etags, 0, TN_S3_TARGET_PARTS_MAX * sizeof *upload->etags);
+}
+
+static void begin_part(struct tn_s3_upload *upload, struct tn_s3_link *link, struct tn_io *from,
+                       int file, const char *key, uint32_t part)
+{
+    const struct tn_s3_job job = {
+        .kind = TN_S3_JOB_PART,
+        .request = {.verb = TN_S3_UPLOAD_PART,
+                    .body_size = size_of_part(upload, part),
+                    .upload_id = upload->id,
+                    .part = part + 1},
+        .from = from,
+        .file = file,
+        .first = part * upload->part_size,
+    };
+    tn_s3_link_start(link, &job, key);
+}
+
+static tn_rc send_parts(struct tn_s3_target *target, struct tn_io *from, int file, const char *key,
+                        struct tn_err *err)
+{
+    struct tn_s3_upload *upload = &target->upload;
+    struct tn_s3_link *link = NULL;
+    tn_rc rc = TN_OK;
+    upload->rc = TN_OK;
+    for (uint32_t i = 0; rc == TN_OK && upload->rc == TN_OK && i < upload->part_count; i++) {
+        if (upload->etags[i][0]) {
+            continue;
+        }
+        rc = tn_s3_target_free_link(target, &link, err);
+        if (rc == TN_OK && upload->rc == TN_OK) {
+            begin_part(upload, link, from, file, key, i);
+        }
+    }
+    if (rc == TN_OK && upload->rc == TN_OK) {
+        rc = tn_s3_target_wait(target, TN_S3_JOB_PART, err);
+    }
+    tn_s3_target_cancel(target, TN_S3_JOB_PART);
+    if (rc == TN_OK && upload->rc != TN_OK) {
+        *err = upload->err;
+        rc = upload->rc;
+        target->trouble = upload->trouble;
+    }
+    return rc;
+}
+
+/* ---- what is there of an upload ---- */
+
+/* A part of another size is sent again. */
+static tn_rc take_part(void *user, const struct tn_s3_entry *entry, struct tn_err *err)
+{
+    struct tn_s3_upload *upload = user;
+    (void)err;
+    if (entry->part >= 1 && entry->part <= upload->part_count && entry->etag[0] &&
+        entry->size == size_of_part(upload, entry->part - 1)) {
+        (void)memcpy(upload->etags[entry->part - 1], entry->etag, strlen(entry->etag) + 1);
+    }
+    return TN_OK;
+}
+
+static tn_rc find_parts(struct tn_s3_target *target, const char *key, struct tn_err *err)
+{
+    struct tn_s3_upload *upload = &target->upload;
+    struct tn_s3_job job = {
+        .request = {
+            .verb = TN_S3_LIST_PARTS, .upload_id = upload->id, .each = take_part, .user = upload}};
+    struct tn_s3_link *link = NULL;
+    bool more = true;
+    tn_rc rc = TN_OK;
+    while (rc == TN_OK && more) {
+        rc = tn_s3_target_ask(target, key, &job, &link, err);
+        if (rc == TN_OK) {
+            more = link->exchange.answer.more;
+            job.request.part = link->exchange.answer.part;
+        }
+    }
+    return rc;
+}
+
+/* ---- begin and end ---- */
+
+static tn_rc abort_upload(struct tn_s3_target *target, const char *key, const char *id,
+                          struct tn_err *err)
+{
+    const struct tn_s3_job job = {.request = {.verb = TN_S3_ABORT_UPLOAD, .upload_id = id}};
+    struct tn_s3_link *link = NULL;
+    return tn_s3_target_ask(target, key, &job, &link, err);
+}
+
+/* An upload of the memo, whether the store lets us or not. */
+static void give_up(struct tn_s3_target *target, uint32_t index)
+{
+    struct tn_s3_memo_entry *entry = &target->memo.entry;
+    struct tn_err ignored;
+    *entry = target->memo.entries[index];
+    (void)abort_upload(target, entry->key, entry->id, &ignored);
+    tn_s3_memo_remove(&target->memo, entry->key);
+}
+
+static uint32_t oldest(const struct tn_s3_memo *memo)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 1; i < memo->count; i++) {
+        if (memo->entries[i].began_ms < memo->entries[found].began_ms) {
+            found = i;
+        }
+    }
+    return found;
+}
+
+static void keep(struct tn_s3_target *target, const char *key)
+{
+    struct tn_s3_upload *upload = &target->upload;
+    struct tn_s3_memo_entry *entry = &target->memo.entry;
+    if (target->memo.count == TN_S3_MEMO_MAX) {
+        give_up(target, oldest(&target->memo));
+    }
+    memcpy(entry->key, key, strlen(key) + 1);
+    memcpy(entry->id, upload->id, sizeof entry->id);
+    entry->size = upload->size;
+    entry->part_size = upload->part_size;
+    entry->began_ms = target->clock->vtable->now_ms(target->clock);
+    upload->kept = tn_s3_memo_add(&target->memo, entry);
+}
+
+static tn_rc create(struct tn_s3_target *target, const char *key, struct tn_err *err)
+{
+    const struct tn_s3_job job = {.request = {.verb = TN_S3_CREATE_UPLOAD}};
+    struct tn_s3_upload *upload = &target->upload;
+    struct tn_s3_link *link = NULL;
+    tn_rc rc = tn_s3_target_ask(target, key, &job, &link, err);
+    if (rc == TN_OK) {
+        memcpy(upload->id, link->exchange.answer.upload_id, sizeof upload->id);
+        memcpy(upload->key, key, strlen(key) + 1);
+        keep(target, key);
+    }
+    return rc;
+}
+
+/* The one that was under way before, if it's still there and for the same file. */
+static tn_rc begin_upload(struct tn_s3_target *target, const char *key, uint64_t size,
+                          struct tn_err *err)
+{
+    struct tn_s3_upload *upload = &target->upload;
+    struct tn_s3_memo_entry *entry = tn_s3_memo_find(&target->memo, key);
+    reset(target, size);
+    if (!entry) {
+        return create(target, key, err);
+    }
+    memcpy(upload->id, entry->id, sizeof upload->id);
+    upload->kept = true;
+    bool same = entry->size == size && entry->part_size == upload->part_size;
+    tn_rc rc = same ? find_parts(target, key, err) : abort_upload(target, key, upload->id, err);
+    if (rc == TN_OK && same) {
+        return rc;
+    }
+    if (rc != TN_OK && rc != TN_ABSENT) {
+        return rc;
+    }
+    tn_s3_memo_remove(&target->memo, key);
+    reset(target, size);
+    return create(target, key, err);
+}
+
+static void forget(struct tn_s3_target *target, const char *key)
+{
+    target->upload.id[0] = 0;
+    tn_s3_memo_remove(&target->memo, key);
+}
+
+/* Given up, since it's of no use any more. */
+static void discard(struct tn_s3_target *target, const char *key)
+{
+    struct tn_err ignored;
+    (void)abort_upload(target, key, target->upload.id, &ignored);
+    forget(target, key);
+}
+
+/* ---- the name ---- */
+
+/* OK: a file of that size. */
+static tn_rc look(struct tn_s3_target *target, const char *key, uint64_t size, struct tn_err *err)
+{
+    const struct tn_s3_job job = {.request = {.verb = TN_S3_HEAD}};
+    struct tn_s3_link *link = NULL;
+    tn_rc rc = tn_s3_target_ask(target, key, &job, &link, err);
+    if (rc == TN_OK && link->exchange.answer.size != size) {
+        return tn_err_set(err, TN_CONFLICT, 0,
+                          "put s3://%s/%.120s: there is one of %" PRIu64
+                          " bytes, ours has %" PRIu64,
+                          target->store.bucket, key, link->exchange.answer.size, size);
+    }
+    return rc;
+}
+
+static tn_rc completion(struct tn_s3_upload *upload, struct tn_bytes *body, struct tn_err *err)
+{
+    struct tn_buf text;
+    tn_buf_init(&text, upload->text, TN_S3_UPLOAD_TEXT_SIZE);
+    for (uint32_t i = 0; i < upload->part_count; i++) {
+        upload->parts[i] = (struct tn_s3_part){i + 1, upload->etags[i]};
+    }
+    tn_s3_parts(&text, upload->parts, upload->part_count);
+    *body = tn_buf_bytes(&text);
+    return text.overflow ? tn_err_set(err, TN_UNSUPPORTED, 0, "the store's ETags are too long")
+                         : TN_OK;
+}
+
+/* After a completion whose outcome isn't sure: OK, the file is there; AGAIN, the upload is; ABSENT,
+ * neither. */
+static tn_rc look_after(struct tn_s3_target *target, const char *key, struct tn_err *err)
+{
+    tn_rc rc = look(target, key, target->upload.size, err);
+    if (rc == TN_OK) {
+        discard(target, key); /* it may be another's upload that was completed */
+    }
+    if (rc == TN_ABSENT && find_parts(target, key, err) == TN_OK) {
+        rc = tn_err_set(err, TN_AGAIN, 0, "s3://%s/%.120s: its parts don't become a file",
+                        target->store.bucket, key);
+    }
+    return rc;
+}
+
+/* A part that isn't what it was: from the start. */
+static bool is_of_parts(const struct tn_s3_link *link)
+{
+    return link->verdict == TN_S3_WRONG &&
+           strncmp(link->exchange.answer.code, "InvalidPart", 11) == 0;
+}
+
+/* ABSENT: the upload is gone, and no file is there. */
+static tn_rc complete(struct tn_s3_target *target, const char *key, struct tn_err *err)
+{
+    struct tn_s3_upload *upload = &target->upload;
+    struct tn_s3_job job = {
+        .request = {.verb = TN_S3_COMPLETE_UPLOAD, .upload_id = upload->id, .if_absent = true}};
+    tn_rc rc = completion(upload, &job.body, err);
+    bool again = rc == TN_OK;
+    job.request.body_size = job.body.size;
+    for (uint32_t tries = 0; again && tries < COMPLETIONS_MAX; tries++) {
+        struct tn_s3_link *link = NULL;
+        job.pause_ms = tn_s3_target_pause(target, tries);
+        rc = tn_s3_target_ask(target, key, &job, &link, err);
+        if (rc == TN_CANCELED || (rc == TN_OK && tries == 0)) {
+            return rc;
+        }
+        if (rc != TN_OK && is_of_parts(link)) {
+            discard(target, key);
+            return TN_ABSENT;
+        }
+        bool open = rc == TN_OK || tn_s3_link_is_open(link);
+        rc = open ? look_after(target, key, err) : rc;
+        again = open && rc == TN_AGAIN;
+    }
+    return rc;
+}
+
+/* ---- all of it ---- */
+
+static tn_rc send_anew(struct tn_s3_target *target, struct tn_io *from, int file, const char *key,
+                       uint64_t size, struct tn_err *err)
+{
+    tn_rc rc = begin_upload(target, key, size, err);
+    if (rc == TN_OK) {
+        rc = send_parts(target, from, file, key, err);
+    }
+    if (rc == TN_OK) {
+        rc = complete(target, key, err);
+    }
+    if (rc == TN_OK || rc == TN_ABSENT) {
+        forget(target, key);
+    } else if (rc == TN_CONFLICT) {
+        discard(target, key);
+    }
+    return rc;
+}
+
+tn_rc tn_s3_parts_send(struct tn_s3_target *target, struct tn_io *from, int file, const char *key,
+                       uint64_t size, struct tn_err *err)
+{
+    tn_s3_memo_load(&target->memo);
+    tn_rc rc = look(target, key, size, err);
+    for (uint32_t i = 0; rc == TN_ABSENT && i < BEGINNINGS_MAX; i++) {
+        rc = send_anew(target, from, file, key, size, err);
+    }
+    return rc;
+}
+
+/* A short try: who stops doesn't wait for a store that doesn't answer. */
+void tn_s3_parts_drop(struct tn_s3_target *target)
+{
+    struct tn_s3_upload *upload = &target->upload;
+    atomic_bool *stop = target->target.stop;
+    uint32_t patience_ms = target->patience_ms;
+    if (upload->id[0] && !upload->kept) {
+        target->target.stop = NULL;
+        target->patience_ms = 0;
+        target->answer_ms = DROP_MS;
+        discard(target, upload->key);
+        target->target.stop = stop;
+        target->patience_ms = patience_ms;
+        target->answer_ms = 0;
+    }
+    upload->id[0] = 0;
+}
+
+void tn_s3_parts_clean(struct tn_s3_target *target)
+{
+    struct tn_s3_memo *memo = &target->memo;
+    int64_t now_ms = target->clock->vtable->now_ms(target->clock);
+    tn_s3_memo_load(memo);
+    for (uint32_t i = memo->count; i-- > 0;) {
+        if (now_ms - memo->entries[i].began_ms > FORGOTTEN_MS) {
+            give_up(target, i);
+        }
+    }
+}

@@ -1,0 +1,366 @@
+#include <inttypes.h>
+
+#include "upload/s3_target_private.h"
+
+enum {
+    ANSWER_MS = 30 * 1000,
+    BODY_ANSWER_MS = 120 * 1000, /* what was written may still lie in the system's buffers */
+};
+
+/* ---- the body ---- */
+
+static tn_rc read_body(struct tn_s3_link *link, uint64_t at, unsigned char *data, size_t size)
+{
+    const struct tn_s3_job *job = &link->job;
+    size_t got = 0;
+    if (!job->from) {
+        memcpy(data, job->body.data + at, size);
+        return TN_OK;
+    }
+    tn_rc rc = job->from->vtable->read(job->from, job->file, job->first + at, data, size, &got,
+                                       &link->err);
+    if (rc == TN_OK && got < size) {
+        rc = tn_err_set(&link->err, TN_CORRUPT, 0, "it ends at byte %" PRIu64,
+                        job->first + at + got);
+    }
+    return rc == TN_OK ? TN_OK : tn_err_in(&link->err, "read %s", link->key);
+}
+
+enum tn_s3_wire tn_s3_wire_hash(struct tn_s3_link *link)
+{
+    uint64_t left = link->job.request.body_size - link->at;
+    size_t size = left < TN_S3_OUT_SIZE ? (size_t)left : TN_S3_OUT_SIZE;
+    if (link->at == 0) {
+        tn_sha256_init(&link->hash);
+    }
+    link->rc = size > 0 ? read_body(link, link->at, link->out.data, size) : TN_OK;
+    if (link->rc != TN_OK) {
+        return TN_S3_WIRE_FATAL;
+    }
+    tn_sha256_add(&link->hash, (struct tn_bytes){link->out.data, size});
+    link->at += size;
+    if (link->at < link->job.request.body_size) {
+        return TN_S3_WIRE_OPEN;
+    }
+    tn_sha256_finish(&link->hash, link->digest);
+    link->hashed = true;
+    return TN_S3_WIRE_DONE;
+}
+
+/* ---- what goes out ---- */
+
+/* As much of the body as fits behind what is there, and as the pace allows. */
+static tn_rc fill(struct tn_s3_link *link)
+{
+    uint64_t left = link->request.body_size - link->at;
+    size_t room = link->out.capacity - link->out.size;
+    size_t size = tn_s3_pace_allows(link->target, left < room ? (size_t)left : room);
+    tn_rc rc = TN_OK;
+    if (size > 0) {
+        rc = read_body(link, link->at, link->out.data + link->out.size, size);
+        link->out.size += size;
+        link->out_body = size;
+        link->at += size;
+    }
+    return rc;
+}
+
+static void start_write(struct tn_s3_link *link)
+{
+    tn_s3_pace_took(link->target, link->out.size);
+    link->write_due = true;
+    tn_stream_write(link->stream, tn_buf_bytes(&link->out), &link->writing);
+}
+
+static void end_write(struct tn_s3_link *link)
+{
+    link->write_due = false;
+    link->target->target.counts.bytes_sent += link->out_body;
+    /* Why the peer takes no more is in its answer, or in how reading ends. */
+    link->write_failed = link->writing.rc != TN_OK;
+    if (!link->write_failed) {
+        tn_http_sent(&link->http, link->out_body);
+        link->wrote = true;
+    }
+    link->out.size = 0;
+    link->out_body = 0;
+}
+
+static tn_rc write_more(struct tn_s3_link *link)
+{
+    if (link->write_due && !tn_request_under_way(&link->writing)) {
+        end_write(link);
+    }
+    if (link->write_due || link->write_failed || link->at == link->request.body_size ||
+        tn_request_under_way(&link->timer)) {
+        return TN_OK;
+    }
+    tn_rc rc = fill(link);
+    if (rc == TN_OK && link->out.size > 0) {
+        start_write(link);
+    } else if (rc == TN_OK) {
+        tn_net_after(link->target->net, tn_s3_pace_wait_ms(link->target), &link->timer);
+    }
+    return rc;
+}
+
+/* ---- what comes in ---- */
+
+/* The name of a row: what is below the folder that was asked for. */
+static tn_rc take_row(void *user, const struct tn_s3_entry *entry, struct tn_err *err)
+{
+    struct tn_s3_link *link = user;
+    char name[TN_S3_NAME_MAX];
+    char *last = link->last[entry->folder];
+    size_t above = strlen(link->key);
+    size_t size = strlen(entry->name);
+    /* A page that broke off comes again. */
+    if (size <= above || size >= sizeof name || strncmp(entry->name, link->key, above) != 0 ||
+        strcmp(entry->name, last) <= 0) {
+        return TN_OK;
+    }
+    memcpy(last, entry->name, size + 1);
+    memcpy(name, entry->name + above, size - above + 1);
+    name[size - above - entry->folder] = 0; /* a folder's '/' */
+    link->each_rc = link->job.each(link->job.each_user, name, entry->folder, err);
+    return link->each_rc;
+}
+
+static void compare(struct tn_s3_link *link, uint64_t at, struct tn_bytes piece)
+{
+    for (int i = 0; i < 2; i++) {
+        struct tn_bytes alike = link->job.alike[i];
+        link->same[i] = link->same[i] && alike.data && piece.size <= alike.size &&
+                        at <= alike.size - piece.size &&
+                        memcmp(alike.data + at, piece.data, piece.size) == 0;
+    }
+}
+
+static tn_rc make_room(struct tn_s3_link *link)
+{
+    struct tn_s3_job *job = &link->job;
+    uint64_t size = link->http.has_length ? link->http.length : job->size_max;
+    void *memory = NULL;
+    if (size > job->size_max) {
+        return tn_err_set(&link->err, TN_INVALID, 0, "%s: %" PRIu64 " bytes, at most %zu",
+                          link->key, size, job->size_max);
+    }
+    tn_rc rc =
+        tn_arena_need(job->arena, (size_t)size + 1, "a file of the target", &memory, &link->err);
+    link->got = (struct tn_bytes){memory, 0};
+    return rc;
+}
+
+static tn_rc take_object(struct tn_s3_link *link, struct tn_bytes piece)
+{
+    link->target->target.counts.bytes_received += piece.size;
+    compare(link, link->exchange.answer.size - piece.size, piece);
+    if (!link->job.arena) {
+        return TN_OK;
+    }
+    tn_rc rc = link->got.data ? TN_OK : make_room(link);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    if (piece.size > link->job.size_max - link->got.size) {
+        return tn_err_set(&link->err, TN_INVALID, 0, "%s: more than %zu bytes", link->key,
+                          link->job.size_max);
+    }
+    unsigned char *to = link->job.arena->base + (link->got.data - link->job.arena->base);
+    memcpy(to + link->got.size, piece.data, piece.size);
+    link->got.size += piece.size;
+    return TN_OK;
+}
+
+static enum tn_s3_wire fatal(struct tn_s3_link *link, tn_rc rc)
+{
+    struct tn_err ignored = {.code = TN_CANCELED};
+    tn_s3_lost(&link->exchange, &ignored);
+    link->rc = rc;
+    return TN_S3_WIRE_FATAL;
+}
+
+static enum tn_s3_wire take_input(struct tn_s3_link *link)
+{
+    struct tn_bytes input = {link->in, link->reading.moved};
+    link->heard = true;
+    while (input.size > 0 && !link->exchange.done) {
+        struct tn_bytes piece;
+        tn_rc rc = tn_s3_read(&link->exchange, &input, &piece, &link->err);
+        if (rc != TN_OK) {
+            link->rc = link->each_rc != TN_OK ? link->each_rc : rc;
+            return link->each_rc != TN_OK ? TN_S3_WIRE_FATAL : TN_S3_WIRE_LOST;
+        }
+        rc = piece.size > 0 ? take_object(link, piece) : TN_OK;
+        if (rc != TN_OK) {
+            return fatal(link, rc);
+        }
+    }
+    link->excess = input.size > 0;
+    return TN_S3_WIRE_OPEN;
+}
+
+static void start_read(struct tn_s3_link *link)
+{
+    link->reading.timeout_ms = link->target->answer_ms       ? link->target->answer_ms
+                               : link->request.body_size > 0 ? BODY_ANSWER_MS
+                                                             : ANSWER_MS;
+    link->read_due = true;
+    link->wrote = false;
+    tn_stream_read(link->stream, link->in, TN_S3_IN_SIZE, &link->reading);
+}
+
+static enum tn_s3_wire lose(struct tn_s3_link *link)
+{
+    link->err = link->reading.err;
+    if (link->reading.rc == TN_AGAIN) {
+        (void)tn_err_set(&link->err, TN_IO, 0, "no answer came in %" PRIu32 " s",
+                         link->reading.timeout_ms / 1000);
+    }
+    tn_s3_lost(&link->exchange, &link->err);
+    link->rc = link->err.code;
+    return TN_S3_WIRE_LOST;
+}
+
+static enum tn_s3_wire read_more(struct tn_s3_link *link)
+{
+    if (!link->read_due) {
+        start_read(link);
+        return TN_S3_WIRE_OPEN;
+    }
+    if (tn_request_under_way(&link->reading)) {
+        return TN_S3_WIRE_OPEN;
+    }
+    link->read_due = false;
+    if (link->reading.rc == TN_AGAIN && link->wrote) { /* it has been busy sending */
+        start_read(link);
+        return TN_S3_WIRE_OPEN;
+    }
+    if (link->reading.rc != TN_OK) {
+        return lose(link);
+    }
+    enum tn_s3_wire wire = TN_S3_WIRE_OPEN;
+    if (link->reading.moved > 0) {
+        wire = take_input(link);
+    } else if (tn_s3_closed(&link->exchange, &link->err) != TN_OK) {
+        link->rc = link->err.code;
+        wire = TN_S3_WIRE_LOST;
+    }
+    if (wire == TN_S3_WIRE_OPEN && !link->exchange.done) {
+        start_read(link);
+    }
+    return wire;
+}
+
+/* A store that answers twice would answer the next request with that. */
+static bool is_second(struct tn_s3_link *link)
+{
+    struct tn_bytes id = {NULL, 0};
+    bool told = tn_http_header(&link->http, "x-amz-request-id", &id) && id.size > 0 &&
+                id.size < sizeof link->answer_id;
+    bool same = told && strlen(link->answer_id) == id.size &&
+                memcmp(link->answer_id, id.data, id.size) == 0;
+    if (told) {
+        memcpy(link->answer_id, id.data, id.size);
+    }
+    link->answer_id[told ? id.size : 0] = 0;
+    return same;
+}
+
+enum tn_s3_wire tn_s3_wire_step(struct tn_s3_link *link)
+{
+    tn_rc rc = write_more(link);
+    if (rc != TN_OK) {
+        return fatal(link, rc);
+    }
+    enum tn_s3_wire wire = read_more(link);
+    if (wire != TN_S3_WIRE_OPEN || !link->exchange.done) {
+        return wire;
+    }
+    if (link->write_due && !tn_request_under_way(&link->writing)) {
+        end_write(link); /* the answer was faster than we looked */
+    }
+    if (is_second(link)) {
+        link->rc = tn_err_set(&link->err, TN_IO, 0, "the store has answered twice");
+        tn_s3_lost(&link->exchange, &link->err);
+        return TN_S3_WIRE_LOST;
+    }
+    link->rc = tn_s3_finish(&link->exchange, &link->err);
+    return TN_S3_WIRE_DONE;
+}
+
+/* ---- a try ---- */
+
+static void forget_try(struct tn_s3_link *link)
+{
+    link->heard = false;
+    link->excess = false;
+    link->wrote = false;
+    link->write_failed = false;
+    link->at = 0;
+    link->out.size = 0;
+    link->out_body = 0;
+    link->same[0] = link->same[1] = true;
+    link->each_rc = TN_OK;
+    link->got = (struct tn_bytes){NULL, 0};
+    if (link->job.arena) {
+        tn_arena_reset(link->job.arena, link->mark);
+    }
+}
+
+/* What it counts as. */
+static enum tn_target_verb verb_of(enum tn_s3_verb verb)
+{
+    static const enum tn_target_verb verbs[] = {
+        [TN_S3_GET] = TN_TARGET_GET,
+        [TN_S3_HEAD] = TN_TARGET_HEAD,
+        [TN_S3_PUT] = TN_TARGET_PUT,
+        [TN_S3_DELETE] = TN_TARGET_DELETE,
+        [TN_S3_LIST] = TN_TARGET_LIST,
+        [TN_S3_CREATE_UPLOAD] = TN_TARGET_PUT,
+        [TN_S3_UPLOAD_PART] = TN_TARGET_PUT,
+        [TN_S3_COMPLETE_UPLOAD] = TN_TARGET_PUT,
+        [TN_S3_ABORT_UPLOAD] = TN_TARGET_DELETE,
+        [TN_S3_LIST_PARTS] = TN_TARGET_LIST,
+    };
+    return verbs[verb];
+}
+
+static void make_request(struct tn_s3_link *link)
+{
+    if (link->looks) {
+        link->request = (struct tn_s3_request){.verb = TN_S3_HEAD};
+    } else {
+        link->request = link->job.request;
+        link->request.body_sha256 = link->hashed ? link->digest : NULL;
+    }
+    link->request.key = link->key;
+    if (link->job.each) {
+        link->request.each = take_row;
+        link->request.user = link;
+    }
+}
+
+enum tn_s3_wire tn_s3_wire_begin(struct tn_s3_link *link)
+{
+    struct tn_s3_target *target = link->target;
+    size_t mark = tn_arena_mark(&target->scratch);
+    int64_t now_ms = target->clock->vtable->now_ms(target->clock);
+    forget_try(link);
+    make_request(link);
+    tn_buf_init(&link->out, link->out.data, TN_S3_OUT_SIZE);
+    link->rc = tn_s3_start(&link->exchange, &target->store, &link->request, &link->http, now_ms,
+                           &target->scratch, &link->out, &link->err);
+    tn_arena_reset(&target->scratch, mark);
+    if (link->rc != TN_OK) {
+        return TN_S3_WIRE_FATAL;
+    }
+    target->target.counts.requests[verb_of(link->request.verb)]++;
+    link->rc = fill(link);
+    if (link->rc != TN_OK) {
+        return fatal(link, link->rc);
+    }
+    start_write(link);
+    start_read(link);
+    return TN_S3_WIRE_OPEN;
+}

@@ -1,0 +1,787 @@
+/* A target on a simulated network, whose far end is a store in memory: connections are cut at any
+ * byte, lost and refused; the store answers with errors before and after it did what was asked,
+ * slowly, twice, never, or resets a connection whose request it has taken. All by a seed.
+ *
+ * Whatever happens: no name ever shows other bytes than it did first, but hints and the owner; when
+ * `settle` says OK all is there, byte by byte; and what `publish` and `swap` say is so. */
+#include "upload/s3_target.h"
+
+#include <stdalign.h>
+
+#include "given.h"
+#include "s3_model.h"
+#include "sim/disk.h"
+#include "sim/net.h"
+
+enum {
+    MEMORY = 1024 * 1024,
+    XML_HEAP = 128 * 1024,
+    BLOCK = 512,
+    CONNECTIONS = 24,
+    REQUEST = 16 * 1024,
+    ANSWER = 96 * 1024,
+    FILES_MAX = 10,
+    FILE_MAX = 3500,
+    PART = 900,
+    PATIENCE_MS = 60 * 1000,
+    TURNS_MAX = 2000000,
+    DISK = 4 * 1024 * 1024,
+};
+
+/* What the store does with a request. */
+enum mood {
+    FINE,
+    FAILS_BEFORE,
+    FAILS_AFTER,
+    RESETS_BEFORE,
+    RESETS_AFTER,
+    SLOW,
+    TWICE,
+    NEVER,
+    MOODS,
+};
+
+struct far_end {
+    struct tn_stream *stream; /* NULL: free */
+    struct tn_request reading;
+    struct tn_request writing;
+    struct tn_request timer;
+    struct tn_buf in;
+    struct tn_buf out;
+    bool closes;
+    bool answers; /* something is written, or about to be */
+    bool holds;
+    unsigned char in_memory[REQUEST];
+    unsigned char out_memory[ANSWER];
+    unsigned char piece[2048];
+};
+
+struct first {
+    char key[128];
+    uint64_t hash;
+};
+
+struct world {
+    struct sim_clock clock;
+    struct sim_net net;
+    struct tn_net *here;
+    struct tn_net *there;
+    struct tn_net_vtable turning;
+    struct tn_pool pools[2];
+    struct tn_listener *listener;
+    struct tn_request accepting;
+    struct far_end ends[CONNECTIONS];
+    struct model model;
+    struct first firsts[MODEL_OBJECTS];
+    uint32_t mood_percent;
+    uint32_t only; /* a mood, or 0: any */
+    uint64_t served;
+    uint64_t turns;
+    uint64_t random;
+    struct sim_disk source;
+    struct sim_disk memos;
+    struct tn_arena arena;
+    struct tn_arena results;
+    struct tn_target *target;
+    struct tn_err err;
+    int status; /* of FAILS_BEFORE; 0: any */
+};
+
+static alignas(16) unsigned char pool_memory[2][16 * (BLOCK + 8)];
+static alignas(16) unsigned char memory[MEMORY];
+static alignas(16) unsigned char result_memory[64 * 1024];
+static struct world w;
+
+/* ---- the store ---- */
+
+static void read_request(struct far_end *end);
+
+static bool may_change(const char *key)
+{
+    return strstr(key, "LATEST") || strstr(key, "owner");
+}
+
+/* A name shows the bytes that it has shown first. */
+static void check_firsts(void)
+{
+    for (int i = 0; i < MODEL_OBJECTS; i++) {
+        const struct model_object *object = &w.model.objects[i];
+        uint64_t hash = tn_hash_64((struct tn_bytes){object->bytes.data, object->bytes.size}, 1);
+        struct first *first = NULL;
+        for (int j = 0; object->key[0] && j < MODEL_OBJECTS && !first; j++) {
+            if (strcmp(w.firsts[j].key, object->key) == 0 || !w.firsts[j].key[0]) {
+                first = &w.firsts[j];
+            }
+        }
+        if (first && !first->key[0]) {
+            memcpy(first->key, object->key, sizeof first->key);
+            first->hash = hash;
+        }
+        CHECK(!first || first->hash == hash || may_change(first->key));
+    }
+}
+
+static void close_end(struct far_end *end)
+{
+    if (end->stream) {
+        tn_request_cancel(&end->timer);
+        tn_stream_close(end->stream, NULL);
+        end->stream = NULL;
+    }
+}
+
+static void on_written(struct tn_request *request)
+{
+    struct far_end *end = request->user;
+    if (!end->stream) {
+        return;
+    }
+    end->answers = false;
+    if (request->rc != TN_OK || end->closes) {
+        close_end(end);
+    } else if (!tn_request_under_way(&end->reading)) {
+        read_request(end);
+    }
+}
+
+static void answer(struct far_end *end)
+{
+    tn_stream_write(end->stream, tn_buf_bytes(&end->out), &end->writing);
+}
+
+static void on_slow(struct tn_request *request)
+{
+    struct far_end *end = request->user;
+    if (end->stream && request->rc == TN_OK) {
+        answer(end);
+    }
+}
+
+static enum mood draw_mood(void)
+{
+    if (random_below(&w.random, 100) >= w.mood_percent) {
+        return FINE;
+    }
+    return w.only > 0 ? (enum mood)w.only : (enum mood)random_below(&w.random, MOODS);
+}
+
+static int draw_status(void)
+{
+    static const int statuses[] = {500, 503, 503, 502};
+    return w.status ? w.status : statuses[random_below(&w.random, COUNT(statuses))];
+}
+
+static void serve(struct far_end *end, struct tn_bytes head, struct tn_bytes body)
+{
+    enum mood mood = draw_mood();
+    w.served++;
+    w.model.fail_before = mood == FAILS_BEFORE ? draw_status() : 0;
+    w.model.fail_after = mood == FAILS_AFTER ? 500 : 0;
+    if (mood == RESETS_BEFORE) {
+        close_end(end);
+        return;
+    }
+    tn_buf_init(&end->out, end->out_memory, sizeof end->out_memory);
+    model_serve(&w.model, head, body, &end->out);
+    end->closes = w.model.closes;
+    check_firsts();
+    if (mood == RESETS_AFTER) {
+        close_end(end);
+        return;
+    }
+    if (mood == TWICE && !end->closes) { /* else it would be one answer, and nobody could tell */
+        size_t size = end->out.size;
+        tn_buf_append(&end->out, end->out_memory, size);
+    }
+    end->answers = true;
+    end->holds = mood == NEVER;
+    if (mood == SLOW) {
+        tn_net_after(w.there, 1 + random_below(&w.random, 60000), &end->timer);
+    } else if (mood != NEVER) {
+        answer(end);
+    }
+}
+
+/* Serves what is whole of what came. */
+static void take_request(struct far_end *end)
+{
+    static const char field[] = "content-length: ";
+    size_t body = 0;
+    unsigned char *stop = NULL;
+    if (!end->answers && end->in.size > 3) {
+        stop = memmem(end->in.data, end->in.size, "\r\n\r\n", 4);
+    }
+    if (!stop) {
+        return;
+    }
+    size_t head = (size_t)(stop - end->in.data) + 4;
+    const char *at = memmem(end->in.data, head, field, sizeof field - 1);
+    body = at ? strtoul(at + sizeof field - 1, NULL, 10) : 0;
+    if (end->in.size < head + body) {
+        return;
+    }
+    CHECK(end->in.size == head + body); /* nobody asks before there was an answer */
+    end->in.size = 0;
+    serve(end, (struct tn_bytes){end->in.data, head}, (struct tn_bytes){end->in.data + head, body});
+}
+
+static void on_read(struct tn_request *request)
+{
+    struct far_end *end = request->user;
+    if (!end->stream) {
+        return;
+    }
+    if (request->rc != TN_OK || request->moved == 0) {
+        close_end(end);
+        return;
+    }
+    tn_buf_append(&end->in, end->piece, request->moved);
+    CHECK(!end->in.overflow);
+    take_request(end);
+    if (end->stream && !tn_request_under_way(&end->reading)) {
+        read_request(end);
+    }
+}
+
+static void read_request(struct far_end *end)
+{
+    tn_stream_read(end->stream, end->piece, sizeof end->piece, &end->reading);
+}
+
+static struct far_end *free_end(void)
+{
+    for (int i = 0; i < CONNECTIONS; i++) {
+        struct far_end *end = &w.ends[i];
+        if (!end->stream && !tn_request_under_way(&end->reading) &&
+            !tn_request_under_way(&end->writing) && !tn_request_under_way(&end->timer)) {
+            return end;
+        }
+    }
+    FAIL("%d connections are open", CONNECTIONS);
+}
+
+static void on_accept(struct tn_request *request)
+{
+    if (request->rc != TN_OK) {
+        return;
+    }
+    struct far_end *end = free_end();
+    memset(end, 0, offsetof(struct far_end, in_memory));
+    end->stream = request->stream;
+    end->reading = (struct tn_request){.done = on_read, .user = end};
+    end->writing = (struct tn_request){.done = on_written, .user = end};
+    end->timer = (struct tn_request){.done = on_slow, .user = end};
+    tn_buf_init(&end->in, end->in_memory, sizeof end->in_memory);
+    read_request(end);
+    tn_net_accept(w.listener, request);
+}
+
+/* ---- the world ---- */
+
+/* The target turns its own door; everybody else's go on with it. */
+static int turn_world(struct tn_net *net, uint32_t wait_ms)
+{
+    (void)net;
+    CHECK(w.turns++ < TURNS_MAX);
+    return sim_net_wait(&w.net, wait_ms);
+}
+
+static void listen_there(void)
+{
+    const struct tn_endpoint at = {"store", 80};
+    tn_rc rc = tn_net_listen(w.there, &at, CONNECTIONS, &w.listener, &w.err);
+    CHECK_OK(rc, w.err);
+    w.accepting = (struct tn_request){.done = on_accept};
+    tn_net_accept(w.listener, &w.accepting);
+}
+
+static void open_target(uint32_t patience_ms, uint32_t rate)
+{
+    static const struct tn_s3_options options = {
+        .endpoint = "http://store", .access_key = "id", .secret_key = "secret"};
+    const struct tn_s3_target_spec spec = {.net = w.here,
+                                           .clock = &w.clock.clock,
+                                           .arena = &w.arena,
+                                           .where = "s3://bucket/lake",
+                                           .options = &options,
+                                           .patience_ms = patience_ms,
+                                           .rate = rate,
+                                           .part_size = PART,
+                                           .uploads_io = &w.memos.io,
+                                           .uploads_path = "uploads"};
+    tn_arena_init(&w.arena, memory, sizeof memory);
+    tn_rc rc = tn_s3_target_open(&spec, &w.target, &w.err);
+    CHECK_OK(rc, w.err);
+}
+
+static void open_world(uint64_t seed)
+{
+    memset(&w, 0, sizeof w);
+    check_seed = seed;
+    w.random = seed * 77 + 1;
+    w.model.bucket = "bucket";
+    w.model.random = seed;
+    w.model.page = 3;
+    sim_clock_init(&w.clock, seed);
+    sim_net_init(&w.net, &w.clock, seed);
+    for (int i = 0; i < 2; i++) {
+        tn_pool_init(&w.pools[i], pool_memory[i], sizeof pool_memory[i], BLOCK);
+    }
+    w.here = sim_net_host(&w.net, "device", &w.pools[0]);
+    w.there = sim_net_host(&w.net, "store", &w.pools[1]);
+    w.turning = *w.here->vtable;
+    w.turning.turn = turn_world;
+    w.here->vtable = &w.turning;
+    sim_disk_init(&w.source, DISK);
+    sim_disk_init(&w.memos, DISK);
+    tn_arena_init(&w.results, result_memory, sizeof result_memory);
+    listen_there();
+    open_target(PATIENCE_MS, 0);
+}
+
+static void check_memory(void)
+{
+    CHECK(w.arena.used == w.arena.peak && w.arena.used <= MEMORY);
+    CHECK(w.arena.used >= tn_s3_target_size(0) - 4096); /* it says what it needs */
+}
+
+static void close_target(void)
+{
+    check_memory();
+    tn_s3_target_close(w.target);
+}
+
+static void close_world(void)
+{
+    close_target();
+    sim_net_deinit(&w.net);
+    sim_disk_deinit(&w.source);
+    sim_disk_deinit(&w.memos);
+    check_seed = 0;
+}
+
+/* ---- files ---- */
+
+struct file {
+    char path[64];
+    size_t size;
+    unsigned char bytes[FILE_MAX];
+};
+
+static struct file files[FILES_MAX];
+static uint32_t file_count;
+
+static void make_file(size_t size)
+{
+    struct file *file = &files[file_count];
+    (void)snprintf(file->path, sizeof file->path, "db.db/t/p=%%2F %" PRIu32 "/data-%" PRIu32 ".orc",
+                   file_count % 2, file_count);
+    file->size = size;
+    file_count++;
+    for (size_t i = 0; i < size; i++) {
+        file->bytes[i] = (unsigned char)random_next(&w.random);
+    }
+    char folder[64];
+    (void)snprintf(folder, sizeof folder, "%s", file->path);
+    *strrchr(folder, '/') = 0;
+    tn_rc rc = w.source.io.vtable->make_dir(&w.source.io, folder, &w.err);
+    CHECK_OK(rc, w.err);
+    rc = tn_io_write_new(&w.source.io, file->path, (struct tn_bytes){file->bytes, size}, &w.err);
+    CHECK_OK(rc, w.err);
+}
+
+static const struct model_object *object_at(const char *path)
+{
+    char key[128];
+    (void)snprintf(key, sizeof key, "lake/%s", path);
+    return model_find(&w.model, key);
+}
+
+static bool is_there(const char *path, struct tn_bytes bytes)
+{
+    const struct model_object *object = object_at(path);
+    return object &&
+           tn_bytes_equal(bytes, (struct tn_bytes){object->bytes.data, object->bytes.size});
+}
+
+static tn_rc send_file(const struct file *file)
+{
+    return w.target->vtable->send(w.target, &w.source.io, file->path, file->size, &w.err);
+}
+
+static tn_rc send_all(void)
+{
+    tn_rc rc = TN_OK;
+    for (uint32_t i = 0; rc == TN_OK && i < file_count; i++) {
+        rc = send_file(&files[i]);
+    }
+    return rc == TN_OK ? w.target->vtable->settle(w.target, &w.err) : rc;
+}
+
+static void check_all_there(void)
+{
+    for (uint32_t i = 0; i < file_count; i++) {
+        CHECK(is_there(files[i].path, (struct tn_bytes){files[i].bytes, files[i].size}));
+    }
+}
+
+static tn_rc publish(const char *path, const char *text)
+{
+    return w.target->vtable->publish(w.target, path, tn_bytes_of(text), &w.err);
+}
+
+/* ---- tests ---- */
+
+/* An error that passes names what it is about, and where. */
+static void check_error(tn_rc rc)
+{
+    if (rc != TN_IO || rc != w.err.code) {
+        FAIL("%d: %s", (int)rc, w.err.text);
+    }
+    CHECK(strstr(w.err.text, "s3://bucket/lake/"));
+    CHECK(tn_s3_target_trouble(w.target) != TN_S3_TROUBLE_NONE);
+}
+
+static void draw_faults(void)
+{
+    w.mood_percent = random_below(&w.random, 4) == 0 ? 0 : random_below(&w.random, 70);
+    w.net.fault_percent = random_below(&w.random, 3) == 0 ? 0 : random_below(&w.random, 80);
+    w.net.fault_at_max = 1 + random_below(&w.random, 9000);
+    w.net.fragment_max =
+        random_below(&w.random, 3) == 0 ? 1 + random_below(&w.random, 50) : SIM_WINDOW;
+}
+
+static void calm(void)
+{
+    w.mood_percent = 0;
+    w.net.fault_percent = 0;
+}
+
+/* Sends, publishes and swaps in a world with faults, again after each error, until it is calm. */
+static void sync_in_a_world(uint64_t seed)
+{
+    open_world(seed);
+    file_count = 0;
+    uint32_t count = 1 + random_below(&w.random, FILES_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        make_file(random_below(&w.random, 5) == 0 ? 0 : random_below(&w.random, FILE_MAX));
+    }
+    tn_rc rc = TN_IO;
+    for (int tries = 0; rc != TN_OK; tries++) {
+        CHECK(tries < 20);
+        draw_faults();
+        if (tries > 15) {
+            calm();
+        }
+        rc = send_all();
+        if (rc == TN_OK) {
+            check_all_there();
+            rc = publish("db.db/t/snapshot/snapshot-1", "the first");
+            CHECK(rc != TN_OK || is_there("db.db/t/snapshot/snapshot-1", tn_bytes_of("the first")));
+        }
+        if (rc == TN_OK) {
+            rc = w.target->vtable->replace(w.target, "db.db/t/snapshot/LATEST", tn_bytes_of("1"),
+                                           &w.err);
+        }
+        if (rc != TN_OK) {
+            check_error(rc);
+            w.target->vtable->drop(w.target);
+        }
+        if (rc != TN_OK && random_below(&w.random, 3) == 0) {
+            close_target();
+            open_target(PATIENCE_MS, 0);
+        }
+    }
+    check_all_there();
+    CHECK(is_there("db.db/t/snapshot/LATEST", tn_bytes_of("1")));
+    close_world();
+}
+
+static void all_that_settled_is_there_in_every_world(void)
+{
+    double until = given_until(4, 2);
+    uint64_t seed = given_number("SEED", 1) * 1000;
+    do {
+        sync_in_a_world(++seed);
+    } while (seconds_now() < until);
+}
+
+/* Another writer takes the name at some time, or not. */
+static void publish_in_a_world(uint64_t seed)
+{
+    static const char path[] = "db.db/t/snapshot/snapshot-7";
+    open_world(seed);
+    bool rival = random_below(&w.random, 3) == 0;
+    if (rival) {
+        struct model_object *object = model_make(&w.model, "lake/db.db/t/snapshot/snapshot-7");
+        memcpy(object->bytes.data, "theirs", 6);
+        object->bytes.size = 6;
+    }
+    tn_rc rc = TN_IO;
+    for (int tries = 0; rc != TN_OK && rc != TN_CONFLICT; tries++) {
+        CHECK(tries < 20);
+        draw_faults();
+        if (tries > 15) {
+            calm();
+        }
+        rc = publish(path, "ours");
+        if (rc != TN_OK && rc != TN_CONFLICT) {
+            check_error(rc);
+        }
+        CHECK(is_there(path, tn_bytes_of("theirs")) == rival);
+    }
+    CHECK(rival ? rc == TN_CONFLICT : rc == TN_OK && is_there(path, tn_bytes_of("ours")));
+    close_world();
+}
+
+static void what_is_published_is_there_and_stays_in_every_world(void)
+{
+    double until = given_until(4, 4);
+    uint64_t seed = given_number("SEED", 1) * 1000;
+    do {
+        publish_in_a_world(++seed);
+    } while (seconds_now() < until);
+}
+
+static tn_rc swap(const char *path, const char *was, const char *text)
+{
+    return w.target->vtable->swap(w.target, path,
+                                  was ? tn_bytes_of(was) : (struct tn_bytes){NULL, 0},
+                                  tn_bytes_of(text), &w.err);
+}
+
+/* Counts up, again after each error; a number is never skipped, nor taken back. */
+static void swap_in_a_world(uint64_t seed)
+{
+    static const char path[] = ".tarn/db.db.t/owner";
+    static const char *const texts[] = {NULL, "generation 1", "generation 2", "3", "generation 4"};
+    open_world(seed);
+    for (size_t i = 1; i < COUNT(texts); i++) {
+        tn_rc rc = TN_IO;
+        for (int tries = 0; rc != TN_OK; tries++) {
+            CHECK(tries < 20);
+            draw_faults();
+            if (tries > 15) {
+                calm();
+            }
+            rc = swap(path, texts[i - 1], texts[i]);
+            CHECK(rc != TN_CONFLICT);
+            CHECK(rc == TN_OK || !object_at(path) || is_there(path, tn_bytes_of(texts[i])) ||
+                  (i > 1 && is_there(path, tn_bytes_of(texts[i - 1]))));
+        }
+        CHECK(is_there(path, tn_bytes_of(texts[i])));
+    }
+    calm();
+    CHECK(swap(path, "generation 2", "5") == TN_CONFLICT);
+    CHECK(swap(path, NULL, "5") == TN_CONFLICT);
+    CHECK(is_there(path, tn_bytes_of("generation 4")));
+    close_world();
+}
+
+static void owner_counts_up_in_every_world(void)
+{
+    double until = given_until(4, 4);
+    uint64_t seed = given_number("SEED", 1) * 1000;
+    do {
+        swap_in_a_world(++seed);
+    } while (seconds_now() < until);
+}
+
+/* ---- what it says ---- */
+
+static void set_mood(enum mood mood, int status)
+{
+    w.mood_percent = mood == FINE ? 0 : 100;
+    w.only = mood;
+    w.status = status;
+}
+
+static int64_t now_ms(void)
+{
+    return w.clock.passed_ns / 1000000;
+}
+
+static void store_that_does_not_answer_is_waited_for_as_long_as_was_asked(void)
+{
+    open_world(1);
+    tn_net_close_listener(w.listener);
+    int64_t began_ms = now_ms();
+    CHECK(publish("s", "x") == TN_IO);
+    CHECK(strstr(w.err.text, "store has not answered for "));
+    CHECK(tn_s3_target_trouble(w.target) == TN_S3_TROUBLE_NETWORK);
+    CHECK(now_ms() - began_ms >= PATIENCE_MS && now_ms() - began_ms < 3 * PATIENCE_MS);
+    listen_there();
+    CHECK(publish("s", "x") == TN_OK);
+    CHECK(tn_s3_target_trouble(w.target) == TN_S3_TROUBLE_NONE);
+    close_world();
+}
+
+static void refusal_for_a_person_is_told_at_once(void)
+{
+    open_world(1);
+    set_mood(FAILS_BEFORE, 403);
+    int64_t began_ms = now_ms();
+    CHECK(publish("s", "x") == TN_IO);
+    CHECK(strstr(w.err.text, "permission denied"));
+    CHECK(tn_s3_target_trouble(w.target) == TN_S3_TROUBLE_PERMISSION);
+    CHECK(now_ms() - began_ms < 2000 && w.served <= 3); /* the clock may be why: once again */
+    set_mood(FAILS_BEFORE, 507);
+    CHECK(publish("s", "x") == TN_IO);
+    CHECK(tn_s3_target_trouble(w.target) == TN_S3_TROUBLE_QUOTA);
+    set_mood(FINE, 0);
+    CHECK(publish("s", "x") == TN_OK);
+    close_world();
+}
+
+/* Half a second and up, doubled each time: a store that is busy isn't asked again and again. */
+static void pauses_grow(void)
+{
+    open_world(1);
+    set_mood(FAILS_BEFORE, 503);
+    CHECK(publish("s", "x") == TN_IO);
+    CHECK(w.served >= 5 && w.served <= 11);
+    CHECK(strstr(w.err.text, "has put us off for "));
+    CHECK(tn_s3_target_trouble(w.target) == TN_S3_TROUBLE_STORE);
+    close_world();
+}
+
+static void files_that_the_source_lacks_are_told(void)
+{
+    open_world(1);
+    file_count = 0;
+    make_file(100);
+    CHECK(w.target->vtable->send(w.target, &w.source.io, "db.db/none", 5, &w.err) == TN_ABSENT);
+    files[0].size = 99;
+    CHECK(send_file(&files[0]) == TN_CORRUPT);
+    w.target->vtable->drop(w.target);
+    w.target->vtable->drop(w.target);
+    files[0].size = 100;
+    CHECK(send_all() == TN_OK);
+    check_all_there();
+    close_world();
+}
+
+/* One that is there with another size is nobody's to overwrite; the error comes with `settle` and
+ * stays until `drop`. */
+static void file_of_another_size_is_a_conflict(void)
+{
+    open_world(1);
+    file_count = 0;
+    make_file(100);
+    make_file(2500);
+    for (uint32_t i = 0; i < file_count; i++) {
+        char key[128];
+        (void)snprintf(key, sizeof key, "lake/%s", files[i].path);
+        model_make(&w.model, key)->bytes.size = 50 + i;
+    }
+    CHECK(send_file(&files[0]) == TN_OK);
+    CHECK(w.target->vtable->settle(w.target, &w.err) == TN_CONFLICT);
+    CHECK(strstr(w.err.text, files[0].path) && strstr(w.err.text, "50 bytes, ours has 100"));
+    CHECK(w.target->vtable->settle(w.target, &w.err) == TN_CONFLICT);
+    CHECK(publish("s", "x") == TN_CONFLICT);
+    w.target->vtable->drop(w.target);
+    CHECK(send_file(&files[1]) == TN_CONFLICT);
+    CHECK(strstr(w.err.text, "51 bytes, ours has 2500"));
+    w.target->vtable->drop(w.target);
+    CHECK(w.target->vtable->settle(w.target, &w.err) == TN_OK);
+    close_world();
+}
+
+static void only_few_verbs_are_used(void)
+{
+    uint64_t size = 0;
+    struct tn_bytes bytes;
+    open_world(1);
+    file_count = 0;
+    for (int i = 0; i < 4; i++) {
+        make_file(500);
+    }
+    CHECK(send_all() == TN_OK && publish("s", "x") == TN_OK);
+    CHECK(w.target->vtable->stat(w.target, "s", &size, &w.err) == TN_OK && size == 1);
+    CHECK(w.target->vtable->read(w.target, "s", 10, &w.results, &bytes, &w.err) == TN_OK);
+    CHECK(w.target->vtable->read(w.target, "none", 10, &w.results, &bytes, &w.err) == TN_ABSENT);
+    CHECK(w.target->vtable->stat(w.target, "none", &size, &w.err) == TN_ABSENT);
+    const struct tn_target_counts *counts = &w.target->counts;
+    CHECK(counts->requests[TN_TARGET_PUT] == 5 && counts->requests[TN_TARGET_HEAD] == 2);
+    CHECK(counts->requests[TN_TARGET_GET] == 2 && counts->requests[TN_TARGET_LIST] == 0);
+    CHECK(counts->requests[TN_TARGET_DELETE] == 0);
+    CHECK(counts->bytes_sent == 4 * 500 + 1 && counts->bytes_received == 1);
+    CHECK(w.served == 9);
+    close_world();
+}
+
+static void stop_ends_a_call_soon(void)
+{
+    atomic_bool stop = true;
+    open_world(1);
+    file_count = 0;
+    make_file(1000);
+    w.target->stop = &stop;
+    set_mood(NEVER, 0);
+    int64_t began_ms = now_ms();
+    CHECK(publish("s", "x") == TN_CANCELED);
+    (void)send_file(&files[0]);
+    CHECK(w.target->vtable->settle(w.target, &w.err) == TN_CANCELED);
+    w.target->vtable->drop(w.target);
+    CHECK(now_ms() - began_ms < 3000);
+    stop = false;
+    set_mood(FINE, 0);
+    CHECK(send_all() == TN_OK);
+    check_all_there();
+    close_world();
+}
+
+/* ---- pace ---- */
+
+/* Sends all files at this rate; returns bytes a second, with what is around them. */
+static double measure(uint32_t rate)
+{
+    memset(w.model.objects, 0, sizeof w.model.objects);
+    close_target();
+    open_target(PATIENCE_MS, rate);
+    uint64_t written = w.here->counts.bytes_written;
+    int64_t began_ms = now_ms();
+    CHECK(send_all() == TN_OK);
+    check_all_there();
+    int64_t took_ms = now_ms() - began_ms;
+    CHECK(took_ms > 10000);
+    return (double)(w.here->counts.bytes_written - written) * 1000 / (double)took_ms;
+}
+
+static void rate_holds_within_a_twentieth(void)
+{
+    static const uint32_t rates[] = {3500, 1000, 250};
+    open_world(given_number("SEED", 1));
+    file_count = 0;
+    for (uint32_t i = 0; i < FILES_MAX; i++) {
+        make_file(FILE_MAX);
+    }
+    for (size_t i = 0; i < COUNT(rates); i++) {
+        double rate = measure(rates[i]);
+        CHECK(rate > 0.95 * rates[i] && rate < 1.05 * rates[i]);
+    }
+    close_world();
+}
+
+static const struct test tests[] = {
+    TEST(all_that_settled_is_there_in_every_world),
+    TEST(what_is_published_is_there_and_stays_in_every_world),
+    TEST(owner_counts_up_in_every_world),
+    TEST(store_that_does_not_answer_is_waited_for_as_long_as_was_asked),
+    TEST(refusal_for_a_person_is_told_at_once),
+    TEST(pauses_grow),
+    TEST(files_that_the_source_lacks_are_told),
+    TEST(file_of_another_size_is_a_conflict),
+    TEST(only_few_verbs_are_used),
+    TEST(stop_ends_a_call_soon),
+    TEST(rate_holds_within_a_twentieth),
+};
+
+int main(int argc, char **argv)
+{
+    static alignas(16) unsigned char xml_memory[XML_HEAP];
+    static struct tn_heap xml;
+    tn_heap_init(&xml, xml_memory, sizeof xml_memory, true);
+    tn_xml_use_heap(&xml);
+    return run_tests(argc, argv, tests, COUNT(tests));
+}
