@@ -459,10 +459,12 @@ static tn_rc bury_text(struct tn_keeper *k, const struct tn_keeper_from *from,
     char input[TN_LETTER_INPUT_SIZE];
     struct tn_letter_record letter = {
         .position = from->position, .part = item->part, .record = record, .reason = why};
+    uint32_t header_size = letters->header_size;
     memcpy(input, letters->input, sizeof input);
     tn_letters_input(letters, TN_LETTER_ROW);
     tn_rc rc = bury(k, &letter, err);
     tn_letters_input(letters, input);
+    letters->header_size = header_size; /* which is there still */
     return rc;
 }
 

@@ -125,6 +125,26 @@ static void a_row_that_is_none_any_more_is_a_letter(void)
     sim_disk_deinit(&world.disk);
 }
 
+static void a_letter_behind_it_keeps_its_header(void)
+{
+    struct tn_err err;
+    begin();
+    world_start(NEVER_MS);
+    world_run(100);
+    CHECK_OK(world_offer("db.a", TN_INPUT_CSV, "id,n\n3,x\ny,7\n", &err), err);
+    world_run(40);
+    world_kill();
+    alter("db.db/a", 1,
+          (struct change){"\"name\" : \"n\",\n    \"type\" : \"STRING\"",
+                          "\"name\" : \"n\",\n    \"type\" : \"INT\""});
+    take_what_waits_and("{\"id\":5,\"n\":5}\n");
+    CHECK(strcmp(world_rows("db.a"), "{\"id\":5,\"n\":5}\n") == 0);
+    const char *rows = world_rows("db.a_dead");
+    CHECK(world_count(rows, "\n") == 2 && world_count(rows, "\"input\":\"row\"") == 1);
+    CHECK(world_count(rows, "\"header\":\"id,n\"") == 1 && strstr(rows, "\"record\":\"y,7\""));
+    sim_disk_deinit(&world.disk);
+}
+
 /* Nobody can read them: but their bytes are not lost, and what is behind them is taken. */
 static void rows_of_a_schema_that_went_are_letters(void)
 {
@@ -198,6 +218,7 @@ static void a_table_that_is_opened_again_takes_its_new_column(void)
 static const struct test tests[] = {
     TEST(rows_get_the_columns_that_came_since),
     TEST(a_row_that_is_none_any_more_is_a_letter),
+    TEST(a_letter_behind_it_keeps_its_header),
     TEST(rows_of_a_schema_that_went_are_letters),
     TEST(rows_of_another_table_are_letters),
     TEST(a_default_that_is_no_value_loses_nothing),
