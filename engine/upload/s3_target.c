@@ -164,7 +164,7 @@ static tn_rc send_whole(struct tn_s3_target *target, struct tn_io *from, int fil
         return rc;
     }
     tn_s3_link_start(link, &job, key);
-    return TN_OK;
+    return tn_s3_target_turn(target, err); /* so that it begins */
 }
 
 static tn_rc send(struct tn_target *base, struct tn_io *from, const char *path, uint64_t size,

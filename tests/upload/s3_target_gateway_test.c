@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdalign.h>
 
+#include "contract.h"
 #include "gateway.h"
 #include "given.h"
 #include "io/net_uv.h"
@@ -185,41 +186,14 @@ static void files_of_all_sizes_arrive_by_tls(void)
     send_many(&secure);
 }
 
-static void name_is_given_once(void)
+static void it_keeps_the_contract_of_targets(void)
 {
-    uint64_t size = 0;
+    static struct contract contract;
     struct bed *bed = open_bed(&plain, NULL);
-    CHECK(bed->target->vtable->stat(bed->target, "t/s-1", &size, &bed->err) == TN_ABSENT);
-    CHECK(publish(bed, "t/s-1", "one") == TN_OK);
-    CHECK(publish(bed, "t/s-1", "one") == TN_OK);
-    CHECK(publish(bed, "t/s-1", "two") == TN_CONFLICT);
-    CHECK(publish(bed, "t/s-1", "longer") == TN_CONFLICT);
-    check_content(bed, "t/s-1", "one");
-    close_bed(bed);
-}
-
-static tn_rc swap(struct bed *bed, const char *path, const char *was, const char *text)
-{
-    return bed->target->vtable->swap(bed->target, path,
-                                     was ? tn_bytes_of(was) : (struct tn_bytes){NULL, 0},
-                                     tn_bytes_of(text), &bed->err);
-}
-
-static void owner_is_swapped_by_who_knows_it(void)
-{
-    struct bed *bed = open_bed(&plain, NULL);
-    CHECK(swap(bed, "t/owner", "x", "1") == TN_CONFLICT);
-    CHECK(swap(bed, "t/owner", NULL, "1") == TN_OK);
-    CHECK(swap(bed, "t/owner", NULL, "2") == TN_CONFLICT);
-    CHECK(swap(bed, "t/owner", "1", "2") == TN_OK);
-    CHECK(swap(bed, "t/owner", "1", "2") == TN_OK); /* an answer may have been lost */
-    CHECK(swap(bed, "t/owner", "1", "3") == TN_CONFLICT);
-    check_content(bed, "t/owner", "2");
-    tn_rc rc = bed->target->vtable->replace(bed->target, "t/owner", tn_bytes_of("any"), &bed->err);
-    CHECK_OK(rc, bed->err);
-    check_content(bed, "t/owner", "any");
-    CHECK(bed->target->counts.requests[TN_TARGET_LIST] == 0);
-    CHECK(bed->target->counts.requests[TN_TARGET_DELETE] == 0);
+    contract = (struct contract){.target = bed->target, .from = &source.io};
+    contract_files(&contract);
+    contract_small_files(&contract);
+    contract_stop(&contract);
     close_bed(bed);
 }
 
@@ -420,8 +394,7 @@ static void of_many_who_publish_one_name_exactly_one_wins(void)
 static const struct test tests[] = {
     TEST(files_of_all_sizes_arrive),
     TEST(files_of_all_sizes_arrive_by_tls),
-    TEST(name_is_given_once),
-    TEST(owner_is_swapped_by_who_knows_it),
+    TEST(it_keeps_the_contract_of_targets),
     TEST(folder_is_listed),
     TEST(large_files_arrive_in_parts),
     TEST(large_files_arrive_in_parts_by_tls),

@@ -8,6 +8,7 @@
 
 #include <stdalign.h>
 
+#include "contract.h"
 #include "given.h"
 #include "s3_model.h"
 #include "sim/disk.h"
@@ -442,19 +443,34 @@ static void check_error(tn_rc rc)
     CHECK(tn_s3_target_trouble(w.target) != TN_S3_TROUBLE_NONE);
 }
 
-static void draw_faults(void)
+static void calm(void)
 {
+    w.mood_percent = 0;
+    w.net.fault_percent = 0;
+}
+
+/* Another world for each try, and a calm one in the end. */
+static void draw_faults(int tries)
+{
+    CHECK(tries < 20);
     w.mood_percent = random_below(&w.random, 4) == 0 ? 0 : random_below(&w.random, 70);
     w.net.fault_percent = random_below(&w.random, 3) == 0 ? 0 : random_below(&w.random, 80);
     w.net.fault_at_max = 1 + random_below(&w.random, 9000);
     w.net.fragment_max =
         random_below(&w.random, 3) == 0 ? 1 + random_below(&w.random, 50) : SIM_WINDOW;
+    if (tries > 15) {
+        calm();
+    }
 }
 
-static void calm(void)
+/* So many worlds as there is time for. */
+static void each_world(void (*run)(uint64_t seed), uint32_t part)
 {
-    w.mood_percent = 0;
-    w.net.fault_percent = 0;
+    double until = given_until(4, part);
+    uint64_t seed = given_number("SEED", 1) * 1000;
+    do {
+        run(++seed);
+    } while (seconds_now() < until);
 }
 
 /* Sends, publishes and swaps in a world with faults, again after each error, until it is calm. */
@@ -468,11 +484,7 @@ static void sync_in_a_world(uint64_t seed)
     }
     tn_rc rc = TN_IO;
     for (int tries = 0; rc != TN_OK; tries++) {
-        CHECK(tries < 20);
-        draw_faults();
-        if (tries > 15) {
-            calm();
-        }
+        draw_faults(tries);
         rc = send_all();
         if (rc == TN_OK) {
             check_all_there();
@@ -499,11 +511,7 @@ static void sync_in_a_world(uint64_t seed)
 
 static void all_that_settled_is_there_in_every_world(void)
 {
-    double until = given_until(4, 2);
-    uint64_t seed = given_number("SEED", 1) * 1000;
-    do {
-        sync_in_a_world(++seed);
-    } while (seconds_now() < until);
+    each_world(sync_in_a_world, 2);
 }
 
 /* Another writer takes the name at some time, or not. */
@@ -519,11 +527,7 @@ static void publish_in_a_world(uint64_t seed)
     }
     tn_rc rc = TN_IO;
     for (int tries = 0; rc != TN_OK && rc != TN_CONFLICT; tries++) {
-        CHECK(tries < 20);
-        draw_faults();
-        if (tries > 15) {
-            calm();
-        }
+        draw_faults(tries);
         rc = publish(path, "ours");
         if (rc != TN_OK && rc != TN_CONFLICT) {
             check_error(rc);
@@ -536,11 +540,7 @@ static void publish_in_a_world(uint64_t seed)
 
 static void what_is_published_is_there_and_stays_in_every_world(void)
 {
-    double until = given_until(4, 4);
-    uint64_t seed = given_number("SEED", 1) * 1000;
-    do {
-        publish_in_a_world(++seed);
-    } while (seconds_now() < until);
+    each_world(publish_in_a_world, 4);
 }
 
 static tn_rc swap(const char *path, const char *was, const char *text)
@@ -559,11 +559,7 @@ static void swap_in_a_world(uint64_t seed)
     for (size_t i = 1; i < COUNT(texts); i++) {
         tn_rc rc = TN_IO;
         for (int tries = 0; rc != TN_OK; tries++) {
-            CHECK(tries < 20);
-            draw_faults();
-            if (tries > 15) {
-                calm();
-            }
+            draw_faults(tries);
             rc = swap(path, texts[i - 1], texts[i]);
             CHECK(rc != TN_CONFLICT);
             CHECK(rc == TN_OK || !object_at(path) || is_there(path, tn_bytes_of(texts[i])) ||
@@ -580,14 +576,21 @@ static void swap_in_a_world(uint64_t seed)
 
 static void owner_counts_up_in_every_world(void)
 {
-    double until = given_until(4, 4);
-    uint64_t seed = given_number("SEED", 1) * 1000;
-    do {
-        swap_in_a_world(++seed);
-    } while (seconds_now() < until);
+    each_world(swap_in_a_world, 4);
 }
 
 /* ---- what it says ---- */
+
+static void it_keeps_the_contract_of_targets(void)
+{
+    static struct contract contract;
+    open_world(given_number("SEED", 1));
+    contract = (struct contract){.target = w.target, .from = &w.source.io};
+    contract_files(&contract);
+    contract_small_files(&contract);
+    contract_stop(&contract);
+    close_world();
+}
 
 static void set_mood(enum mood mood, int status)
 {
@@ -767,6 +770,7 @@ static const struct test tests[] = {
     TEST(all_that_settled_is_there_in_every_world),
     TEST(what_is_published_is_there_and_stays_in_every_world),
     TEST(owner_counts_up_in_every_world),
+    TEST(it_keeps_the_contract_of_targets),
     TEST(store_that_does_not_answer_is_waited_for_as_long_as_was_asked),
     TEST(refusal_for_a_person_is_told_at_once),
     TEST(pauses_grow),
