@@ -14,6 +14,9 @@ static tn_rc read_half(struct tn_s3_credentials *credentials, struct tn_s3_optio
     if (rc == TN_OK) {
         rc = tn_s3_options_file(options, text, credentials->profile, &arena, err);
     }
+    if (rc == TN_OK && (!options->access_key[0] || !options->secret_key[0])) {
+        rc = tn_err_set(err, TN_ABSENT, 0, "%s: a key is empty", credentials->path);
+    }
     if (rc == TN_OK) {
         credentials->half = half;
     }

@@ -53,12 +53,13 @@ struct bed {
 
 static struct tn_heap uv_heap;
 
-static struct bed *open_bed(const struct gateway *gateway, const char *uploads)
+/* `spec`: what is special. */
+static struct bed *open_special(const struct gateway *gateway, struct tn_s3_target_spec spec,
+                                const char *secret)
 {
     struct bed *bed = calloc(1, sizeof *bed);
-    const struct tn_s3_options options = {.endpoint = gateway->endpoint,
-                                          .access_key = GATEWAY_ACCESS_KEY,
-                                          .secret_key = GATEWAY_SECRET_KEY};
+    const struct tn_s3_options options = {
+        .endpoint = gateway->endpoint, .access_key = GATEWAY_ACCESS_KEY, .secret_key = secret};
     tn_arena_init(&bed->door, bed->door_memory, sizeof bed->door_memory);
     tn_arena_init(&bed->arena, bed->memory, sizeof bed->memory);
     tn_arena_init(&bed->results, bed->result_memory, sizeof bed->result_memory);
@@ -70,19 +71,23 @@ static struct bed *open_bed(const struct gateway *gateway, const char *uploads)
                                     .streams_max = STREAMS};
     tn_rc rc = tn_net_uv_open(&net, &bed->net, &bed->err);
     CHECK_OK(rc, bed->err);
-    const struct tn_s3_target_spec spec = {.net = bed->net,
-                                           .clock = &tn_clock_system,
-                                           .arena = &bed->arena,
-                                           .where = "s3://bucket/lake/of tests",
-                                           .options = &options,
-                                           .tls = trust,
-                                           .patience_ms = 5000,
-                                           .uploads_io = uploads ? &source.io : NULL,
-                                           .uploads_path = uploads};
+    spec.net = bed->net;
+    spec.clock = &tn_clock_system;
+    spec.arena = &bed->arena;
+    spec.where = "s3://bucket/lake/of tests";
+    spec.options = &options;
+    spec.patience_ms = 5000;
     rc = tn_s3_target_open(&spec, &bed->target, &bed->err);
     CHECK_OK(rc, bed->err);
     CHECK(bed->arena.used == bed->arena.peak && bed->arena.used <= MEMORY);
     return bed;
+}
+
+static struct bed *open_bed(const struct gateway *gateway, const char *uploads)
+{
+    const struct tn_s3_target_spec spec = {
+        .tls = trust, .uploads_io = uploads ? &source.io : NULL, .uploads_path = uploads};
+    return open_special(gateway, spec, GATEWAY_SECRET_KEY);
 }
 
 static void close_bed(struct bed *bed)
@@ -195,6 +200,36 @@ static void it_keeps_the_contract_of_targets(void)
     contract_small_files(&contract);
     contract_stop(&contract);
     close_bed(bed);
+}
+
+static void wrong_secret_is_told_as_such(void)
+{
+    const struct tn_s3_target_spec spec = {.tls = trust};
+    struct bed *bed = open_special(&plain, spec, "another secret");
+    CHECK(publish(bed, "t/s-2", "x") == TN_IO);
+    CHECK(tn_s3_target_trouble(bed->target) == TN_S3_TROUBLE_CREDENTIALS);
+    CHECK(strstr(bed->err.text, "the secret key is wrong"));
+    close_bed(bed);
+}
+
+/* Somebody else's authority: nothing is sent, and nothing is tried again. */
+static void certificate_that_is_not_trusted_is_told_as_such(void)
+{
+    static struct certificate authority;
+    struct tn_tls_config *other = NULL;
+    struct tn_err err;
+    certificate_make(&authority, &(struct certificate_spec){.name = "CN=there", .authority = true},
+                     3);
+    const struct tn_tls_spec tls = {.clock = &tn_clock_system, .ca = certificate_pem(&authority)};
+    tn_rc rc = tn_tls_config_make(&tls, &other, &err);
+    CHECK_OK(rc, err);
+    const struct tn_s3_target_spec spec = {.tls = other};
+    struct bed *bed = open_special(&secure, spec, GATEWAY_SECRET_KEY);
+    CHECK(publish(bed, "t/s-2", "x") == TN_IO);
+    CHECK(tn_s3_target_trouble(bed->target) == TN_S3_TROUBLE_CERTIFICATE);
+    CHECK(bed->net->counts.connects == 1);
+    close_bed(bed);
+    tn_tls_config_free(other);
 }
 
 struct listed {
@@ -395,6 +430,8 @@ static const struct test tests[] = {
     TEST(files_of_all_sizes_arrive),
     TEST(files_of_all_sizes_arrive_by_tls),
     TEST(it_keeps_the_contract_of_targets),
+    TEST(wrong_secret_is_told_as_such),
+    TEST(certificate_that_is_not_trusted_is_told_as_such),
     TEST(folder_is_listed),
     TEST(large_files_arrive_in_parts),
     TEST(large_files_arrive_in_parts_by_tls),

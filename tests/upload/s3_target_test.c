@@ -76,6 +76,7 @@ struct world {
     struct first firsts[MODEL_OBJECTS];
     uint32_t mood_percent;
     uint32_t only; /* a mood, or 0: any */
+    bool rival;    /* puts at the owner's name before each PUT */
     uint64_t served;
     uint64_t turns;
     uint64_t random;
@@ -172,6 +173,13 @@ static int draw_status(void)
     return w.status ? w.status : statuses[random_below(&w.random, COUNT(statuses))];
 }
 
+static void put_rival(const char *key)
+{
+    struct model_object *object = model_make(&w.model, key);
+    memcpy(object->bytes.data, "theirs", 6);
+    object->bytes.size = 6;
+}
+
 static void serve(struct far_end *end, struct tn_bytes head, struct tn_bytes body)
 {
     enum mood mood = draw_mood();
@@ -181,6 +189,9 @@ static void serve(struct far_end *end, struct tn_bytes head, struct tn_bytes bod
     if (mood == RESETS_BEFORE) {
         close_end(end);
         return;
+    }
+    if (w.rival && memcmp(head.data, "PUT", 3) == 0) {
+        put_rival("lake/owner");
     }
     tn_buf_init(&end->out, end->out_memory, sizeof end->out_memory);
     model_serve(&w.model, head, body, &end->out);
@@ -298,8 +309,7 @@ static void listen_there(void)
 
 static void open_target(uint32_t patience_ms, uint32_t rate)
 {
-    static const struct tn_s3_options options = {
-        .endpoint = "http://store", .access_key = "id", .secret_key = "secret"};
+    static const struct tn_s3_options options = {.endpoint = "http://store"};
     const struct tn_s3_target_spec spec = {.net = w.here,
                                            .clock = &w.clock.clock,
                                            .arena = &w.arena,
@@ -308,11 +318,25 @@ static void open_target(uint32_t patience_ms, uint32_t rate)
                                            .patience_ms = patience_ms,
                                            .rate = rate,
                                            .part_size = PART,
+                                           .credentials_io = &w.memos.io,
+                                           .credentials_path = "credentials",
                                            .uploads_io = &w.memos.io,
                                            .uploads_path = "uploads"};
     tn_arena_init(&w.arena, memory, sizeof memory);
     tn_rc rc = tn_s3_target_open(&spec, &w.target, &w.err);
     CHECK_OK(rc, w.err);
+}
+
+static void write_credentials(const char *id)
+{
+    char text[256];
+    struct tn_err err;
+    w.memos.now_ms += 5000;
+    (void)snprintf(text, sizeof text,
+                   "[default]\naws_access_key_id = %s\naws_secret_access_key = secret\n", id);
+    (void)w.memos.io.vtable->unlink(&w.memos.io, "credentials", &err);
+    tn_rc rc = tn_io_write_new(&w.memos.io, "credentials", tn_bytes_of(text), &err);
+    CHECK_OK(rc, err);
 }
 
 static void open_world(uint64_t seed)
@@ -337,6 +361,7 @@ static void open_world(uint64_t seed)
     sim_disk_init(&w.memos, DISK);
     tn_arena_init(&w.results, result_memory, sizeof result_memory);
     listen_there();
+    write_credentials("first");
     open_target(PATIENCE_MS, 0);
 }
 
@@ -521,9 +546,7 @@ static void publish_in_a_world(uint64_t seed)
     open_world(seed);
     bool rival = random_below(&w.random, 3) == 0;
     if (rival) {
-        struct model_object *object = model_make(&w.model, "lake/db.db/t/snapshot/snapshot-7");
-        memcpy(object->bytes.data, "theirs", 6);
-        object->bytes.size = 6;
+        put_rival("lake/db.db/t/snapshot/snapshot-7");
     }
     tn_rc rc = TN_IO;
     for (int tries = 0; rc != TN_OK && rc != TN_CONFLICT; tries++) {
@@ -577,6 +600,17 @@ static void swap_in_a_world(uint64_t seed)
 static void owner_counts_up_in_every_world(void)
 {
     each_world(swap_in_a_world, 4);
+}
+
+/* It has the bytes that are known when they are asked for, and no more when ours come. */
+static void swap_loses_to_who_was_faster(void)
+{
+    open_world(1);
+    CHECK(swap("owner", NULL, "1") == TN_OK);
+    w.rival = true;
+    CHECK(swap("owner", "1", "2") == TN_CONFLICT);
+    CHECK(is_there("owner", tn_bytes_of("theirs")));
+    close_world();
 }
 
 /* ---- what it says ---- */
@@ -734,6 +768,22 @@ static void stop_ends_a_call_soon(void)
     close_world();
 }
 
+/* A file that is half written, or gone, changes nothing. */
+static void credentials_are_read_again_when_their_file_has_changed(void)
+{
+    open_world(1);
+    CHECK(publish("a", "x") == TN_OK && strstr(w.model.headers, "Credential=first/"));
+    write_credentials("other");
+    CHECK(publish("b", "x") == TN_OK && strstr(w.model.headers, "Credential=other/"));
+    write_credentials("");
+    CHECK(publish("c", "x") == TN_OK && strstr(w.model.headers, "Credential=other/"));
+    CHECK(w.memos.io.vtable->unlink(&w.memos.io, "credentials", &w.err) == TN_OK);
+    CHECK(publish("d", "x") == TN_OK && strstr(w.model.headers, "Credential=other/"));
+    write_credentials("third");
+    CHECK(publish("e", "x") == TN_OK && strstr(w.model.headers, "Credential=third/"));
+    close_world();
+}
+
 /* ---- pace ---- */
 
 /* Sends all files at this rate; returns bytes a second, with what is around them. */
@@ -770,6 +820,7 @@ static const struct test tests[] = {
     TEST(all_that_settled_is_there_in_every_world),
     TEST(what_is_published_is_there_and_stays_in_every_world),
     TEST(owner_counts_up_in_every_world),
+    TEST(swap_loses_to_who_was_faster),
     TEST(it_keeps_the_contract_of_targets),
     TEST(store_that_does_not_answer_is_waited_for_as_long_as_was_asked),
     TEST(refusal_for_a_person_is_told_at_once),
@@ -778,6 +829,7 @@ static const struct test tests[] = {
     TEST(file_of_another_size_is_a_conflict),
     TEST(only_few_verbs_are_used),
     TEST(stop_ends_a_call_soon),
+    TEST(credentials_are_read_again_when_their_file_has_changed),
     TEST(rate_holds_within_a_twentieth),
 };
 
