@@ -1,23 +1,34 @@
-/* tarn sync: a mirror in a folder is brought up to the newest snapshot. */
+/* tarn sync: a mirror in a folder or an object store is brought up to the newest snapshot. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "app/cells.h"
 #include "app/cmd.h"
 #include "app/lake.h"
+#include "app/lake_progress.h"
 #include "app/suggest.h"
+#include "commit/snapshot.h"
 #include "file/names.h"
 
 static struct {
     bool dry_run;
     bool no_consumer;
-} o;
+    bool progress;
+    uint64_t rate;
+    struct tn_text_list options;
+} o = {.options = TN_TEXT_LIST(TN_LIST_MAX)};
 
 static const struct tn_flag flags[] = {
     {"dry-run", 0, TN_FLAG_SET, &o.dry_run, NULL,
      "only say which snapshots, how many files, bytes"},
     {"no-consumer", 0, TN_FLAG_SET, &o.no_consumer, NULL,
      "let expiry pass what TARGET lacks (ids may then be missing there)"},
+    {"option", 0, TN_FLAG_LIST, &o.options, "K=V",
+     "of an object store, like s3.endpoint=...; else the environment's AWS_..."},
+    {"rate", 0, TN_FLAG_SIZE, &o.rate, "SIZE", "bytes a second to an object store, like 1M"},
+    {"progress", 0, TN_FLAG_SET, &o.progress, NULL,
+     "say on stderr how far it is; on a terminal it does"},
 };
 
 static void say_synced(const struct tn_delta_result *result, const char *where)
@@ -35,12 +46,24 @@ static void say_synced(const struct tn_delta_result *result, const char *where)
                   result->first_id, result->last_id, result->files, result->bytes);
 }
 
-static tn_rc print_plan(struct tn_app *app, const struct tn_delta_result *result,
-                        struct tn_err *err)
+/* A store's plan tells what it would be asked: what was asked for the plan, a PUT for each file and
+ * one for the hint. */
+static uint64_t requests_of(const struct tn_delta_result *result, const struct tn_target *target)
 {
-    static const char *const columns[] = {"first_snapshot", "last_snapshot", "files", "bytes"};
+    uint64_t sum = result->first_id > 0 ? result->files + 1 : 0;
+    for (int i = 0; i < TN_TARGET_VERBS; i++) {
+        sum += target->counts.requests[i];
+    }
+    return sum;
+}
+
+static tn_rc print_plan(struct tn_app *app, const struct tn_delta_result *result,
+                        const struct tn_target *store, struct tn_err *err)
+{
+    static const char *const columns[] = {"first_snapshot", "last_snapshot", "files", "bytes",
+                                          "requests"};
     static struct tn_cells cells;
-    tn_rc rc = tn_cells_open(&cells, columns, 4, &app->input, err);
+    tn_rc rc = tn_cells_open(&cells, columns, store ? 5 : 4, &app->input, err);
     if (rc != TN_OK) {
         return rc;
     }
@@ -52,6 +75,9 @@ static tn_rc print_plan(struct tn_app *app, const struct tn_delta_result *result
     tn_cells_number(&cells, result->last_id);
     tn_cells_number(&cells, (int64_t)result->files);
     tn_cells_number(&cells, (int64_t)result->bytes);
+    if (store) {
+        tn_cells_number(&cells, (int64_t)requests_of(result, store));
+    }
     rc = tn_cells_end(&cells, err);
     return rc == TN_OK ? tn_cells_close(&cells, err) : rc;
 }
@@ -68,31 +94,119 @@ static tn_rc find_table(struct tn_app *app, const char *table, const char **root
     return rc == TN_ABSENT ? tn_suggest_table(app, table, err) : rc;
 }
 
+/* ---- the target ---- */
+
+struct place {
+    struct tn_lake lake;
+    struct tn_lake_options options;
+    struct tn_lake_doors doors;
+};
+
+static tn_rc take_options(struct tn_lake_options *options, struct tn_err *err)
+{
+    tn_rc rc = TN_OK;
+    for (uint32_t i = 0; rc == TN_OK && i < o.options.count; i++) {
+        rc = tn_lake_option(options, o.options.items[i], err);
+    }
+    tn_lake_options_environment(options);
+    return rc;
+}
+
+static tn_rc check_folder(const char *where, struct tn_err *err)
+{
+    if (o.options.count > 0 || o.rate > 0) {
+        return tn_err_set(err, TN_INVALID, 0, "%s is a folder: %s is for s3://...", where,
+                          o.rate > 0 ? "--rate" : "--option");
+    }
+    return TN_OK;
+}
+
+static tn_rc open_lake(struct place *place, struct tn_app *app, const char *table,
+                       const char *where, struct tn_err *err)
+{
+    struct tn_lake_spec spec = {.where = where,
+                                .table = table,
+                                .who = "tarn sync",
+                                .warehouse = app->posix.root,
+                                .make = !o.dry_run,
+                                .arena = &app->input,
+                                .io = &app->posix.io,
+                                .rate = o.rate < UINT32_MAX ? (uint32_t)o.rate : UINT32_MAX};
+    if (!tn_lake_is_store(where)) {
+        tn_rc rc = check_folder(where, err);
+        return rc == TN_OK ? tn_lake_open_by(&place->lake, &spec, err) : rc;
+    }
+    uint64_t hash;
+    tn_rc rc = take_options(&place->options, err);
+    if (rc == TN_OK) { /* is it one that we speak to? */
+        rc = tn_lake_store_hash(where, &place->options, &hash, err);
+    }
+    if (rc == TN_OK) {
+        rc = tn_lake_doors_open(&place->doors, app, &place->options, err);
+    }
+    if (rc == TN_OK) {
+        spec.options = &place->options;
+        spec.doors = &place->doors;
+        rc = tn_lake_open_by(&place->lake, &spec, err);
+    }
+    return rc;
+}
+
+/* ---- the sync ---- */
+
+/* For the progress; 0: there is none, or it can't be said. */
+static int64_t newest_of(struct tn_app *app, const char *root)
+{
+    struct tn_arena *scratch = &app->workers[TN_LANE_LONG].arena;
+    size_t mark = tn_arena_mark(scratch);
+    struct tn_err unsaid = {0};
+    int64_t id = 0;
+    tn_rc rc = tn_snapshot_latest(&app->posix.io, root, scratch, &id, &unsaid);
+    tn_arena_reset(scratch, mark);
+    return rc == TN_OK ? id : 0;
+}
+
+static tn_rc sync_open(struct tn_lake *lake, struct tn_app *app, struct tn_delta_spec *spec,
+                       struct tn_delta_result *result, struct tn_err *err)
+{
+    static struct tn_lake_progress progress;
+    struct tn_worker *worker = &app->workers[TN_LANE_LONG];
+    bool says =
+        lake->target && !o.dry_run && !tn_common.quiet && (o.progress || isatty(STDERR_FILENO));
+    spec->consumer = o.no_consumer ? NULL : lake->consumer;
+    spec->target = lake->target;
+    if (!says) {
+        return tn_delta_sync(spec, worker, result, err);
+    }
+    tn_lake_progress_init(&progress, lake->target, app->env.clock, newest_of(app, spec->root));
+    spec->target = &progress.target;
+    tn_rc rc = tn_delta_sync(spec, worker, result, err);
+    tn_lake_progress_end(&progress);
+    return rc;
+}
+
 static tn_rc sync_to(struct tn_app *app, const struct tn_text_list *words, struct tn_err *err)
 {
-    static struct tn_lake lake;
-    const char *table = words->items[0];
-    const char *where = words->items[1];
+    static struct place place;
+    struct tn_lake *lake = &place.lake;
     struct tn_delta_result result = {0};
     struct tn_delta_spec spec = {.dry_run = o.dry_run};
-    tn_rc rc = find_table(app, table, &spec.root, err);
+    lake->lock = -1;
+    tn_rc rc = find_table(app, words->items[0], &spec.root, err);
     if (rc == TN_OK) {
-        rc = tn_lake_open(&lake, app, where, table, !o.dry_run, err);
+        rc = open_lake(&place, app, words->items[0], words->items[1], err);
     }
-    if (rc != TN_OK) {
-        return rc;
+    if (rc == TN_OK) {
+        rc = sync_open(lake, app, &spec, &result, err);
     }
-    spec.consumer = o.no_consumer ? NULL : lake.consumer;
-    rc = tn_lake_sync(&lake, app, &spec, &result, err);
-    tn_lake_close(&lake);
-    if (rc != TN_OK) {
-        return rc;
+    if (rc == TN_OK && o.dry_run) {
+        rc = print_plan(app, &result, lake->is_store ? lake->target : NULL, err);
+    } else if (rc == TN_OK) {
+        say_synced(&result, words->items[1]);
     }
-    if (o.dry_run) {
-        return print_plan(app, &result, err);
-    }
-    say_synced(&result, where);
-    return TN_OK;
+    tn_lake_close(lake);
+    tn_lake_doors_close(&place.doors);
+    return rc;
 }
 
 static int run(const struct tn_text_list *words)
@@ -106,7 +220,8 @@ static int run(const struct tn_text_list *words)
 const struct tn_command tn_cmd_sync = {
     "sync",
     "sync D.T TARGET",
-    "brings a mirror in a folder up to the newest snapshot; it keeps what the table expires",
+    "brings a mirror in a folder or a bucket up to the newest snapshot; it keeps what the table "
+    "expires",
     flags,
     sizeof flags / sizeof flags[0],
     run,

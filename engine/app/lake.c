@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 #include "table/recover.h"
+#include "upload/s3_target.h"
 
 static tn_rc make_folder(const char *where, struct tn_err *err)
 {
@@ -29,27 +30,35 @@ static bool same_folder(int a, int b)
            left.st_ino == right.st_ino;
 }
 
+static void name_consumer(struct tn_lake *lake, uint64_t hash)
+{
+    (void)snprintf(lake->consumer, sizeof lake->consumer, "tarn-lake-%016" PRIx64, hash);
+}
+
+static tn_rc lock(struct tn_lake *lake, const struct tn_lake_spec *spec, struct tn_io *io,
+                  const char *what, struct tn_err *err)
+{
+    char who[64];
+    size_t mark = tn_arena_mark(spec->arena);
+    (void)snprintf(who, sizeof who, "%s, process %ld", spec->who, (long)getpid());
+    tn_rc rc = tn_table_lock(io, what, who, spec->arena, &lake->lock, err);
+    tn_arena_reset(spec->arena, mark);
+    lake->lock_io = io;
+    return rc;
+}
+
+/* ---- a folder ---- */
+
 /* One name for one place, however it is written. */
-static tn_rc name_consumer(struct tn_lake *lake, const char *where, struct tn_err *err)
+static tn_rc name_folder(struct tn_lake *lake, const char *where, struct tn_err *err)
 {
     static char path[PATH_MAX];
     if (!realpath(where, path)) {
         int os = errno;
         return tn_err_set(err, TN_IO, os, "%s: %s", where, strerror(os));
     }
-    (void)snprintf(lake->consumer, sizeof lake->consumer, "tarn-lake-%016" PRIx64,
-                   tn_hash_64(tn_bytes_of(path), 0));
+    name_consumer(lake, tn_hash_64(tn_bytes_of(path), 0));
     return TN_OK;
-}
-
-static tn_rc lock(struct tn_lake *lake, const struct tn_lake_spec *spec, struct tn_err *err)
-{
-    char who[64];
-    size_t mark = tn_arena_mark(spec->arena);
-    (void)snprintf(who, sizeof who, "%s, process %ld", spec->who, (long)getpid());
-    tn_rc rc = tn_table_lock(&lake->posix.io, spec->table, who, spec->arena, &lake->lock, err);
-    tn_arena_reset(spec->arena, mark);
-    return rc;
 }
 
 static tn_rc open_parts(struct tn_lake *lake, const struct tn_lake_spec *spec, struct tn_err *err)
@@ -59,36 +68,116 @@ static tn_rc open_parts(struct tn_lake *lake, const struct tn_lake_spec *spec, s
         rc = tn_err_set(err, TN_INVALID, 0, "that is the warehouse itself");
     }
     if (rc == TN_OK) {
-        rc = name_consumer(lake, spec->where, err);
+        rc = name_folder(lake, spec->where, err);
     }
     if (rc == TN_OK && spec->make) {
-        rc = lock(lake, spec, err);
+        rc = lock(lake, spec, &lake->posix.io, spec->table, err);
     }
-    return rc == TN_OK
-               ? tn_directory_init(&lake->directory, &lake->posix.io, spec->where, spec->arena, err)
-               : tn_err_in(err, "%s", spec->where);
+    if (rc == TN_OK) {
+        rc = tn_directory_init(&lake->directory, &lake->posix.io, spec->where, spec->arena, err);
+    }
+    lake->target = rc == TN_OK ? &lake->directory.target : NULL;
+    return rc == TN_OK ? rc : tn_err_in(err, "%s", spec->where);
 }
 
-tn_rc tn_lake_open_by(struct tn_lake *lake, const struct tn_lake_spec *spec, struct tn_err *err)
+static tn_rc open_folder(struct tn_lake *lake, const struct tn_lake_spec *spec, struct tn_err *err)
 {
-    const char *where = spec->where;
-    memset(lake, 0, sizeof *lake); /* too large for a literal on the stack */
-    lake->lock = -1;
-    if (strstr(where, "://")) {
-        return tn_err_set(err, TN_UNSUPPORTED, 0, "%s: only folders yet", where);
-    }
-    tn_rc rc = spec->make ? make_folder(where, err) : TN_OK;
+    tn_rc rc = spec->make ? make_folder(spec->where, err) : TN_OK;
     if (rc == TN_OK) {
-        rc = tn_io_posix_open(&lake->posix, where, err);
+        rc = tn_io_posix_open(&lake->posix, spec->where, err);
     }
     if (rc == TN_ABSENT && !spec->make) {
         return TN_OK;
     }
+    lake->has_posix = rc == TN_OK;
+    return rc == TN_OK ? open_parts(lake, spec, err) : rc;
+}
+
+/* ---- an object store ---- */
+
+/* AWS's file of credentials, which need not be there: then the options must have some. */
+static tn_rc find_credentials(struct tn_lake *lake, const struct tn_lake_spec *spec,
+                              const char **name, struct tn_err *err)
+{
+    const char *path = spec->options->credentials;
+    const char *home = getenv("HOME");
+    if (!path && home) {
+        path = tn_arena_format(spec->arena, "%s/.aws/credentials", home);
+    }
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    const char *folder =
+        slash ? tn_arena_format(spec->arena, "%.*s/", (int)(slash - path), path) : ".";
+    if (!path || !folder) {
+        return TN_OK;
+    }
+    tn_rc rc = tn_io_posix_open(&lake->posix, folder, err);
+    if (rc == TN_ABSENT && !spec->options->credentials) {
+        return TN_OK;
+    }
+    lake->has_posix = rc == TN_OK;
+    *name = slash ? slash + 1 : path;
+    return rc;
+}
+
+/* Two at once would send everything twice. */
+static tn_rc lock_store(struct tn_lake *lake, const struct tn_lake_spec *spec, const char **parts,
+                        struct tn_err *err)
+{
+    const char *what = tn_arena_format(spec->arena, "%s.%s", spec->table, lake->consumer);
+    *parts = tn_arena_format(spec->arena, ".tarn/%s.%s.parts", spec->table, lake->consumer);
+    return what && *parts ? lock(lake, spec, spec->io, what, err)
+                          : tn_err_set(err, TN_AGAIN, 0, "no memory for a lock's name");
+}
+
+static uint32_t links_that_fit(const struct tn_lake_spec *spec)
+{
+    uint32_t links = spec->doors->links;
+    while (links > 1 && tn_s3_target_size(links) > tn_arena_free(spec->arena)) {
+        links--;
+    }
+    return links;
+}
+
+static tn_rc open_store(struct tn_lake *lake, const struct tn_lake_spec *spec, struct tn_err *err)
+{
+    struct tn_s3_target_spec s3 = {.net = spec->doors->net,
+                                   .clock = &tn_clock_system,
+                                   .arena = spec->arena,
+                                   .where = spec->where,
+                                   .options = &spec->options->s3,
+                                   .tls = spec->doors->tls,
+                                   .rate = spec->rate,
+                                   .credentials_profile = spec->options->profile};
+    uint64_t hash;
+    tn_rc rc = tn_lake_store_hash(spec->where, spec->options, &hash, err);
     if (rc != TN_OK) {
         return rc;
     }
-    lake->there = true;
-    rc = open_parts(lake, spec, err);
+    lake->is_store = true;
+    name_consumer(lake, hash);
+    if (spec->make) {
+        rc = lock_store(lake, spec, &s3.uploads_path, err);
+        s3.uploads_io = spec->io;
+    }
+    if (rc == TN_OK) {
+        rc = find_credentials(lake, spec, &s3.credentials_path, err);
+        s3.credentials_io = lake->has_posix ? &lake->posix.io : NULL;
+    }
+    s3.links = links_that_fit(spec);
+    return rc == TN_OK ? tn_s3_target_open(&s3, &lake->target, err) : rc;
+}
+
+/* ---- either ---- */
+
+tn_rc tn_lake_open_by(struct tn_lake *lake, const struct tn_lake_spec *spec, struct tn_err *err)
+{
+    bool store = tn_lake_is_store(spec->where);
+    memset(lake, 0, sizeof *lake); /* too large for a literal on the stack */
+    lake->lock = -1;
+    if (store && !spec->doors) {
+        return tn_err_set(err, TN_UNSUPPORTED, 0, "%s: only folders here", spec->where);
+    }
+    tn_rc rc = store ? open_store(lake, spec, err) : open_folder(lake, spec, err);
     if (rc != TN_OK) {
         tn_lake_close(lake);
     }
@@ -109,19 +198,23 @@ tn_rc tn_lake_open(struct tn_lake *lake, struct tn_app *app, const char *where, 
 
 void tn_lake_close(struct tn_lake *lake)
 {
-    if (lake->lock >= 0) {
-        lake->posix.io.vtable->close(&lake->posix.io, lake->lock);
+    if (lake->is_store && lake->target) {
+        tn_s3_target_close(lake->target);
     }
-    if (lake->there) {
+    if (lake->lock >= 0) {
+        lake->lock_io->vtable->close(lake->lock_io, lake->lock);
+    }
+    if (lake->has_posix) {
         tn_io_posix_close(&lake->posix);
     }
-    lake->there = false;
+    lake->target = NULL;
+    lake->has_posix = false;
     lake->lock = -1;
 }
 
 struct tn_target *tn_lake_target(struct tn_lake *lake)
 {
-    return lake->there ? &lake->directory.target : NULL;
+    return lake->target;
 }
 
 tn_rc tn_lake_sync(struct tn_lake *lake, struct tn_app *app, const struct tn_delta_spec *spec,

@@ -1,20 +1,26 @@
 /* lake: the target of a sync, from a word of the command line to something that delta.h can send
- * to.
+ * to: a folder, or a bucket of an object store.
+ *
+ * One sync of a table to a lake at a time: in a folder a lock says so, which lies there; for a
+ * bucket one in our own warehouse, so two machines are told apart by the bucket alone.
  */
 #pragma once
 
-#include "app/boot.h"
+#include "app/lake_store.h"
 #include "upload/delta.h"
 #include "upload/directory.h"
 
 enum { TN_LAKE_NAME_SIZE = 40 };
 
 struct tn_lake {
-    struct tn_io_posix posix;
+    struct tn_io_posix posix; /* a folder; or where a store's credentials are */
     struct tn_directory directory;
-    char consumer[TN_LAKE_NAME_SIZE]; /* "tarn-lake-" and a hash of the folder's path */
+    struct tn_target *target;         /* NULL: a folder that a dry run doesn't make */
+    char consumer[TN_LAKE_NAME_SIZE]; /* "tarn-lake-" and a hash of the place */
+    struct tn_io *lock_io;
     int lock;
-    bool there; /* false: a folder that a dry run doesn't make */
+    bool is_store;
+    bool has_posix;
 };
 
 struct tn_lake_spec {
@@ -24,9 +30,16 @@ struct tn_lake_spec {
     int warehouse;   /* the descriptor of its folder */
     bool make;
     struct tn_arena *arena; /* what it takes there is its own until it is closed */
+
+    /* Of a store; NULL: it is UNSUPPORTED. */
+    const struct tn_lake_options *options; /* their texts live until it is closed */
+    const struct tn_lake_doors *doors;
+    struct tn_io *io; /* the warehouse's */
+    uint32_t rate;    /* bytes a second; 0: as fast as it goes */
 };
 
-/* As below, for who has memory of its own: a thread beside others. One at a time. */
+/* As below, for who has memory of its own: a thread beside others. One at a time. A store's target
+ * takes tn_s3_target_size(TN_LAKE_LINKS) of it, or less with fewer connections. */
 TN_MUST_USE tn_rc tn_lake_open_by(struct tn_lake *lake, const struct tn_lake_spec *spec,
                                   struct tn_err *err);
 /* Opens a folder (made when `make` and missing) and locks the table in it. EXISTS: somebody else

@@ -100,7 +100,7 @@ def a_target_that_is_not_ours_is_refused(folder, rng):
     demo(folder, "--fast")
     tarn, other = peer.Tarn(folder / "warehouse"), peer.Tarn(folder / "foreign")
     expect(tarn.run("sync", TABLE, folder / "warehouse"), 2, "the warehouse itself", "sync onto itself")
-    expect(tarn.run("sync", TABLE, "s3://bucket/lake"), 2, "only folders", "sync to s3")
+    expect(tarn.run("sync", TABLE, "gs://bucket/lake"), 2, "gs://", "sync to another store")
     expect(tarn.run("sync", "demo.none", folder / "unmade"), 2, "there is no such table", "sync of no table")
     if (folder / "unmade").exists():
         raise peer.Failure("it made a folder for nothing")
