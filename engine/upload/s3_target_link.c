@@ -214,12 +214,14 @@ static enum tn_s3_link_state decide(struct tn_s3_link *link, bool stale)
     case TN_S3_ABSENT:
         if (link->looks) {
             link->looks = false;
+            link->err = link->cause;
             return later(link, 0);
         }
         return end(link, TN_ABSENT, TN_S3_TROUBLE_NONE);
     case TN_S3_CONFLICT:
     case TN_S3_UNKNOWN:
         link->looks = file;
+        link->cause = link->err;
         return file ? TN_S3_LINK_HASH : end(link, link->rc, trouble_of(link));
     case TN_S3_LATER:
         if (stale && !link->resent) {
@@ -249,14 +251,19 @@ static bool is_kept(const struct tn_s3_link *link)
            !(link->exchange.answer.status / 100 == 4 && link->request.body_size > 0);
 }
 
+/* That a file still isn't there is none: or putting and looking would go on for ever. */
+static bool is_progress(const struct tn_s3_link *link)
+{
+    return link->verdict == TN_S3_DONE || (link->verdict == TN_S3_ABSENT && !link->looks);
+}
+
 static void conclude(struct tn_s3_link *link, bool lost)
 {
     bool stale = lost && !link->heard && link->idle_ns != 0;
     bool kept = !lost && is_kept(link);
     link->verdict = link->exchange.answer.verdict;
     link->idle_ns = tn_s3_now_ns(link->target);
-    if (link->verdict == TN_S3_DONE || link->verdict == TN_S3_ABSENT ||
-        link->verdict == TN_S3_CONFLICT) {
+    if (is_progress(link)) {
         link->target->progress_ns = link->idle_ns;
     }
     enum tn_s3_link_state next = decide(link, stale);

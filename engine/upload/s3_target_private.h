@@ -107,9 +107,10 @@ struct tn_s3_link {
     uint32_t tries; /* that failed */
     uint32_t pause_ms;
     int64_t began_ns;
-    bool looks;       /* with HEAD, at the name of a file that may be there */
-    bool resent;      /* again at once, since a connection that was kept had been closed */
-    uint32_t learned; /* times that clock or region were wrong */
+    bool looks;          /* with HEAD, at the name of a file that may be there */
+    struct tn_err cause; /* why */
+    bool resent;         /* again at once, since a connection that was kept had been closed */
+    uint32_t learned;    /* times that clock or region were wrong */
     unsigned char digest[TN_SHA256_SIZE];
     bool hashed;
     struct tn_sha256 hash;

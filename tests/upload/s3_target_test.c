@@ -75,8 +75,9 @@ struct world {
     struct model model;
     struct first firsts[MODEL_OBJECTS];
     uint32_t mood_percent;
-    uint32_t only; /* a mood, or 0: any */
-    bool rival;    /* puts at the owner's name before each PUT */
+    uint32_t only;  /* a mood, or 0: any */
+    bool only_puts; /* have a mood */
+    bool rival;     /* puts at the owner's name before each PUT */
     uint64_t served;
     uint64_t turns;
     uint64_t random;
@@ -182,7 +183,8 @@ static void put_rival(const char *key)
 
 static void serve(struct far_end *end, struct tn_bytes head, struct tn_bytes body)
 {
-    enum mood mood = draw_mood();
+    bool put = memcmp(head.data, "PUT", 3) == 0;
+    enum mood mood = put || !w.only_puts ? draw_mood() : FINE;
     w.served++;
     w.model.fail_before = mood == FAILS_BEFORE ? draw_status() : 0;
     w.model.fail_after = mood == FAILS_AFTER ? 500 : 0;
@@ -190,7 +192,7 @@ static void serve(struct far_end *end, struct tn_bytes head, struct tn_bytes bod
         close_end(end);
         return;
     }
-    if (w.rival && memcmp(head.data, "PUT", 3) == 0) {
+    if (w.rival && put) {
         put_rival("lake/owner");
     }
     tn_buf_init(&end->out, end->out_memory, sizeof end->out_memory);
@@ -682,6 +684,28 @@ static void pauses_grow(void)
     close_world();
 }
 
+/* Nobody knows what comes of a PUT, and each look says that nothing has. */
+static void store_that_only_fails_is_given_up(void)
+{
+    open_world(1);
+    file_count = 0;
+    make_file(100);
+    make_file(3000);
+    set_mood(FAILS_BEFORE, 500);
+    w.only_puts = true;
+    int64_t began_ms = now_ms();
+    CHECK(send_file(&files[0]) == TN_OK);
+    CHECK(w.target->vtable->settle(w.target, &w.err) == TN_IO);
+    CHECK(strstr(w.err.text, "has put us off for ") && strstr(w.err.text, "the store failed (500"));
+    CHECK(tn_s3_target_trouble(w.target) == TN_S3_TROUBLE_STORE);
+    w.target->vtable->drop(w.target);
+    CHECK(send_file(&files[1]) == TN_IO);
+    w.target->vtable->drop(w.target);
+    CHECK(publish("s", "x") == TN_IO);
+    CHECK(now_ms() - began_ms < 10 * PATIENCE_MS);
+    close_world();
+}
+
 static void files_that_the_source_lacks_are_told(void)
 {
     open_world(1);
@@ -825,6 +849,7 @@ static const struct test tests[] = {
     TEST(store_that_does_not_answer_is_waited_for_as_long_as_was_asked),
     TEST(refusal_for_a_person_is_told_at_once),
     TEST(pauses_grow),
+    TEST(store_that_only_fails_is_given_up),
     TEST(files_that_the_source_lacks_are_told),
     TEST(file_of_another_size_is_a_conflict),
     TEST(only_few_verbs_are_used),
