@@ -3,19 +3,12 @@
  *
  * VERSITYGW names the program (`make versitygw` installs it, `make peers` runs this); without it
  * nothing is tested here. */
-#include <arpa/inet.h>
 #include <pthread.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/hash.h"
+#include "gateway.h"
 #include "given.h"
-#include "temp.h"
 #include "upload/s3.h"
 
 enum {
@@ -23,19 +16,11 @@ enum {
     RACES = 16,
     OBJECTS = 23,
     PART_SIZE = 5 * 1024 * 1024,
-    TRIES_MAX = 400, /* 20 ms each, for the server to come up */
     HEAP_SIZE = 256 * 1024,
     READ_SIZE = 16 * 1024,
 };
 
-#define DOMAIN     "store.test"
-#define ACCESS_KEY "tarn"
-#define SECRET_KEY "a/secret+key"
-
-static char root[TEMP_SIZE];
-static pid_t server;
-static uint16_t port;
-static char endpoint[64];
+static struct gateway server;
 static struct tn_heap heap;
 
 /* ---- a client ---- */
@@ -67,7 +52,7 @@ static int64_t wall_ms(void)
 static void client_init(struct client *client, const char *bucket, const char *secret)
 {
     const struct tn_s3_options options = {
-        .endpoint = endpoint, .access_key = ACCESS_KEY, .secret_key = secret};
+        .endpoint = server.endpoint, .access_key = GATEWAY_ACCESS_KEY, .secret_key = secret};
     memset(client, 0, sizeof *client);
     client->socket = -1;
     tn_http_init(&client->http, client->head_memory, sizeof client->head_memory);
@@ -83,19 +68,6 @@ static void client_close(struct client *client)
     }
     client->socket = -1;
     tn_http_init(&client->http, client->head_memory, sizeof client->head_memory);
-}
-
-static int connect_to(uint16_t to)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(to)};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    CHECK(made >= 0);
-    if (connect(made, (struct sockaddr *)&address, sizeof address) != 0) {
-        (void)close(made);
-        return -1;
-    }
-    return made;
 }
 
 static bool send_all(struct client *client, struct tn_bytes bytes, bool body)
@@ -146,7 +118,7 @@ static tn_rc ask_at(struct client *client, const struct tn_s3_request *request,
 {
     struct tn_buf head;
     if (client->socket < 0) {
-        client->socket = connect_to(port);
+        client->socket = gateway_connect(server.port);
         client->connects++;
         CHECK(client->socket >= 0);
     }
@@ -189,64 +161,15 @@ static tn_rc ask_plain(struct client *client, enum tn_s3_verb verb, const char *
     return ask(client, &request, (struct tn_bytes){NULL, 0});
 }
 
-/* ---- the server ---- */
-
-static uint16_t free_port(void)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t size = sizeof address;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int probe = socket(AF_INET, SOCK_STREAM, 0);
-    CHECK(probe >= 0 && bind(probe, (struct sockaddr *)&address, sizeof address) == 0);
-    CHECK(getsockname(probe, (struct sockaddr *)&address, &size) == 0);
-    (void)close(probe);
-    return ntohs(address.sin_port);
-}
-
-static void start_server(const char *program)
-{
-    char address[32];
-    char folder[TEMP_SIZE + 16];
-    temp_make(root);
-    (void)snprintf(folder, sizeof folder, "%s/bucket", root);
-    CHECK(mkdir(folder, 0755) == 0); /* a folder is a bucket */
-    port = free_port();
-    (void)snprintf(address, sizeof address, "127.0.0.1:%u", port);
-    (void)snprintf(endpoint, sizeof endpoint, "http://%s", address);
-    server = fork();
-    CHECK(server >= 0);
-    if (server == 0) {
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails ends by abort() */
-        (void)setenv("ROOT_ACCESS_KEY", ACCESS_KEY, 1);
-        (void)setenv("ROOT_SECRET_KEY", SECRET_KEY, 1);
-        (void)execl(program, program, "--quiet", "--keep-alive", "--virtual-domain", DOMAIN,
-                    "--port", address, "posix", root, (char *)NULL);
-        _exit(127);
-    }
-    for (int i = 0; i < TRIES_MAX; i++) {
-        const struct timespec pause = {0, 20 * 1000 * 1000};
-        int made = connect_to(port);
-        if (made >= 0) {
-            (void)close(made);
-            return;
-        }
-        CHECK(waitpid(server, NULL, WNOHANG) == 0);
-        (void)nanosleep(&pause, NULL);
-    }
-    CHECK(!"the server came up");
-}
-
 static void stop_server(void)
 {
-    (void)kill(server, SIGKILL);
-    (void)waitpid(server, NULL, 0);
-    temp_remove(root);
+    gateway_stop(&server);
 }
 
 static struct client *new_client(void)
 {
     struct client *client = malloc(sizeof *client);
-    client_init(client, "bucket", SECRET_KEY);
+    client_init(client, "bucket", GATEWAY_SECRET_KEY);
     return client;
 }
 
@@ -291,15 +214,17 @@ static void objects_are_put_read_and_deleted_over_one_connection(void)
 /* The same object by a request whose host is the bucket's. */
 static void bucket_may_stand_in_the_host(void)
 {
-    static const struct tn_s3_options options = {
-        .endpoint = "http://" DOMAIN, .access_key = ACCESS_KEY, .secret_key = SECRET_KEY};
+    static const struct tn_s3_options options = {.endpoint = "http://" GATEWAY_DOMAIN,
+                                                 .access_key = GATEWAY_ACCESS_KEY,
+                                                 .secret_key = GATEWAY_SECRET_KEY};
     struct client *client = new_client();
     CHECK(client->store.path_style);
     CHECK(put(client, "a/b c", tn_bytes_of("value"), false, NULL) == TN_OK);
     client_close(client);
     tn_rc rc = tn_s3_store_init(&client->store, &options, "bucket", &client->err);
     CHECK_OK(rc, client->err);
-    CHECK(!client->store.path_style && strcmp(client->store.authority, "bucket." DOMAIN) == 0);
+    CHECK(!client->store.path_style &&
+          strcmp(client->store.authority, "bucket." GATEWAY_DOMAIN) == 0);
     CHECK(ask_plain(client, TN_S3_HEAD, "a/b c") == TN_OK);
     CHECK(client->exchange.answer.size == 5);
     CHECK(ask_plain(client, TN_S3_LIST, "a/") == TN_OK);
@@ -561,11 +486,11 @@ static void refusals_are_told_in_words(void)
     CHECK(client->exchange.answer.verdict == TN_S3_PERSON);
     CHECK(strstr(client->err.text, "the secret key is wrong"));
     client_close(client);
-    client_init(client, "nobucket", SECRET_KEY);
+    client_init(client, "nobucket", GATEWAY_SECRET_KEY);
     CHECK(ask_plain(client, TN_S3_GET, "k") == TN_IO);
     CHECK(strstr(client->err.text, "there is no such bucket"));
     client_close(client);
-    client_init(client, "bucket", SECRET_KEY);
+    client_init(client, "bucket", GATEWAY_SECRET_KEY);
     client->store.access_key = "nobody";
     CHECK(ask_plain(client, TN_S3_GET, "k") == TN_IO);
     CHECK(strstr(client->err.text, "the access key is unknown"));
@@ -610,7 +535,7 @@ int main(int argc, char **argv)
     }
     tn_heap_init(&heap, heap_memory, sizeof heap_memory, true);
     tn_xml_use_heap(&heap);
-    start_server(program);
+    gateway_start(&server, program, NULL, NULL);
     (void)atexit(stop_server);
     return run_tests(argc, argv, tests, COUNT(tests));
 }
