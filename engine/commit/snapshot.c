@@ -319,7 +319,7 @@ static int64_t latest_by_hints(struct tn_io *io, const char *root, struct tn_are
 {
     struct tn_err ignored;
     int64_t hint;
-    int64_t earliest;
+    int64_t earliest = -1;
     bool more = true;
     tn_rc rc = read_sound_hint(io, root, &snapshots, "LATEST", scratch, &hint, &ignored);
     if (rc == TN_OK && hint > 0) {
