@@ -1,16 +1,13 @@
 #include "app/shadow_private.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "app/ask.h"
 #include "app/stop.h"
 #include "app/tee.h"
+#include "io/packet.h"
 
 enum {
     WINDOW_SHARE = 4, /* of the memory, for look-ups */
@@ -93,33 +90,22 @@ static void give_to_daemon(const struct tn_shadow *s, const char *path)
 
 static tn_rc listen_there(struct tn_shadow *s, struct tn_err *err)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    char text[TN_PACKET_PATH_SIZE];
     struct tn_buf path;
-    tn_buf_init(&path, address.sun_path, sizeof address.sun_path);
+    tn_buf_init(&path, text, sizeof text);
     tn_rc rc = tn_tee_path(s->app->warehouse, &path, err);
-    if (rc != TN_OK) {
-        return rc;
+    if (rc == TN_OK) { /* one of who was killed may be there: the lock is ours */
+        rc = tn_packet_listen(text, &s->listener, err);
     }
-    (void)unlink(address.sun_path); /* of one that was killed: the lock is ours */
-    s->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    mode_t mask = umask(S_IRWXG | S_IRWXO);
-    bool there = s->listener >= 0 &&
-                 bind(s->listener, (const struct sockaddr *)&address, sizeof address) == 0;
-    int os = errno;
-    (void)umask(mask);
-    if (there) {
-        give_to_daemon(s, address.sun_path);
-        there = listen(s->listener, 1) == 0;
-        os = errno;
-    }
-    if (there) {
+    if (rc == TN_OK) {
+        give_to_daemon(s, text);
         rc = tell(s, "/shadow", err);
-        s->fd = rc == TN_OK ? accept4(s->listener, NULL, NULL, SOCK_CLOEXEC) : -1;
-        there = rc != TN_OK || s->fd >= 0;
-        os = errno;
     }
-    (void)unlink(address.sun_path);
-    return there ? rc : tn_err_set(err, TN_IO, os, "%s: %s", address.sun_path, strerror(os));
+    if (rc == TN_OK) {
+        rc = tn_packet_accept(s->listener, text, &s->fd, err);
+    }
+    (void)unlink(text);
+    return rc;
 }
 
 tn_rc tn_shadow_open(struct tn_shadow *s, struct tn_app *app, struct tn_err *err)
@@ -150,12 +136,8 @@ void tn_shadow_close(struct tn_shadow *s)
     for (struct tn_shadow_table *t = s->tables; t; t = t->next) {
         tn_shadow_close_table(t);
     }
-    if (s->fd >= 0) {
-        (void)close(s->fd);
-    }
-    if (s->listener >= 0) {
-        (void)close(s->listener);
-    }
+    tn_packet_close(s->fd);
+    tn_packet_close(s->listener);
     if (s->lock >= 0) {
         s->app->posix.io.vtable->close(&s->app->posix.io, s->lock);
     }
@@ -224,22 +206,13 @@ static tn_rc take(struct tn_shadow *s, struct tn_bytes packet, struct tn_err *er
     return rc;
 }
 
-/* `*more` false: it waits for more, or there is none. */
-static tn_rc receive(struct tn_shadow *s, bool *more, struct tn_err *err)
+static tn_rc receive(struct tn_shadow *s, struct tn_err *err)
 {
-    struct iovec room = {s->packet, TN_TEE_PACKET_SIZE_MAX};
-    struct msghdr packet = {.msg_iov = &room, .msg_iovlen = 1};
-    ssize_t size = recvmsg(s->fd, &packet, MSG_DONTWAIT);
-    *more = size > 0;
-    if (size > 0 && !(packet.msg_flags & MSG_TRUNC)) {
-        return take(s, (struct tn_bytes){s->packet, (size_t)size}, err);
-    }
-    if (size > 0) {
-        s->left_out++;
-    } else if (size == 0 || (errno != EAGAIN && errno != EINTR)) {
-        s->cut = true;
-    }
-    return TN_OK;
+    struct tn_bytes packet;
+    tn_rc rc = tn_packet_receive(s->fd, s->packet, TN_TEE_PACKET_SIZE_MAX, &packet);
+    s->left_out += rc == TN_FULL;
+    s->cut = s->cut || rc == TN_ABSENT;
+    return rc == TN_OK ? take(s, packet, err) : TN_OK;
 }
 
 tn_rc tn_shadow_run(struct tn_shadow *s, int64_t ms, struct tn_err *err)
@@ -253,11 +226,9 @@ tn_rc tn_shadow_run(struct tn_shadow *s, int64_t ms, struct tn_err *err)
     }
     s->begun_ms = now_ms();
     int64_t left = ms;
-    bool more = false;
     while (rc == TN_OK && left > 0 && !s->cut && !s->stopped) {
-        struct pollfd waits = {.fd = s->fd, .events = POLLIN};
-        (void)poll(&waits, 1, (int)(left < LOOK_MS ? left : LOOK_MS));
-        rc = receive(s, &more, err);
+        tn_packet_wait(s->fd, (int)(left < LOOK_MS ? left : LOOK_MS));
+        rc = receive(s, err);
         s->stopped = tn_stop_came(0);
         left = ms - (now_ms() - s->begun_ms);
     }
@@ -266,7 +237,7 @@ tn_rc tn_shadow_run(struct tn_shadow *s, int64_t ms, struct tn_err *err)
     bool ended = rc == TN_OK && !s->cut && tell(s, "/shadow?end=1", &ignored) == TN_OK;
     s->left_out += ended ? too_long : 0;
     while (rc == TN_OK && ended && !s->cut) { /* what is on its way */
-        rc = receive(s, &more, err);
+        rc = receive(s, err);
     }
     s->cut = rc == TN_OK && !ended;
     tn_stop_let();

@@ -1,12 +1,6 @@
 #include "app/tee.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
-#include <sys/un.h>
-#include <unistd.h>
+#include "io/packet.h"
 
 enum {
     BUFFER_SIZE = 1 << 20, /* what is wished for: the system gives what it allows */
@@ -28,32 +22,19 @@ tn_rc tn_tee_path(const char *warehouse, struct tn_buf *path, struct tn_err *err
 
 tn_rc tn_tee_open(struct tn_tee *tee, const char *warehouse, struct tn_err *err)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    char text[TN_PACKET_PATH_SIZE];
     struct tn_buf path;
-    int size = BUFFER_SIZE;
-    tn_buf_init(&path, address.sun_path, sizeof address.sun_path);
+    int file;
+    tn_buf_init(&path, text, sizeof text);
     tn_rc rc = tn_tee_path(warehouse, &path, err);
-    if (rc != TN_OK) {
-        return rc;
+    if (rc == TN_OK) {
+        rc = tn_packet_connect(text, BUFFER_SIZE, &file, err);
     }
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof address) != 0) {
-        int os = errno;
-        if (fd >= 0) {
-            (void)close(fd);
-        }
-        return tn_err_set(err, os == ENOENT || os == ECONNREFUSED ? TN_ABSENT : TN_IO, os, "%s: %s",
-                          address.sun_path, strerror(os));
+    if (rc == TN_OK) {
+        tn_tee_close(tee);
+        *tee = (struct tn_tee){.open = true, .fd = file};
     }
-    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-    tn_tee_close(tee);
-    *tee = (struct tn_tee){.open = true, .fd = fd};
-    return TN_OK;
-}
-
-static struct iovec piece(const void *data, size_t size)
-{
-    return (struct iovec){(void *)data, size};
+    return rc;
 }
 
 void tn_tee_put(struct tn_tee *tee, const struct tn_message *message)
@@ -63,33 +44,32 @@ void tn_tee_put(struct tn_tee *tee, const struct tn_message *message)
     const struct tn_bytes table = tn_bytes_of(message->table ? message->table : "");
     const struct tn_bytes texts[TEXTS] = {table, source, message->topic};
     unsigned char head[HEAD_SIZE] = {VERSION, (unsigned char)message->input};
-    struct iovec pieces[1 + 2 * TEXTS + 1];
-    size_t count = 0;
+    struct tn_bytes pieces[1 + 2 * TEXTS + 1];
+    uint32_t count = 0;
     if (!tee->open || table.size == 0 || message->cut_size > 0) {
         return;
     }
-    pieces[count++] = piece(head, sizeof head);
+    pieces[count++] = (struct tn_bytes){head, sizeof head};
     for (int i = 0; i < TEXTS; i++) {
         tn_store_u32(head + TEXTS_AT + 4 * i, (uint32_t)texts[i].size + 1);
-        pieces[count++] = piece(texts[i].data, texts[i].size);
-        pieces[count++] = piece(&zero, 1);
+        pieces[count++] = texts[i];
+        pieces[count++] = (struct tn_bytes){&zero, 1};
     }
-    pieces[count++] = piece(message->bytes.data, message->bytes.size);
-    struct msghdr packet = {.msg_iov = pieces, .msg_iovlen = count};
-    if (sendmsg(tee->fd, &packet, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) {
-        tee->sent++;
-    } else if (errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN) {
+    pieces[count++] = message->bytes;
+    tn_rc rc = tn_packet_send(tee->fd, pieces, count);
+    if (rc == TN_ABSENT) {
         tn_tee_close(tee);
-    } else { /* EAGAIN: it's slow; EMSGSIZE: it's too much at once; or the system has no memory */
-        tee->left_out++;
-        tee->left_out_rows += message->rows;
+    } else {
+        tee->sent += rc == TN_OK;
+        tee->left_out += rc != TN_OK;
+        tee->left_out_rows += rc != TN_OK ? message->rows : 0;
     }
 }
 
 void tn_tee_close(struct tn_tee *tee)
 {
     if (tee->open) {
-        (void)close(tee->fd);
+        tn_packet_close(tee->fd);
     }
     tee->open = false;
 }
