@@ -50,7 +50,7 @@ STRESS_SECONDS ?= 1200
 export SEED PEER_SECONDS CUT_SECONDS FUZZ_SECONDS
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
-.PHONY: all library programs gen objects deps test peers cross tidy fmt bench delay stress soak sim demo fuzz clean help venv oracle threaded fuzzers
+.PHONY: all library programs gen objects deps test peers cross tidy fmt bench delay stress soak sim demo fuzz clean help venv oracle versitygw threaded fuzzers
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -72,9 +72,9 @@ test: deps ## all tests that need no Java: C, sanitizers, simulator, fuzz replay
 	@$(MAKE) --no-print-directory $(tsan) threaded
 	@sh scripts/test/list test | sh scripts/test/all build/test $(JOBS)
 
-peers: deps ## what tarn and the official Java Paimon make of each other's tables
+peers: deps ## what tarn and the official Java Paimon make of each other's tables, and tarn and an object store of each other
 	@scripts/deps/debian peers
-	@$(MAKE) --no-print-directory programs venv oracle
+	@$(MAKE) --no-print-directory programs venv oracle versitygw
 	@sh scripts/test/list peers | sh scripts/test/all build/peers $(JOBS)
 
 cross: ## the C tests on 32-bit and 64-bit ARM, emulated (TARGET=armhf and TARGET=arm64 build for them)
@@ -201,5 +201,12 @@ build/stylua/done: scripts/deps/stylua.txt scripts/deps/stylua.json
 
 oracle:
 	$(QUIET)tests/interop/oracle/oracle build
+
+# The object store of the tests.
+versitygw: build/go/done
+	@:
+build/go/done: scripts/deps/versitygw
+	$(QUIET)scripts/deps/versitygw
+	$(QUIET)touch $@
 
 -include $(OBJECTS:.o=.d) $(SIM:.o=.d) $(TESTS:=.d) $(FUZZ:=.d) $(DRIVERS:=.d) $(PROGRAM:%/tarn=%/engine/app/main.d)
