@@ -97,18 +97,6 @@ void tn_s3_options_environment(struct tn_s3_options *options, tn_s3_environment_
 
 /* ---- the file of credentials ---- */
 
-static struct tn_bytes trim(struct tn_bytes text)
-{
-    while (text.size > 0 && text.data[0] <= ' ') {
-        text.data++;
-        text.size--;
-    }
-    while (text.size > 0 && text.data[text.size - 1] <= ' ') {
-        text.size--;
-    }
-    return text;
-}
-
 static struct tn_bytes take_line(struct tn_bytes *rest)
 {
     const unsigned char *end = memchr(rest->data, '\n', rest->size);
@@ -116,7 +104,8 @@ static struct tn_bytes take_line(struct tn_bytes *rest)
     size_t size = line.size + (end != NULL);
     rest->data += size;
     rest->size -= size;
-    return trim(line);
+    line.size -= line.size > 0 && line.data[line.size - 1] == '\r';
+    return tn_http_trim(line);
 }
 
 static bool is_heading(struct tn_bytes line)
@@ -126,7 +115,7 @@ static bool is_heading(struct tn_bytes line)
 
 static bool is_profile(struct tn_bytes line, const char *profile)
 {
-    struct tn_bytes name = trim((struct tn_bytes){line.data + 1, line.size - 2});
+    struct tn_bytes name = tn_http_trim((struct tn_bytes){line.data + 1, line.size - 2});
     return tn_bytes_equal(name, tn_bytes_of(profile));
 }
 
@@ -143,9 +132,9 @@ static tn_rc take_key(struct tn_s3_options *found, struct tn_bytes line, struct 
     if (!equals) {
         return TN_OK;
     }
-    struct tn_bytes name = trim((struct tn_bytes){line.data, (size_t)(equals - line.data)});
+    struct tn_bytes name = tn_http_trim((struct tn_bytes){line.data, (size_t)(equals - line.data)});
     struct tn_bytes value =
-        trim((struct tn_bytes){equals + 1, line.size - (size_t)(equals - line.data) - 1});
+        tn_http_trim((struct tn_bytes){equals + 1, line.size - (size_t)(equals - line.data) - 1});
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (tn_http_same(name, names[i].name)) {
             const char *text = tn_arena_text(arena, value);
