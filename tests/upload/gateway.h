@@ -19,6 +19,9 @@ enum { GATEWAY_TRIES_MAX = 400 /* 20 ms each, for it to come up */ };
 #define GATEWAY_SECRET_KEY "a/secret+key"
 
 struct gateway {
+    const char *program;
+    const char *certificate; /* a file, or NULL */
+    const char *key;
     char root[TEMP_SIZE];
     pid_t process;
     uint16_t port;
@@ -51,44 +54,35 @@ static inline uint16_t gateway_free_port(void)
     return ntohs(address.sin_port);
 }
 
-static inline void gateway_run(const char *program, const char *address, const char *root,
-                               const char *certificate, const char *key)
+static inline void gateway_run(const struct gateway *gateway, const char *address)
 {
-    const char *arguments[16] = {program,        "--quiet", "--keep-alive", "--virtual-domain",
-                                 GATEWAY_DOMAIN, "--port",  address};
+    const char *arguments[16] = {gateway->program, "--quiet", "--keep-alive", "--virtual-domain",
+                                 GATEWAY_DOMAIN,   "--port",  address};
     int count = 7;
-    if (certificate) {
+    if (gateway->certificate) {
         arguments[count++] = "--cert";
-        arguments[count++] = certificate;
+        arguments[count++] = gateway->certificate;
         arguments[count++] = "--key";
-        arguments[count++] = key;
+        arguments[count++] = gateway->key;
     }
     arguments[count++] = "posix";
-    arguments[count++] = root;
+    arguments[count++] = gateway->root;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails ends by abort() */
     (void)setenv("ROOT_ACCESS_KEY", GATEWAY_ACCESS_KEY, 1);
     (void)setenv("ROOT_SECRET_KEY", GATEWAY_SECRET_KEY, 1);
-    (void)execv(program, (char *const *)arguments);
+    (void)execv(gateway->program, (char *const *)arguments);
     _exit(127);
 }
 
-/* `certificate` and `key`: files, for https; or NULL. */
-static inline void gateway_start(struct gateway *gateway, const char *program,
-                                 const char *certificate, const char *key)
+/* Again, too, after gateway_kill: what it has is in its folder. */
+static inline void gateway_up(struct gateway *gateway)
 {
     char address[32];
-    char folder[TEMP_SIZE + 16];
-    temp_make(gateway->root);
-    (void)snprintf(folder, sizeof folder, "%s/bucket", gateway->root);
-    CHECK(mkdir(folder, 0755) == 0); /* a folder is a bucket */
-    gateway->port = gateway_free_port();
     (void)snprintf(address, sizeof address, "127.0.0.1:%u", gateway->port);
-    (void)snprintf(gateway->endpoint, sizeof gateway->endpoint, "http%s://%s",
-                   certificate ? "s" : "", address);
     gateway->process = fork();
     CHECK(gateway->process >= 0);
     if (gateway->process == 0) {
-        gateway_run(program, address, gateway->root, certificate, key);
+        gateway_run(gateway, address);
     }
     for (int i = 0; i < GATEWAY_TRIES_MAX; i++) {
         const struct timespec pause = {0, 20 * 1000 * 1000};
@@ -103,9 +97,31 @@ static inline void gateway_start(struct gateway *gateway, const char *program,
     CHECK(!"the server came up");
 }
 
-static inline void gateway_stop(struct gateway *gateway)
+static inline void gateway_kill(struct gateway *gateway)
 {
     (void)kill(gateway->process, SIGKILL);
     (void)waitpid(gateway->process, NULL, 0);
+}
+
+/* `certificate` and `key`: files, for https; or NULL. */
+static inline void gateway_start(struct gateway *gateway, const char *program,
+                                 const char *certificate, const char *key)
+{
+    char folder[TEMP_SIZE + 16];
+    gateway->program = program;
+    gateway->certificate = certificate;
+    gateway->key = key;
+    temp_make(gateway->root);
+    (void)snprintf(folder, sizeof folder, "%s/bucket", gateway->root);
+    CHECK(mkdir(folder, 0755) == 0); /* a folder is a bucket */
+    gateway->port = gateway_free_port();
+    (void)snprintf(gateway->endpoint, sizeof gateway->endpoint, "http%s://127.0.0.1:%u",
+                   certificate ? "s" : "", gateway->port);
+    gateway_up(gateway);
+}
+
+static inline void gateway_stop(struct gateway *gateway)
+{
+    gateway_kill(gateway);
     temp_remove(gateway->root);
 }

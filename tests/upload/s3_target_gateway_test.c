@@ -310,10 +310,13 @@ static int uploads_under_way(const struct gateway *gateway)
     return count;
 }
 
+/* What happens when so many PUTs were asked for: the caller stops, or the store is killed and comes
+ * again. */
 struct stopper {
     struct bed *bed;
+    struct gateway *killed; /* or NULL */
     atomic_bool stop;
-    uint64_t puts; /* stops when so many were asked for */
+    uint64_t puts;
 };
 
 static int (*turn_of_net)(struct tn_net *net, uint32_t wait_ms);
@@ -321,28 +324,66 @@ static struct stopper stopper;
 
 static int turn_and_stop(struct tn_net *net, uint32_t wait_ms)
 {
-    if (stopper.bed->target->counts.requests[TN_TARGET_PUT] >= stopper.puts) {
+    bool now = stopper.bed->target->counts.requests[TN_TARGET_PUT] >= stopper.puts;
+    if (now && !stopper.killed) {
         atomic_store(&stopper.stop, true);
+    } else if (now) {
+        stopper.puts = UINT64_MAX;
+        gateway_kill(stopper.killed);
+        gateway_up(stopper.killed);
     }
     return turn_of_net(net, wait_ms);
+}
+
+static void watch(struct bed *bed, struct tn_net_vtable *watched, struct gateway *killed,
+                  uint64_t puts)
+{
+    stopper.bed = bed;
+    stopper.killed = killed;
+    stopper.puts = puts;
+    atomic_store(&stopper.stop, false);
+    *watched = *bed->net->vtable;
+    turn_of_net = watched->turn;
+    watched->turn = turn_and_stop;
+    bed->net->vtable = watched;
+    bed->target->stop = &stopper.stop;
 }
 
 /* Sends a large file and stops in the middle of it. */
 static void send_and_stop(const char *path, const char *uploads, uint64_t puts)
 {
+    struct tn_net_vtable watched;
     struct bed *bed = open_bed(&plain, uploads);
-    struct tn_net_vtable stopping = *bed->net->vtable;
-    stopper.bed = bed;
-    stopper.puts = puts;
-    atomic_store(&stopper.stop, false);
-    turn_of_net = stopping.turn;
-    stopping.turn = turn_and_stop;
-    bed->net->vtable = &stopping;
-    bed->target->stop = &stopper.stop;
+    watch(bed, &watched, NULL, puts);
     tn_rc rc = bed->target->vtable->send(bed->target, &source.io, path, 60 * MB, &bed->err);
     CHECK(rc == TN_CANCELED);
     bed->target->vtable->drop(bed->target);
     close_bed(bed);
+}
+
+/* Small files and one in parts; all is there once, and nobody is told. */
+static void store_that_is_killed_is_waited_for(void)
+{
+    static const size_t sizes[] = {300000, 5, 900000, 30 * MB, 400000, 2 * MB};
+    for (uint64_t puts = 1; puts < 11; puts += 2) {
+        struct tn_net_vtable watched;
+        struct bed *bed = open_bed(&plain, NULL);
+        watch(bed, &watched, &plain, puts);
+        for (size_t i = 0; i < COUNT(sizes); i++) {
+            char path[64];
+            (void)snprintf(path, sizeof path, "t/bucket-0/killed-%u-%zu", (unsigned)puts, i);
+            make_file(path, sizes[i]);
+            send_file(bed, path, sizes[i]);
+        }
+        settle(bed);
+        CHECK(stopper.puts == UINT64_MAX);
+        for (size_t i = 0; i < COUNT(sizes); i++) {
+            char path[64];
+            (void)snprintf(path, sizeof path, "t/bucket-0/killed-%u-%zu", (unsigned)puts, i);
+            check_same(&plain, path);
+        }
+        close_bed(bed);
+    }
 }
 
 static void upload_goes_on_after_a_restart(void)
@@ -437,6 +478,7 @@ static const struct test tests[] = {
     TEST(large_files_arrive_in_parts_by_tls),
     TEST(upload_goes_on_after_a_restart),
     TEST(upload_that_nobody_remembers_is_given_up),
+    TEST(store_that_is_killed_is_waited_for),
     TEST(of_many_who_publish_one_name_exactly_one_wins),
 };
 
