@@ -421,7 +421,7 @@ static void make_file(size_t size)
 static const struct model_object *object_at(const char *path)
 {
     char key[128];
-    (void)snprintf(key, sizeof key, "lake/%s", path);
+    (void)snprintf(key, sizeof key, "lake/%.100s", path);
     return model_find(&w.model, key);
 }
 
@@ -732,7 +732,7 @@ static void file_of_another_size_is_a_conflict(void)
     make_file(2500);
     for (uint32_t i = 0; i < file_count; i++) {
         char key[128];
-        (void)snprintf(key, sizeof key, "lake/%s", files[i].path);
+        (void)snprintf(key, sizeof key, "lake/%.63s", files[i].path);
         model_make(&w.model, key)->bytes.size = 50 + i;
     }
     CHECK(send_file(&files[0]) == TN_OK);
