@@ -69,7 +69,7 @@ struct tn_s3_target_spec {
     const char *uploads_path; /* on it */
 };
 
-/* Half a MiB for 4 connections, a MiB for 8. TLS has its own memory, a stream's (tls.h) for each
+/* Some 600 KB for 4 connections, a MiB for 8. TLS has its own memory, a stream's (tls.h) for each
  * connection; and so has XML, process-wide, 16 KiB a connection: tn_xml_use_heap comes before. */
 size_t tn_s3_target_size(uint32_t links);
 

@@ -808,6 +808,110 @@ static void credentials_are_read_again_when_their_file_has_changed(void)
     close_world();
 }
 
+/* ---- uploads by parts that are remembered ---- */
+
+static int uploads_there(void)
+{
+    int count = 0;
+    for (int i = 0; i < MODEL_UPLOADS; i++) {
+        count += w.model.uploads[i].id != 0;
+    }
+    return count;
+}
+
+static void write_memo(const char *text)
+{
+    struct tn_err err;
+    (void)w.memos.io.vtable->unlink(&w.memos.io, "uploads", &err);
+    tn_rc rc = tn_io_write_new(&w.memos.io, "uploads", tn_bytes_of(text), &err);
+    CHECK_OK(rc, err);
+}
+
+static size_t memo_size(void)
+{
+    uint64_t size = 0;
+    struct tn_err err;
+    tn_rc rc = w.memos.io.vtable->stat(&w.memos.io, "uploads", &size, &err);
+    CHECK(rc == TN_OK || rc == TN_ABSENT);
+    return (size_t)size;
+}
+
+/* An upload that the store knows, of a file of three parts. */
+static int begin_upload(const char *path)
+{
+    struct model_upload *upload = &w.model.uploads[++w.model.ids % MODEL_UPLOADS];
+    upload->id = w.model.ids;
+    (void)snprintf(upload->key, sizeof upload->key, "lake/%.100s", path);
+    return upload->id;
+}
+
+/* Two parts of it are there, one of them with another size: that one is sent again. */
+static void upload_that_is_remembered_goes_on(void)
+{
+    char text[256];
+    open_world(1);
+    file_count = 0;
+    make_file(2500);
+    int id = begin_upload(files[0].path);
+    struct model_upload *upload = &w.model.uploads[id % MODEL_UPLOADS];
+    memcpy(upload->parts[0].data, files[0].bytes, PART);
+    upload->parts[0].size = PART;
+    upload->parts[1].size = PART - 1;
+    upload->have[0] = upload->have[1] = true;
+    (void)snprintf(text, sizeof text, "lake/%s\tid/%d+=\t2500\t%d\t%" PRId64 "\n", files[0].path,
+                   id, PART, w.clock.wall_ms);
+    write_memo(text);
+    CHECK(send_all() == TN_OK);
+    check_all_there();
+    CHECK(w.target->counts.bytes_sent < 2500);
+    CHECK(uploads_there() == 0 && memo_size() == 0);
+    close_world();
+}
+
+/* Not this file any more; of a file that is there by now; gone; and not for a week. */
+static void uploads_of_no_use_are_given_up(void)
+{
+    char text[512];
+    open_world(1);
+    file_count = 0;
+    make_file(2500);
+    make_file(2600);
+    int other = begin_upload(files[0].path);
+    int old = begin_upload("db.db/t/old");
+    int64_t now = w.clock.wall_ms;
+    (void)snprintf(text, sizeof text,
+                   "lake/%s\tid/%d+=\t2501\t%d\t%" PRId64 "\n"
+                   "lake/%s\tid/99+=\t2600\t%d\t%" PRId64 "\n"
+                   "lake/db.db/t/old\tid/%d+=\t5000\t900\t%" PRId64 "\n",
+                   files[0].path, other, PART, now, files[1].path, PART, now, old,
+                   now - INT64_C(8) * 24 * 60 * 60 * 1000);
+    write_memo(text);
+    CHECK(send_all() == TN_OK);
+    check_all_there();
+    CHECK(uploads_there() == 0 && memo_size() == 0);
+    close_world();
+}
+
+static void memo_that_nobody_can_read_is_forgotten(void)
+{
+    static const char *const texts[] = {"",
+                                        "\n\n",
+                                        "a",
+                                        "a\tb\tc\td\te",
+                                        "\t\t\t\t",
+                                        "a\tb\t1\t2\t3\t4",
+                                        "a\tb\t1\t2\t99999999999999999999\n"};
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        open_world(i + 1);
+        write_memo(texts[i]);
+        file_count = 0;
+        make_file(2500);
+        CHECK(send_all() == TN_OK);
+        check_all_there();
+        close_world();
+    }
+}
+
 /* ---- pace ---- */
 
 /* Sends all files at this rate; returns bytes a second, with what is around them. */
@@ -855,6 +959,9 @@ static const struct test tests[] = {
     TEST(only_few_verbs_are_used),
     TEST(stop_ends_a_call_soon),
     TEST(credentials_are_read_again_when_their_file_has_changed),
+    TEST(upload_that_is_remembered_goes_on),
+    TEST(uploads_of_no_use_are_given_up),
+    TEST(memo_that_nobody_can_read_is_forgotten),
     TEST(rate_holds_within_a_twentieth),
 };
 
