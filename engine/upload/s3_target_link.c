@@ -66,11 +66,16 @@ static void step_close(struct tn_s3_link *link)
     leave_to(link, link->next);
 }
 
+static uint32_t patience_of(const struct tn_s3_link *link, uint32_t usual_ms)
+{
+    return link->target->answer_ms > 0 ? link->target->answer_ms : usual_ms;
+}
+
 static void connect_stream(struct tn_s3_link *link)
 {
     const struct tn_s3_store *store = &link->target->store;
     const struct tn_endpoint to = {store->host, store->port};
-    link->opening.timeout_ms = CONNECT_MS;
+    link->opening.timeout_ms = patience_of(link, CONNECT_MS);
     link->open_due = true;
     link->moves = link->target->moves;
     link->state = TN_S3_LINK_CONNECT;
@@ -335,7 +340,7 @@ static void step_open(struct tn_s3_link *link)
     if (target->store.tls && link->state == TN_S3_LINK_CONNECT) {
         link->state = TN_S3_LINK_SECURE;
         link->open_due = true;
-        link->opening.timeout_ms = SECURE_MS;
+        link->opening.timeout_ms = patience_of(link, SECURE_MS);
         tn_tls_open(target->tls, NULL, link->opening.stream, target->store.host, &link->opening);
         return;
     }

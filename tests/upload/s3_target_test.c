@@ -292,10 +292,16 @@ static void on_accept(struct tn_request *request)
 
 /* ---- the world ---- */
 
+static atomic_bool *stop_then; /* or NULL */
+static int64_t stop_at_ms;
+
 /* The target turns its own door; everybody else's go on with it. */
 static int turn_world(struct tn_net *net, uint32_t wait_ms)
 {
     (void)net;
+    if (stop_then && w.clock.passed_ns / 1000000 >= stop_at_ms) {
+        atomic_store(stop_then, true);
+    }
     CHECK(w.turns++ < TURNS_MAX);
     return sim_net_wait(&w.net, wait_ms);
 }
@@ -892,6 +898,35 @@ static void uploads_of_no_use_are_given_up(void)
     close_world();
 }
 
+/* A store that has died in the middle of an upload that isn't remembered, and a caller who stops.
+ */
+static void who_stops_does_not_wait_for_a_dead_store(void)
+{
+    static atomic_bool stop;
+    open_world(1);
+    file_count = 0;
+    make_file(2500);
+    w.memos.capacity = 0; /* nothing can be kept */
+    CHECK(w.target->vtable->stat(w.target, "x", &(uint64_t){0}, &w.err) == TN_ABSENT);
+    set_mood(NEVER, 0);
+    w.only_puts = true; /* it was created by a POST */
+    atomic_store(&stop, false);
+    w.target->stop = &stop;
+    stop_at_ms = now_ms() + 5000;
+    stop_then = &stop;
+    CHECK(send_file(&files[0]) == TN_CANCELED);
+    CHECK(uploads_there() == 1);
+    for (uint64_t i = 1; i < 5; i++) {
+        sim_net_fault(&w.net, w.net.links_asked + i, SIM_LINK_LOST, 0);
+    }
+    w.only_puts = false;
+    int64_t began_ms = now_ms();
+    w.target->vtable->drop(w.target);
+    CHECK(now_ms() - began_ms < 8000);
+    stop_then = NULL;
+    close_world();
+}
+
 static void memo_that_nobody_can_read_is_forgotten(void)
 {
     static const char *const texts[] = {"",
@@ -961,6 +996,7 @@ static const struct test tests[] = {
     TEST(credentials_are_read_again_when_their_file_has_changed),
     TEST(upload_that_is_remembered_goes_on),
     TEST(uploads_of_no_use_are_given_up),
+    TEST(who_stops_does_not_wait_for_a_dead_store),
     TEST(memo_that_nobody_can_read_is_forgotten),
     TEST(rate_holds_within_a_twentieth),
 };
