@@ -72,7 +72,7 @@ static struct bed *open_special(const struct gateway *gateway, struct tn_s3_targ
     tn_rc rc = tn_net_uv_open(&net, &bed->net, &bed->err);
     CHECK_OK(rc, bed->err);
     spec.net = bed->net;
-    spec.clock = &tn_clock_system;
+    spec.clock = spec.clock ? spec.clock : &tn_clock_system;
     spec.arena = &bed->arena;
     spec.where = "s3://bucket/lake/of tests";
     spec.options = &options;
@@ -209,6 +209,29 @@ static void wrong_secret_is_told_as_such(void)
     CHECK(publish(bed, "t/s-2", "x") == TN_IO);
     CHECK(tn_s3_target_trouble(bed->target) == TN_S3_TROUBLE_CREDENTIALS);
     CHECK(strstr(bed->err.text, "the secret key is wrong"));
+    close_bed(bed);
+}
+
+/* A device whose clock stands in 1970 signs by the store's after one refusal. */
+static int64_t at_1970(struct tn_clock *clock)
+{
+    (void)clock;
+    return 1000;
+}
+
+static void wrong_clock_is_corrected_by_the_store(void)
+{
+    struct tn_clock_vtable wrong = *tn_clock_system.vtable;
+    struct tn_clock clock = {&wrong};
+    wrong.now_ms = at_1970;
+    const struct tn_s3_target_spec spec = {.tls = trust, .clock = &clock};
+    struct bed *bed = open_special(&plain, spec, GATEWAY_SECRET_KEY);
+    make_file("t/bucket-0/timeless", 70000);
+    send_file(bed, "t/bucket-0/timeless", 70000);
+    settle(bed);
+    check_same(&plain, "t/bucket-0/timeless");
+    CHECK(bed->target->counts.requests[TN_TARGET_PUT] == 2);
+    CHECK(tn_s3_target_clock_offset_ms(bed->target) > INT64_C(50) * 365 * 24 * 3600 * 1000);
     close_bed(bed);
 }
 
@@ -472,6 +495,7 @@ static const struct test tests[] = {
     TEST(files_of_all_sizes_arrive_by_tls),
     TEST(it_keeps_the_contract_of_targets),
     TEST(wrong_secret_is_told_as_such),
+    TEST(wrong_clock_is_corrected_by_the_store),
     TEST(certificate_that_is_not_trusted_is_told_as_such),
     TEST(folder_is_listed),
     TEST(large_files_arrive_in_parts),

@@ -75,9 +75,10 @@ struct world {
     struct model model;
     struct first firsts[MODEL_OBJECTS];
     uint32_t mood_percent;
-    uint32_t only;  /* a mood, or 0: any */
-    bool only_puts; /* have a mood */
-    bool rival;     /* puts at the owner's name before each PUT */
+    uint32_t only;      /* a mood, or 0: any */
+    bool only_puts;     /* have a mood */
+    const char *region; /* the bucket's, which a request must be signed for; NULL: any */
+    bool rival;         /* puts at the owner's name before each PUT */
     uint64_t served;
     uint64_t turns;
     uint64_t random;
@@ -198,6 +199,13 @@ static void serve(struct far_end *end, struct tn_bytes head, struct tn_bytes bod
     tn_buf_init(&end->out, end->out_memory, sizeof end->out_memory);
     model_serve(&w.model, head, body, &end->out);
     end->closes = w.model.closes;
+    if (w.region && !strstr(w.model.headers, w.region)) {
+        tn_buf_init(&end->out, end->out_memory, sizeof end->out_memory);
+        tn_buf_format(&end->out,
+                      "HTTP/1.1 301 X\r\nx-amz-bucket-region: %s\r\n"
+                      "content-length: 0\r\n\r\n",
+                      w.region);
+    }
     check_firsts();
     if (mood == RESETS_AFTER) {
         close_end(end);
@@ -814,6 +822,20 @@ static void credentials_are_read_again_when_their_file_has_changed(void)
     close_world();
 }
 
+/* Once, and then all requests are signed for it, over connections that are new. */
+static void bucket_of_another_region_is_found(void)
+{
+    uint64_t size = 0;
+    open_world(1);
+    CHECK(w.target->vtable->stat(w.target, "x", &size, &w.err) == TN_ABSENT);
+    uint64_t links = w.net.links_asked;
+    w.region = "eu-south-9";
+    CHECK(w.target->vtable->stat(w.target, "x", &size, &w.err) == TN_ABSENT);
+    CHECK(w.target->vtable->stat(w.target, "x", &size, &w.err) == TN_ABSENT);
+    CHECK(w.target->counts.requests[TN_TARGET_HEAD] == 4 && w.net.links_asked == links + 1);
+    close_world();
+}
+
 /* ---- uploads by parts that are remembered ---- */
 
 static int uploads_there(void)
@@ -994,6 +1016,7 @@ static const struct test tests[] = {
     TEST(only_few_verbs_are_used),
     TEST(stop_ends_a_call_soon),
     TEST(credentials_are_read_again_when_their_file_has_changed),
+    TEST(bucket_of_another_region_is_found),
     TEST(upload_that_is_remembered_goes_on),
     TEST(uploads_of_no_use_are_given_up),
     TEST(who_stops_does_not_wait_for_a_dead_store),
