@@ -28,6 +28,8 @@ return {
             unknown = "drop", -- members of a record that are no columns
         },
     },
+    -- A copy for readers elsewhere, on a share or a disk; all that is committed comes there, too:
+    -- lakes = { cloud = { target = "/mnt/lake", every = "5min", on_full = "gap" } },
     sources = {
         {
             kind = "mqtt",

@@ -1,7 +1,7 @@
 --- The memory of a 16 MiB process on a PC; the shape that the other boards start from.
 -- `kib` is a part's size, `min` what it keeps however small --memory makes the rest. One that is
 -- `of` another is carved out of it when it is wanted: Lua's states, where a table has a script;
--- the network, where somebody opens its door.
+-- the network, where somebody opens its door; uploads, where there are lakes.
 return {
     name = "host",
     other_kib = 1024, -- libc, stacks, code's relocations: outside the block
@@ -18,5 +18,6 @@ return {
         { name = "lua_merge", kind = "heap", kib = 640, min = 128, of = "memtable" },
         { name = "net", kind = "arena", kib = 160, min = 80, of = "memtable" }, -- with libuv
         { name = "tls", kind = "heap", kib = 256, min = 96, of = "memtable" }, -- 64 a stream
+        { name = "upload", kind = "arena", kib = 1024, min = 64, of = "memtable" }, -- to lakes
     },
 }

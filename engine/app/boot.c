@@ -89,6 +89,7 @@ static const struct {
     {"lua_merge", "a script's merge, retract and announce, likewise"},
     {"net", "sockets: libuv, streams, buffers; of the memtable's part when they are used"},
     {"tls", "TLS: connections, certificates, likewise"},
+    {"upload", "what `lakes` are sent: lists of files, copies, connections; likewise"},
 };
 
 const char *tn_part_use(const char *part)

@@ -107,6 +107,7 @@ static const struct tn_config_member members[] = {
     {"pace", tn_config_take_ms, AT(pace_ms), 1, HOUR_MS, false},
     {"tables", tn_config_take_tables, 0, 0, 0, true},
     {"sources", tn_config_take_sources, 0, 0, 0, false},
+    {"lakes", tn_config_take_lakes, 0, 0, 0, false},
 };
 
 /* What is only of use with another member. */

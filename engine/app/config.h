@@ -16,6 +16,7 @@
  *     config.c           the members on top, and what must hold between tables and sources
  *     config_table.c     a table: its schema, options and script, as `create` would check them
  *     config_source.c    sources, addresses, TLS
+ *     config_lake.c      lakes
  *     config_members.c   members by a list of them; the kinds of values
  *     config_value.c     texts that are sizes, times, rules, addresses
  *     config_tree.c      what the file returns, as plain values
@@ -117,6 +118,16 @@ struct tn_config_source {
     struct tn_config_source *next;
 };
 
+/* Where committed snapshots are sent. */
+struct tn_config_lake {
+    const char *name;                 /* "cloud" */
+    const char *target;               /* a folder, from "/" */
+    struct tn_text_list_item *tables; /* that are configured; never empty */
+    uint32_t every_ms;                /* from one upload of a table to the next; 0: at once */
+    bool gap; /* `on_full`: when the disk is full the lake loses snapshots; else sources stop */
+    struct tn_config_lake *next; /* by name */
+};
+
 struct tn_config_http {
     const char *listen; /* NULL: no HTTP */
     const char *token;  /* who doesn't show it is refused; needed when not on loopback */
@@ -146,9 +157,12 @@ struct tn_config {
     struct tn_config_journal journal;
     struct tn_config_table *tables;
     struct tn_config_source *sources;
+    struct tn_config_lake *lakes;
     uint32_t table_count;
     uint32_t plain_count; /* tables that are plain */
     uint32_t source_count;
+    uint32_t lake_count;
+    uint32_t upload_count; /* tables of lakes, each as often as it is sent somewhere */
 };
 
 /* Called for each thing that is wrong, of the first TN_CONFIG_WRONG_MAX:

@@ -149,6 +149,10 @@ void tn_config_check_open(struct tn_config_reader *r, const struct tn_config_nod
 /* Who listens with TLS has a certificate. */
 void tn_config_check_served(struct tn_config_reader *r, struct tn_config_node *tls);
 
+/* ---- config_lake.c ---- */
+
+tn_config_take_fn tn_config_take_lakes; /* of struct tn_config: the whole, with its tables */
+
 /* ---- config_table.c ---- */
 
 tn_config_take_fn tn_config_take_tables; /* of struct tn_config: the whole */

@@ -5,6 +5,7 @@
 #include "app/boot.h"
 #include "app/config_private.h"
 #include "app/control.h"
+#include "app/lakes.h"
 #include "app/net_boot.h"
 #include "app/share.h"
 #include "app/sizes.h"
@@ -59,7 +60,9 @@ static uint64_t tls_needs(const struct sum *s)
  * the daemon's own socket; scripts' states lie in the shares of their tables. */
 static bool is_used(const struct sum *s, const char *part)
 {
-    return strcmp(part, "tls") == 0 ? tls_needs(s) > 0 : strncmp(part, "lua", 3) != 0;
+    return strcmp(part, "tls") == 0      ? tls_needs(s) > 0
+           : strcmp(part, "upload") == 0 ? s->config->lakes != NULL
+                                         : strncmp(part, "lua", 3) != 0;
 }
 
 /* Beside what is carved out of it, four pages a bucket; of partitions one is open at a time, for
@@ -95,7 +98,7 @@ static uint64_t intake_needs(const struct sum *s)
 {
     struct tn_sizes sizes;
     tn_sizes_least(s->config, &sizes);
-    return sizes.intake + sizes.tables;
+    return sizes.intake + sizes.tables + sizes.lakes;
 }
 
 static uint64_t sources_needs(const struct sum *s)
@@ -103,6 +106,11 @@ static uint64_t sources_needs(const struct sum *s)
     struct tn_sizes sizes;
     tn_sizes_least(s->config, &sizes);
     return sizes.sources + sizes.control;
+}
+
+static uint64_t upload_needs(const struct sum *s)
+{
+    return s->config->lakes ? TN_LAKES_MEMORY_MIN : 0;
 }
 
 static uint64_t net_needs(const struct sum *s)
@@ -122,6 +130,7 @@ static const struct {
     {"memtable", NULL, memtable_needs, NULL},
     {"net", "memtable", net_needs, NULL},
     {"tls", "memtable", tls_needs, NULL},
+    {"upload", "memtable", upload_needs, NULL},
     {"intake", "input", intake_needs,
      "journal, decoder, ring and rows of files, for short messages; tables"},
     {"sources", "input", sources_needs,

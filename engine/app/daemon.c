@@ -130,13 +130,16 @@ static void wake(void *user)
     tn_net_wake(d->net);
 }
 
-/* The network first: its parts are carved out of the memtable's. */
+/* Uploads and network first: their parts are carved out of the memtable's. */
 static tn_rc open_doors(struct tn_daemon *d, struct tn_err *err)
 {
     struct tn_app *app = d->spec.app;
     bool tls;
     uint32_t streams = TN_CONTROL_STREAMS + tn_sources_streams(d->spec.config, &tls);
-    tn_rc rc = tn_net_boot(app, streams, &d->net, err);
+    tn_rc rc = d->spec.config->lakes ? tn_lakes_boot(&d->uploads, app, err) : TN_OK;
+    if (rc == TN_OK) {
+        rc = tn_net_boot(app, streams, &d->net, err);
+    }
     if (rc == TN_OK && tls) {
         tn_net_boot_tls(app);
     }
@@ -392,6 +395,7 @@ static tn_rc open_intake(struct tn_daemon *d, struct tn_err *err)
                                     .sources = &d->sources,
                                     .budget = &d->spec.app->budget,
                                     .shares = d->shares,
+                                    .lakes = &d->lakes,
                                     .pulse = &d->pulse,
                                     .wear = d->wears ? &d->wear : NULL,
                                     .reload = &d->reload,
@@ -414,6 +418,21 @@ static tn_rc open_intake(struct tn_daemon *d, struct tn_err *err)
         tn_pages_init(&d->pages, &status, &d->jobs);
     }
     return rc;
+}
+
+static tn_rc open_lakes(struct tn_daemon *d, struct tn_err *err)
+{
+    struct tn_lakes_spec spec = {.config = d->spec.config,
+                                 .env = &d->spec.app->env,
+                                 .keepers = d->keepers,
+                                 .keeper_count = d->keeper_count,
+                                 .intake = &d->intake,
+                                 .jobs = &d->jobs,
+                                 .log = &d->log,
+                                 .arena = &d->spec.app->input,
+                                 .worker = &d->uploads.worker,
+                                 .door = tn_lakes_door(&d->uploads)};
+    return tn_lakes_open(&d->lakes, &spec, err);
 }
 
 /* Before anything is locked, for a clear answer. */
@@ -484,6 +503,9 @@ tn_rc tn_daemon_open(struct tn_daemon *daemon, const struct tn_daemon_spec *spec
     if (rc == TN_OK) {
         rc = open_intake(d, err);
     }
+    if (rc == TN_OK) {
+        rc = open_lakes(d, err);
+    }
     return rc == TN_OK ? open_control(d, err) : rc;
 }
 
@@ -505,6 +527,7 @@ static tn_rc turn(struct tn_daemon *d, uint32_t soon, struct tn_err *err)
     tn_rc rc = tn_intake_turn(&d->intake, &wait_ms, err);
     if (rc == TN_OK) {
         tn_jobs_turn(&d->jobs, &wait_ms);
+        tn_lakes_turn(&d->lakes, &wait_ms);
         bool steps = d->sources.ops.first || d->control.ops.first;
         wait_for_sockets(d, steps ? 0 : wait_ms < soon ? wait_ms : soon);
     }
@@ -568,6 +591,9 @@ static tn_rc settle(struct tn_daemon *d, struct tn_err *err)
     } else {
         tn_notify_stopping(&d->notify);
     }
+    if (stops > 0 || reloads(d)) {
+        tn_lakes_stop(&d->lakes);
+    }
     tn_jobs_stop(&d->jobs);
     tn_sources_stop(&d->sources);
     tn_intake_stop(&d->intake);
@@ -575,6 +601,17 @@ static tn_rc settle(struct tn_daemon *d, struct tn_err *err)
         rc = turn(d, UINT32_MAX, err);
     }
     return rc;
+}
+
+/* With --once, and whom nobody tells to end. */
+static tn_rc bring_to_lakes(struct tn_daemon *d, struct tn_err *err)
+{
+    tn_rc rc = TN_OK;
+    tn_lakes_hurry(&d->lakes);
+    while (rc == TN_OK && stops == 0 && !tn_lakes_settled(&d->lakes)) {
+        rc = turn(d, UINT32_MAX, err);
+    }
+    return rc == TN_OK && stops == 0 ? tn_lakes_check(&d->lakes, err) : rc;
 }
 
 /* After an error nothing is committed any more, but what is under way ends. */
@@ -639,6 +676,9 @@ tn_rc tn_daemon_run(struct tn_daemon *daemon, struct tn_err *err)
     if (rc == TN_OK) {
         rc = settle(d, err);
     }
+    if (rc == TN_OK && d->spec.once && !reloads(d) && stops == 0) {
+        rc = bring_to_lakes(d, err);
+    }
     if (rc == TN_OK && d->reload.state == TN_RELOAD_BEGINS) {
         tn_reload_hold(true); /* what comes from now on the next start hears */
         d->again = reloads(d);
@@ -656,9 +696,11 @@ void tn_daemon_close(struct tn_daemon *daemon)
     for (uint32_t i = 0; i < d->keeper_count; i++) {
         tn_keeper_close(&d->keepers[i]);
     }
-    while (d->exec && d->exec->under_way > 0) { /* the journal's */
+    tn_lakes_stop(&d->lakes);
+    while (d->exec && (d->exec->under_way > 0 || d->exec->uploads > 0)) { /* the journal's, too */
         (void)tn_exec_turn(d->exec, true);
     }
+    tn_lakes_close(&d->lakes);
     tn_intake_close(&d->intake);
     bool rests = d->net && tn_net_rest(d->net, d->exec, REST_MS);
     if (d->exec) {

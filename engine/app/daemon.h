@@ -5,6 +5,10 @@
  *     exit <- close <- all committed <- sources stopped <-------------'
  *              '-> exec, on SIGHUP (reload.h)
  *
+ * What is committed travels to lakes (lakes.h) beside all that; the end doesn't wait for it, but
+ * for
+ * --once.
+ *
  * The loop sleeps in the network's door, which a worker that has finished, the thread that reads
  * standard input, and a signal wake; it measures how long it is away from it. All memory is taken
  * before the sources are opened. Signals are process-wide, and so is who they go to: one daemon
@@ -15,6 +19,7 @@
 #include "app/control.h"
 #include "app/intake.h"
 #include "app/jobs.h"
+#include "app/lakes_boot.h"
 #include "app/notify.h"
 #include "app/pages.h"
 #include "app/reload.h"
@@ -46,6 +51,8 @@ struct tn_daemon {
     uint32_t keeper_count;        /* open */
     struct tn_intake intake;
     struct tn_jobs jobs;
+    struct tn_lakes_boot uploads;
+    struct tn_lakes lakes;
     struct tn_pages pages;
     struct tn_control control;
     struct tn_sources sources;

@@ -34,11 +34,10 @@ static void say_value(struct tn_buf *out, double value)
 }
 
 /* What a configuration names has any bytes. */
-static void say_label(struct tn_buf *out, const char *label, const char *text)
+static void say_text(struct tn_buf *out, const char *text)
 {
     struct tn_bytes bytes = tn_bytes_of(text);
     size_t size = tn_utf8_span(bytes);
-    tn_buf_format(out, "{%s=\"", label);
     for (size_t i = 0; i < size; i++) {
         const char *escaped = text[i] == '\n'   ? "\\n"
                               : text[i] == '"'  ? "\\\""
@@ -50,6 +49,12 @@ static void say_label(struct tn_buf *out, const char *label, const char *text)
             tn_buf_byte(out, (unsigned char)text[i]);
         }
     }
+}
+
+static void say_label(struct tn_buf *out, const char *label, const char *text)
+{
+    tn_buf_format(out, "{%s=\"", label);
+    say_text(out, text);
     tn_buf_text(out, "\"}");
 }
 
@@ -560,6 +565,108 @@ static void say_tables(const struct tn_status_spec *of, const struct table_figur
     }
 }
 
+/* ---- of lakes ---- */
+
+struct lake_figure {
+    struct heading heading;
+    double (*of)(const struct tn_lakes_lake *lake);
+};
+
+OF(lake_uploads, tn_lakes_lake, of->uploads)
+OF(lake_failures, tn_lakes_lake, of->failures)
+OF(lake_gets, tn_lakes_lake, of->counts.requests[TN_TARGET_GET])
+OF(lake_heads, tn_lakes_lake, of->counts.requests[TN_TARGET_HEAD])
+OF(lake_puts, tn_lakes_lake, of->counts.requests[TN_TARGET_PUT])
+OF(lake_lists, tn_lakes_lake, of->counts.requests[TN_TARGET_LIST])
+OF(lake_deletes, tn_lakes_lake, of->counts.requests[TN_TARGET_DELETE])
+OF(lake_bytes, tn_lakes_lake, of->counts.bytes_sent)
+OF(lake_received, tn_lakes_lake, of->counts.bytes_received)
+OF(lake_day, tn_lakes_lake, of->spent.day_bytes)
+OF(lake_month, tn_lakes_lake, of->spent.month_bytes)
+
+static const struct lake_figure of_lakes[] = {
+    {{"tarn_lake_uploads_total", COUNTER, "that brought a snapshot"}, lake_uploads},
+    {{"tarn_lake_failed_uploads_total", COUNTER, "that are tried again"}, lake_failures},
+    {{"tarn_lake_get_requests_total", COUNTER, "of an object store, by verb"}, lake_gets},
+    {{"tarn_lake_head_requests_total", COUNTER, "likewise"}, lake_heads},
+    {{"tarn_lake_put_requests_total", COUNTER, "likewise"}, lake_puts},
+    {{"tarn_lake_list_requests_total", COUNTER, "likewise"}, lake_lists},
+    {{"tarn_lake_delete_requests_total", COUNTER, "likewise"}, lake_deletes},
+    {{"tarn_lake_sent_bytes_total", COUNTER, "of files, also of tries that failed"}, lake_bytes},
+    {{"tarn_lake_received_bytes_total", COUNTER, "likewise"}, lake_received},
+    {{"tarn_lake_day_sent_bytes", GAUGE, "today, by the local clock"}, lake_day},
+    {{"tarn_lake_month_sent_bytes", GAUGE, "this month, likewise"}, lake_month},
+};
+enum { LAKES_COUNT = sizeof of_lakes / sizeof of_lakes[0] };
+
+static void say_lakes(const struct tn_lakes *lakes, const struct lake_figure *figure,
+                      uint32_t first, struct tn_buf *out)
+{
+    if (first == 0 && lakes->lake_count > 0) {
+        say_heading(&figure->heading, out);
+    }
+    for (uint32_t i = first; i < lakes->lake_count && i < first + LINES_A_PART; i++) {
+        tn_buf_text(out, figure->heading.name);
+        say_label(out, "lake", lakes->lakes[i].config->name);
+        say_value(out, figure->of(&lakes->lakes[i]));
+    }
+}
+
+struct mirror {
+    const struct tn_lakes *lakes;
+    const struct tn_lakes_mirror *mirror;
+};
+
+struct mirror_figure {
+    struct heading heading;
+    double (*of)(const struct mirror *mirror);
+};
+
+static double mirror_trouble(const struct mirror *of)
+{
+    char text[TN_ERR_TEXT_SIZE];
+    return tn_lakes_trouble(of->lakes, of->mirror, text, sizeof text) ? 1 : 0;
+}
+
+OF(mirror_snapshot, mirror, of->mirror->have_id > 0 ? of->mirror->have_id : 0)
+OF(mirror_behind, mirror, tn_lakes_lag(of->mirror))
+OF(mirror_bytes, mirror, of->mirror->bytes + of->mirror->after_bytes)
+OF(mirror_age, mirror, (double)tn_lakes_age_ms(of->lakes, of->mirror) / MS_PER_S)
+
+static const struct mirror_figure of_mirrors[] = {
+    {{"tarn_mirror_snapshot_id", GAUGE, "the newest that the lake has"}, mirror_snapshot},
+    {{"tarn_mirror_behind_snapshots", GAUGE, "that the lake lacks, and that can't expire"},
+     mirror_behind},
+    {{"tarn_mirror_behind_bytes", GAUGE, "about: what the table has written since, from the start"},
+     mirror_bytes},
+    {{"tarn_mirror_behind_seconds", GAUGE, "since the oldest of them, likewise"}, mirror_age},
+    {{"tarn_mirror_trouble", GAUGE, "1: it is behind for a reason that status tells"},
+     mirror_trouble},
+};
+enum { MIRRORS_COUNT = sizeof of_mirrors / sizeof of_mirrors[0] };
+
+static void say_mirror(const struct mirror *m, const struct mirror_figure *figure,
+                       struct tn_buf *out)
+{
+    tn_buf_format(out, "%s{lake=\"%s\",table=\"", figure->heading.name,
+                  m->mirror->lake->config->name);
+    say_text(out, m->mirror->keeper->name);
+    tn_buf_text(out, "\"}");
+    say_value(out, figure->of(m));
+}
+
+static void say_mirrors(const struct tn_lakes *lakes, const struct mirror_figure *figure,
+                        uint32_t first, struct tn_buf *out)
+{
+    if (first == 0 && lakes->mirror_count > 0) {
+        say_heading(&figure->heading, out);
+    }
+    for (uint32_t i = first; i < lakes->mirror_count && i < first + LINES_A_PART; i++) {
+        struct mirror m = {lakes, &lakes->mirrors[i]};
+        say_mirror(&m, figure, out);
+    }
+}
+
 /* ---- the page ---- */
 
 /* Parts of the page that `count` figures of `each` things take; takes them off the index. */
@@ -598,6 +705,10 @@ bool tn_metrics_part(const struct tn_status_spec *of, uint32_t index, struct tn_
         say_sources(of, &of_sources[figure], first, out);
     } else if (among(&index, TABLES_COUNT, of->intake->spec.keeper_count, &figure, &first)) {
         say_tables(of, &of_tables[figure], first, out);
+    } else if (among(&index, LAKES_COUNT, of->lakes->lake_count, &figure, &first)) {
+        say_lakes(of->lakes, &of_lakes[figure], first, out);
+    } else if (among(&index, MIRRORS_COUNT, of->lakes->mirror_count, &figure, &first)) {
+        say_mirrors(of->lakes, &of_mirrors[figure], first, out);
     } else {
         return false;
     }

@@ -1,6 +1,7 @@
 #include "app/pages.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "app/metrics.h"
@@ -49,6 +50,20 @@ static void say_source(void *user, const struct tn_source_status *status)
     }
 }
 
+static void say_lakes(const struct tn_lakes *lakes, struct reasons *r)
+{
+    char text[TN_ERR_TEXT_SIZE];
+    char whose[2 * TN_LAKES_CONSUMER_SIZE + TN_ERR_TEXT_SIZE];
+    for (uint32_t i = 0; i < lakes->mirror_count; i++) {
+        const struct tn_lakes_mirror *m = &lakes->mirrors[i];
+        const char *trouble = tn_lakes_trouble(lakes, m, text, sizeof text);
+        if (trouble) {
+            (void)snprintf(whose, sizeof whose, "%s: %s", m->keeper->name, trouble);
+            add_reason(r, "lake", m->lake->config->name, whose);
+        }
+    }
+}
+
 static int fill_health(void *user, struct tn_buf *out)
 {
     struct tn_pages *pages = user;
@@ -61,6 +76,7 @@ static int fill_health(void *user, struct tn_buf *out)
     tn_buf_init(&text, pages->text, sizeof pages->text);
     say_keepers(in, &reasons);
     tn_sources_each(pages->of.sources, say_source, &reasons);
+    say_lakes(pages->of.lakes, &reasons);
     if (journal) {
         add_reason(&reasons, "table", "", journal);
     }

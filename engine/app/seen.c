@@ -1,12 +1,13 @@
 #include "app/seen.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "app/ask.h"
 #include "base/check.h"
 
-enum { PAGE_SHARE = 2 /* of the arena's room */ };
+enum { PAGE_SHARE = 2 /* of the arena's room */, WHOSE_SIZE = 512 };
 
 #define FIELD(key, kind, record, member)                                                 \
     {                                                                                    \
@@ -70,6 +71,27 @@ static const struct tn_json_field of_source[] = {
     FIELD("refused", I64, tn_seen_source, refused),
 };
 
+static const struct tn_json_field of_lake[] = {
+    FIELD("lake", TEXT, tn_seen_lake, name),
+    FIELD("target", TEXT, tn_seen_lake, target),
+    FIELD("uploads", I64, tn_seen_lake, uploads),
+    FIELD("failures", I64, tn_seen_lake, failures),
+    FIELD("sent_bytes", I64, tn_seen_lake, sent_bytes),
+    FIELD("day_bytes", I64, tn_seen_lake, day_bytes),
+    FIELD("month_bytes", I64, tn_seen_lake, month_bytes),
+};
+
+static const struct tn_json_field of_mirror[] = {
+    FIELD("mirror", TEXT, tn_seen_mirror, table),
+    FIELD("lake", TEXT, tn_seen_mirror, lake),
+    FIELD("state", TEXT, tn_seen_mirror, state),
+    FIELD("trouble", TEXT, tn_seen_mirror, trouble),
+    FIELD("snapshot", I64, tn_seen_mirror, snapshot),
+    FIELD("behind", I64, tn_seen_mirror, behind),
+    FIELD("behind_bytes", I64, tn_seen_mirror, behind_bytes),
+    FIELD("behind_ms", I64, tn_seen_mirror, behind_ms),
+};
+
 static const struct tn_json_field of_part[] = {
     FIELD("part", TEXT, tn_seen_part, name), FIELD("kind", TEXT, tn_seen_part, kind),
     FIELD("size", I64, tn_seen_part, size),  FIELD("used", I64, tn_seen_part, used),
@@ -96,12 +118,18 @@ static const struct {
      offsetof(struct tn_seen, sources), sizeof(struct tn_seen_source)},
     {"part", of_part, sizeof of_part / sizeof of_part[0], LIST, offsetof(struct tn_seen, parts),
      sizeof(struct tn_seen_part)},
+    {"lake", of_lake, sizeof of_lake / sizeof of_lake[0], LIST, offsetof(struct tn_seen, lakes),
+     sizeof(struct tn_seen_lake)},
+    {"mirror", of_mirror, sizeof of_mirror / sizeof of_mirror[0], LIST,
+     offsetof(struct tn_seen, mirrors), sizeof(struct tn_seen_mirror)},
 };
 enum { RECORD_COUNT = sizeof records / sizeof records[0] };
 
 _Static_assert(offsetof(struct tn_seen_table, next) == 0 &&
                    offsetof(struct tn_seen_source, next) == 0 &&
-                   offsetof(struct tn_seen_part, next) == 0,
+                   offsetof(struct tn_seen_part, next) == 0 &&
+                   offsetof(struct tn_seen_lake, next) == 0 &&
+                   offsetof(struct tn_seen_mirror, next) == 0,
                "lists are linked by their first member");
 
 bool tn_seen_next(struct tn_bytes *page, struct tn_bytes *object)
@@ -200,6 +228,21 @@ tn_rc tn_seen_ask(struct tn_seen *seen, const char *warehouse, struct tn_arena *
     return rc == TN_OK ? read_page(seen, arena, err) : rc;
 }
 
+static uint32_t mirror_reasons(const struct tn_seen *seen, tn_seen_reason *each, void *user)
+{
+    uint32_t count = 0;
+    for (const struct tn_seen_mirror *m = seen->mirrors; m; m = m->next) {
+        char whose[WHOSE_SIZE];
+        if (m->trouble) {
+            (void)snprintf(whose, sizeof whose, "lake %s: %s", m->lake ? m->lake : "",
+                           m->table ? m->table : "a table");
+            each(user, whose, m->trouble);
+            count++;
+        }
+    }
+    return count;
+}
+
 uint32_t tn_seen_reasons(const struct tn_seen *seen, tn_seen_reason *each, void *user)
 {
     uint32_t count = 0;
@@ -215,6 +258,7 @@ uint32_t tn_seen_reasons(const struct tn_seen *seen, tn_seen_reason *each, void 
             count++;
         }
     }
+    count += mirror_reasons(seen, each, user);
     if (seen->journal.trouble) {
         each(user, "journal", seen->journal.trouble);
         count++;

@@ -67,6 +67,30 @@ struct tn_seen_source {
     struct tn_json_i64 refused;
 };
 
+struct tn_seen_lake {
+    struct tn_seen_lake *next;
+    const char *name;
+    const char *target;
+    struct tn_json_i64 uploads;
+    struct tn_json_i64 failures;
+    struct tn_json_i64 sent_bytes;
+    struct tn_json_i64 day_bytes;
+    struct tn_json_i64 month_bytes;
+};
+
+/* A table at a lake. */
+struct tn_seen_mirror {
+    struct tn_seen_mirror *next;
+    const char *table;
+    const char *lake;
+    const char *state;
+    const char *trouble;
+    struct tn_json_i64 snapshot;
+    struct tn_json_i64 behind;
+    struct tn_json_i64 behind_bytes;
+    struct tn_json_i64 behind_ms;
+};
+
 struct tn_seen_part {
     struct tn_seen_part *next;
     const char *name;
@@ -83,6 +107,8 @@ struct tn_seen {
     struct tn_seen_table *tables;
     struct tn_seen_source *sources;
     struct tn_seen_part *parts;
+    struct tn_seen_lake *lakes;
+    struct tn_seen_mirror *mirrors;
 };
 
 /* Asks the daemon of a warehouse; errors are those of tn_ask, and CORRUPT for an answer that isn't

@@ -219,6 +219,78 @@ static const void *next_source(const void *row)
     return ((const struct tn_seen_source *)row)->next;
 }
 
+/* ---- lakes ---- */
+
+static const struct column of_lakes[] = {
+    {"LAKE", true},   {"UPLOADS", false}, {"FAILED", false}, {"SENT", false},
+    {"TODAY", false}, {"MONTH", false},   {"TARGET", true},
+};
+
+static void lake_cell(const void *context, const void *row, uint32_t column, char text[CELL_SIZE])
+{
+    const struct tn_seen_lake *l = row;
+    const struct tn_json_i64 bytes[] = {l->sent_bytes, l->day_bytes, l->month_bytes};
+    (void)context;
+    if (column == 0 || column == 6) {
+        copy(text, column == 0 ? l->name : l->target);
+    } else if (column <= 2) {
+        put_number(text, column == 1 ? l->uploads : l->failures);
+    } else {
+        put_bytes(text, CELL_SIZE, bytes[column - 3].value);
+    }
+}
+
+static const void *next_lake(const void *row)
+{
+    return ((const struct tn_seen_lake *)row)->next;
+}
+
+static const struct column of_mirrors[] = {
+    {"MIRROR", true},  {"LAKE", true},   {"STATE", true}, {"SNAPSHOT", false},
+    {"BEHIND", false}, {"ABOUT", false}, {"FOR", false},
+};
+
+static void mirror_cell(const void *context, const void *row, uint32_t column, char text[CELL_SIZE])
+{
+    const struct tn_seen_mirror *m = row;
+    const char *const texts[] = {m->table, m->lake, m->state};
+    (void)context;
+    if (column <= 2) {
+        copy(text, texts[column]);
+    } else if (column <= 4) {
+        put_number(text, column == 3 ? m->snapshot : m->behind);
+    } else if (column == 5) {
+        put_bytes(text, CELL_SIZE, m->behind_bytes.value);
+    } else {
+        put_time(text, CELL_SIZE, m->behind_ms.value);
+    }
+}
+
+static const void *next_mirror(const void *row)
+{
+    return ((const struct tn_seen_mirror *)row)->next;
+}
+
+static void draw_lakes(const struct tn_seen *seen, struct tn_buf *out)
+{
+    struct grid lakes = {.columns = of_lakes,
+                         .column_count = sizeof of_lakes / sizeof of_lakes[0],
+                         .first = seen->lakes,
+                         .next = next_lake,
+                         .cell = lake_cell};
+    struct grid mirrors = {.columns = of_mirrors,
+                           .column_count = sizeof of_mirrors / sizeof of_mirrors[0],
+                           .first = seen->mirrors,
+                           .next = next_mirror,
+                           .cell = mirror_cell};
+    if (seen->lakes) {
+        draw(&lakes, out);
+        tn_buf_text(out, "\n");
+        draw(&mirrors, out);
+        tn_buf_text(out, "\n");
+    }
+}
+
 /* ---- all of it ---- */
 
 static void put_heading(const struct tn_seen *seen, struct tn_buf *out)
@@ -313,5 +385,6 @@ void tn_seen_draw(const struct tn_seen *seen, const struct tn_seen *before, int6
     tn_buf_text(out, "\n");
     draw(&sources, out);
     tn_buf_text(out, "\n");
+    draw_lakes(seen, out);
     put_rest(seen, out);
 }

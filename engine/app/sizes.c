@@ -2,6 +2,7 @@
 
 #include "app/control.h"
 #include "app/intake.h"
+#include "app/lakes.h"
 #include "app/sources.h"
 
 enum {
@@ -25,6 +26,7 @@ static void compute(const struct tn_config *config, size_t parcel, struct tn_siz
     sizes->sources = tn_sources_memory(config, sizes->message);
     sizes->control = tn_control_memory();
     sizes->scripts = (config->table_count - config->plain_count) * sizeof(struct tn_scripted);
+    sizes->lakes = tn_lakes_memory(config);
     sizes->tables =
         config->table_count * (sizeof(struct tn_keeper) + sizeof(struct tn_share) + PATH_SIZE) +
         sizes->scripts + sizes->room + BESIDE;
@@ -37,7 +39,7 @@ void tn_sizes_least(const struct tn_config *config, struct tn_sizes *sizes)
 
 size_t tn_sizes_sum(const struct tn_sizes *sizes)
 {
-    return sizes->intake + sizes->sources + sizes->control + sizes->tables;
+    return sizes->intake + sizes->sources + sizes->control + sizes->tables + sizes->lakes;
 }
 
 tn_rc tn_sizes_choose(const struct tn_config *config, size_t available, struct tn_sizes *sizes,

@@ -16,6 +16,7 @@ struct tn_sizes {
     size_t scripts; /* of tables that may have one */
     size_t tables;  /* what stands for them, paths, the rows that `map` makes of a record */
     size_t room;    /* of these, the last */
+    size_t lakes;
 };
 
 /* The least that will do. */

@@ -79,6 +79,10 @@ enum tn_health tn_status_health(const struct tn_status_spec *spec)
     for (uint32_t i = 0; i < in->spec.keeper_count; i++) {
         wrong = wrong || tn_status_table_trouble(&in->spec.keepers[i]);
     }
+    for (uint32_t i = 0; i < spec->lakes->mirror_count; i++) {
+        char text[TEXT_MAX];
+        wrong = wrong || tn_lakes_trouble(spec->lakes, &spec->lakes->mirrors[i], text, sizeof text);
+    }
     tn_sources_each(spec->sources, note_source, &wrong);
     return !takes_rows(in) ? TN_HEALTH_FAILING : wrong ? TN_HEALTH_DEGRADED : TN_HEALTH_OK;
 }
@@ -366,6 +370,51 @@ static void put_source(void *user, const struct tn_source_status *status)
     tn_buf_text(out, "}");
 }
 
+static void put_lake(const struct tn_lakes_lake *lake, struct tn_buf *out)
+{
+    tn_buf_text(out, "{");
+    put_text(out, "lake", lake->config->name);
+    put_text(out, "target", lake->config->target);
+    put_count(out, "uploads", lake->uploads);
+    put_count(out, "failures", lake->failures);
+    put_count(out, "gets", lake->counts.requests[TN_TARGET_GET]);
+    put_count(out, "heads", lake->counts.requests[TN_TARGET_HEAD]);
+    put_count(out, "puts", lake->counts.requests[TN_TARGET_PUT]);
+    put_count(out, "lists", lake->counts.requests[TN_TARGET_LIST]);
+    put_count(out, "deletes", lake->counts.requests[TN_TARGET_DELETE]);
+    put_count(out, "sent_bytes", lake->counts.bytes_sent);
+    put_count(out, "received_bytes", lake->counts.bytes_received);
+    put_count(out, "day_bytes", lake->spent.day_bytes);
+    put_count(out, "month_bytes", lake->spent.month_bytes);
+    tn_buf_text(out, "}");
+}
+
+static void put_mirror(const struct tn_status_spec *spec, const struct tn_lakes_mirror *m,
+                       struct tn_buf *out)
+{
+    char text[TEXT_MAX];
+    tn_buf_text(out, "{");
+    put_text(out, "mirror", m->keeper->name);
+    put_text(out, "lake", m->lake->config->name);
+    put_text(out, "state", tn_lakes_state(spec->lakes, m));
+    put_number(out, "snapshot", m->have_id > 0 ? m->have_id : 0);
+    put_number(out, "behind", tn_lakes_lag(m));
+    put_count(out, "behind_bytes", m->bytes + m->after_bytes);
+    put_number(out, "behind_ms", tn_lakes_age_ms(spec->lakes, m));
+    put_text(out, "trouble", tn_lakes_trouble(spec->lakes, m, text, sizeof text));
+    tn_buf_text(out, "}");
+}
+
+static void put_lakes(const struct tn_status_spec *spec, uint32_t i, struct tn_buf *out)
+{
+    const struct tn_lakes *lakes = spec->lakes;
+    if (i < lakes->lake_count) {
+        put_lake(&lakes->lakes[i], out);
+    } else {
+        put_mirror(spec, &lakes->mirrors[i - lakes->lake_count], out);
+    }
+}
+
 static void put_part(const struct tn_status_spec *spec, uint32_t i, struct tn_buf *out)
 {
     struct tn_status_part part = tn_status_part(spec, i);
@@ -393,7 +442,8 @@ bool tn_status_page(const struct tn_status_spec *spec, uint32_t index, struct tn
 {
     const struct tn_intake_spec *in = &spec->intake->spec;
     uint32_t tables = FIRST_TABLE + in->keeper_count;
-    uint32_t end = tables + 1 + spec->config->source_count + 1;
+    uint32_t sources = tables + 1 + spec->config->source_count + 1;
+    uint32_t end = sources + spec->lakes->lake_count + spec->lakes->mirror_count;
     if (index == 0) {
         tn_buf_text(out, "{\n\"daemon\":\n");
         put_daemon(spec, out);
@@ -406,9 +456,13 @@ bool tn_status_page(const struct tn_status_spec *spec, uint32_t index, struct tn
         put_table(spec, &in->keepers[index - FIRST_TABLE], out);
     } else if (index == tables) {
         put_parts(spec, out);
-    } else if (index < end) {
+    } else if (index < sources) {
         struct nth nth = {.wanted = index - tables - 1, .out = out};
         tn_sources_each(spec->sources, put_source, &nth);
+        tn_buf_text(out, index + 1 == sources ? "\n],\"lakes\":[\n" : "");
+    } else if (index < end) {
+        tn_buf_text(out, index > sources ? ",\n" : "");
+        put_lakes(spec, index - sources, out);
     } else if (index == end) {
         tn_buf_text(out, "\n]\n}\n");
     }

@@ -13,6 +13,9 @@
  *     ...
  *     ],"sources":[
  *     {"source":"mqtt","kind":"mqtt",...}
+ *     ],"lakes":[
+ *     {"lake":"cloud","target":"/mnt/lake",...},
+ *     {"mirror":"plant.levels","lake":"cloud",...}
  *     ]
  *     }
  *
@@ -22,6 +25,7 @@
 #pragma once
 
 #include "app/intake.h"
+#include "app/lakes.h"
 #include "app/pulse.h"
 #include "app/reload.h"
 #include "app/sources.h"
@@ -32,6 +36,7 @@ struct tn_status_spec {
     const struct tn_sources *sources;
     const struct tn_budget *budget;
     const struct tn_share *shares; /* one a keeper */
+    const struct tn_lakes *lakes;
     const struct tn_pulse *pulse;
     const struct tn_wear *wear; /* NULL: there is no budget */
     struct tn_reload *reload;

@@ -11,11 +11,12 @@
  * LONG for flushes, slices and scans. One worker a lane, so a lane's context belongs to one task at
  * a time, until its `complete` has returned. What a task has in the context's arena is therefore
  * still there in `complete`. A third lane, SYNC, has no context: of what others wait for to be on
- * disk, which no commit may hold up. Workers take no signals (signals.h).
+ * disk, which no commit may hold up. UPLOAD has none, either: what travels may take hours, and
+ * nobody waits for it, so its tasks are counted apart. Workers take no signals (signals.h).
  *
  * Inline, submit only queues, and each turn executes one task: the order is that of submission,
- * LONG after SHORT, and SYNC before them. The simulator and command-line verbs use this; with
- * threads the same code runs in parallel.
+ * LONG after SHORT, SYNC before them and UPLOAD last. The simulator and command-line verbs use
+ * this; with threads the same code runs in parallel.
  */
 #pragma once
 
@@ -28,6 +29,7 @@ enum tn_lane {
     TN_LANE_LONG,
     TN_LANE_COUNT, /* that have a context */
     TN_LANE_SYNC = TN_LANE_COUNT,
+    TN_LANE_UPLOAD,
     TN_LANES, /* all */
 };
 
@@ -52,12 +54,18 @@ struct tn_exec_vtable {
 struct tn_exec {
     const struct tn_exec_vtable *vtable;
     void *contexts[TN_LANES];
-    int under_way; /* submitted and not completed */
+    int under_way; /* submitted and not completed, but for uploads */
+    int uploads;   /* likewise; with `wait` a turn waits for these, too, where nothing else is */
     /* Or NULL: called on a worker when a task has finished, for a loop that waits elsewhere than in
      * `turn`. Set before the first submit. */
     void (*notify)(void *user);
     void *notify_user;
 };
+
+static inline int *tn_exec_count(struct tn_exec *exec, enum tn_lane lane)
+{
+    return lane == TN_LANE_UPLOAD ? &exec->uploads : &exec->under_way;
+}
 
 static inline void tn_exec_submit(struct tn_exec *exec, struct tn_task *task)
 {

@@ -13,12 +13,13 @@ static void submit(struct tn_exec *base, struct tn_task *task)
         exec->first[task->lane] = task;
     }
     exec->last[task->lane] = task;
-    base->under_way++;
+    ++*tn_exec_count(base, task->lane);
 }
 
 static struct tn_task *take_first(struct tn_exec_inline *exec)
 {
-    static const enum tn_lane order[TN_LANES] = {TN_LANE_SYNC, TN_LANE_SHORT, TN_LANE_LONG};
+    static const enum tn_lane order[TN_LANES] = {TN_LANE_SYNC, TN_LANE_SHORT, TN_LANE_LONG,
+                                                 TN_LANE_UPLOAD};
     for (int i = 0; i < TN_LANES; i++) {
         enum tn_lane lane = order[i];
         struct tn_task *task = exec->first[lane];
@@ -41,14 +42,14 @@ static int turn(struct tn_exec *base, bool wait)
         return 0;
     }
     task->rc = task->execute(task, base->contexts[task->lane], &task->err);
-    base->under_way--;
+    --*tn_exec_count(base, task->lane);
     task->complete(task, task->rc);
     return 1;
 }
 
 static void close_inline(struct tn_exec *base)
 {
-    TN_CHECK(base->under_way == 0);
+    TN_CHECK(base->under_way == 0 && base->uploads == 0);
 }
 
 static const struct tn_exec_vtable vtable = {submit, turn, close_inline};

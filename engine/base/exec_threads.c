@@ -82,7 +82,7 @@ static void submit(struct tn_exec *base, struct tn_task *task)
 {
     struct tn_exec_threads *exec = (struct tn_exec_threads *)(void *)base;
     struct lane *lane = &exec->lanes[task->lane];
-    base->under_way++;
+    ++*tn_exec_count(base, task->lane);
     (void)pthread_mutex_lock(&exec->mutex);
     push(&lane->first, &lane->last, task);
     (void)pthread_cond_broadcast(&exec->work);
@@ -108,17 +108,22 @@ static void free_lane(struct tn_exec_threads *exec, enum tn_lane lane)
     (void)pthread_mutex_unlock(&exec->mutex);
 }
 
+static bool any(const struct tn_exec *exec)
+{
+    return exec->under_way > 0 || exec->uploads > 0;
+}
+
 static int turn(struct tn_exec *base, bool wait)
 {
     struct tn_exec_threads *exec = (struct tn_exec_threads *)(void *)base;
     int count = 0;
     for (;;) {
-        struct tn_task *task = take_done(exec, wait && count == 0 && base->under_way > 0);
+        struct tn_task *task = take_done(exec, wait && count == 0 && any(base));
         if (!task) {
             return count;
         }
         enum tn_lane lane = task->lane;
-        base->under_way--;
+        --*tn_exec_count(base, lane);
         count++;
         task->complete(task, task->rc); /* may submit the same task again */
         free_lane(exec, lane);
@@ -141,7 +146,7 @@ static void stop(struct tn_exec_threads *exec, int lanes)
 
 static void close_threads(struct tn_exec *base)
 {
-    TN_CHECK(base->under_way == 0);
+    TN_CHECK(!any(base));
     stop((struct tn_exec_threads *)(void *)base, TN_LANES);
 }
 

@@ -136,10 +136,10 @@ static void members_on_top_are_told_with_what_would_do(void)
         {on_top, "memroy = '32M'", "memroy: is unknown; did you mean 'memory'?\n"},
         {on_top, "zebra = 1",
          "zebra: is unknown; known here: warehouse, memory, disk_reserve, wear_budget, listen, "
-         "token, tls, limits, journal, pace, tables or sources\n"},
+         "token, tls, limits, journal, pace, tables, sources or lakes\n"},
         {on_top, "['\\27[2J'] = 1",
          "['?[2J']: is unknown; known here: warehouse, memory, disk_reserve, wear_budget, listen, "
-         "token, tls, limits, journal, pace, tables or sources\n"},
+         "token, tls, limits, journal, pace, tables, sources or lakes\n"},
         {on_top, "'a'", "[1]: a list's item where members have names\n"},
         {on_top, "[true] = 1", "has a member whose name is no text\n"},
         {on_top, "listen = '127.0.0.1'",
@@ -308,6 +308,40 @@ static void commit_rules_are_time_rows_and_size(void)
 #define SOCKETS_7 \
     SOCKET("a") SOCKET("b") SOCKET("c") SOCKET("d") SOCKET("e") SOCKET("f") SOCKET("g")
 #define MQTT "kind = 'mqtt', url = 'mqtt://h', subscribe = {{ filter = 'a', table = 'd.t' }}, "
+
+static void lakes_have_a_target_and_tables_that_are_there(void)
+{
+    static const struct mistake mistakes[] = {
+        {on_top, "lakes = {}", NULL},
+        {on_top, "lakes = { a = { target = 'a' }, b = { target = '/b', every = '5min' } }", NULL},
+        {on_top, "lakes = { a = { target = 'a', tables = { 'd.t' }, on_full = 'gap' } }", NULL},
+        {on_top, "lakes = 'a'",
+         "lakes: got 'a', want lakes: { cloud = { target = '/mnt/lake' } }\n"},
+        {on_top, "lakes = { { target = 'a' } }",
+         "lakes[1]: a lake has a name, of at most 24 letters, digits, - and _: cloud = {...}\n"},
+        {on_top, "lakes = { ['a/b'] = { target = 'a' } }",
+         "lakes['a/b']: a lake has a name, of at most 24 letters, digits, - and _: cloud = "
+         "{...}\n"},
+        {on_top, "lakes = { a = {} }", "lakes.a: 'target' is missing\n"},
+        {on_top, "lakes = { a = { target = 's3://b' } }",
+         "lakes.a.target: got 's3://b', want a folder, like '/mnt/lake': other targets can't be "
+         "written yet\n"},
+        {on_top, "lakes = { a = { target = 'w' } }",
+         "lakes.a.target: that is the warehouse itself\n"},
+        {on_top, "lakes = { a = { target = 'l' }, b = { target = 'l' } }",
+         "lakes.b.target: is that of lake 'a', too\n"},
+        {on_top, "lakes = { a = { target = 'l', tables = { 'd.s', 'd.t', 'd.t' } } }",
+         "lakes.a.tables[1]: got 'd.s', want a table of 'tables'; did you mean 'd.t'?\n"
+         "lakes.a.tables[3]: is there already\n"},
+        {on_top, "lakes = { a = { target = 'l', tables = {} } }",
+         "lakes.a.tables: is empty: leave it out for all tables\n"},
+        {on_top, "lakes = { a = { target = 'l', every = '5', on_full = 'gpa', tabels = 1 } }",
+         "lakes.a.every: got '5', want a time with its unit, like '30s', from 1s to 7d\n"
+         "lakes.a.on_full: got 'gpa', want stop or gap; did you mean 'gap'?\n"
+         "lakes.a.tabels: is unknown; did you mean 'tables'?\n"},
+    };
+    check_all(mistakes, COUNT(mistakes));
+}
 
 static void sources_are_checked_by_their_kind(void)
 {
@@ -617,7 +651,8 @@ static void a_whole_configuration_arrives(void)
         "filter = 'y', table = 'd.b' } } },\n"
         "{ kind = 'socket', listen = 'unix:in', table = 'd.a', line_size = '4K' },\n"
         "{ kind = 'file', path = '/x', table = 'd.b' }, { kind = 'file', path = 'y', table = 'd.b' "
-        "} } }");
+        "} },\nlakes = { b = { target = '/lake', every = '5s' },\n"
+        "a = { target = 'lake', tables = { 'd.b' }, on_full = 'gap' } } }");
     CHECK_OK(rc, err);
     CHECK(config.table_count == 2 && config.source_count == 4 && config.memory == 24U << 20);
     CHECK(config.warehouse[0] == '/' && strstr(config.warehouse, "/data"));
@@ -641,6 +676,12 @@ static void a_whole_configuration_arrives(void)
     CHECK(s->next->line_size_max == 4096 && strncmp(s->next->url, "unix:/", 6) == 0);
     CHECK(strcmp(s->next->next->name, "file-1") == 0);
     CHECK(strcmp(s->next->next->next->name, "file-2") == 0);
+    const struct tn_config_lake *l = config.lakes;
+    CHECK(config.lake_count == 2 && config.upload_count == 3 && strcmp(l->name, "a") == 0);
+    CHECK(l->gap && l->every_ms == 0 && l->target[0] == '/' && strstr(l->target, "/lake"));
+    CHECK(strcmp(l->tables->text, "d.b") == 0 && !l->tables->next);
+    CHECK(!l->next->gap && l->next->every_ms == 5000 && strcmp(l->next->target, "/lake") == 0);
+    CHECK(strcmp(l->next->tables->next->text, "d.b") == 0);
     temp_remove(root);
 }
 
@@ -709,6 +750,7 @@ static const struct test tests[] = {
     TEST(members_on_top_are_told_with_what_would_do),
     TEST(tables_are_checked_as_create_does),
     TEST(commit_rules_are_time_rows_and_size),
+    TEST(lakes_have_a_target_and_tables_that_are_there),
     TEST(sources_are_checked_by_their_kind),
     TEST(all_mistakes_are_told_at_once),
     TEST(env_and_file_give_texts),

@@ -181,7 +181,7 @@ struct gate {
 static tn_rc wait_for_sync(struct tn_task *task, void *context, struct tn_err *err)
 {
     struct gate *gate = (struct gate *)(void *)task;
-    CHECK(context != NULL);
+    CHECK((context != NULL) == (task->lane < TN_LANE_COUNT));
     struct timespec end;
     (void)err;
     (void)clock_gettime(CLOCK_REALTIME, &end);
@@ -195,8 +195,9 @@ static tn_rc let_others_go(struct tn_task *task, void *context, struct tn_err *e
     struct gate *gate = (struct gate *)(void *)task;
     (void)err;
     CHECK(context == NULL);
-    (void)sem_post(gate->sync_ran);
-    (void)sem_post(gate->sync_ran);
+    for (int others = TN_LANES - 1; others > 0; others--) {
+        (void)sem_post(gate->sync_ran);
+    }
     return TN_OK;
 }
 
@@ -212,7 +213,7 @@ static void syncs_wait_for_nobody(void)
     void *contexts[TN_LANE_COUNT];
     struct tn_err err;
     sem_t sync_ran;
-    struct gate gates[TN_LANES];
+    static struct gate gates[TN_LANES];
     bed_contexts(contexts);
     CHECK(sem_init(&sync_ran, 0, 0) == 0);
     CHECK_OK(tn_exec_threads_open(memory, contexts, &bed.exec, &err), err);
@@ -224,7 +225,7 @@ static void syncs_wait_for_nobody(void)
                                     .sync_ran = &sync_ran};
         tn_exec_submit(bed.exec, &gates[lane].task);
     }
-    while (bed.exec->under_way > 0) {
+    while (bed.exec->under_way > 0 || bed.exec->uploads > 0) {
         CHECK(tn_exec_turn(bed.exec, true) > 0);
     }
     for (int lane = 0; lane < TN_LANES; lane++) {
@@ -252,7 +253,7 @@ static void workers_take_no_signals(void)
     static alignas(max_align_t) unsigned char memory[TN_EXEC_THREADS_SIZE];
     void *contexts[TN_LANE_COUNT];
     struct tn_err err;
-    struct gate gates[TN_LANES];
+    static struct gate gates[TN_LANES];
     sigset_t held;
     bed_contexts(contexts);
     CHECK_OK(tn_exec_threads_open(memory, contexts, &bed.exec, &err), err);
@@ -262,7 +263,7 @@ static void workers_take_no_signals(void)
                                              .lane = (enum tn_lane)lane}};
         tn_exec_submit(bed.exec, &gates[lane].task);
     }
-    while (bed.exec->under_way > 0) {
+    while (bed.exec->under_way > 0 || bed.exec->uploads > 0) {
         CHECK(tn_exec_turn(bed.exec, true) > 0);
     }
     bed.exec->vtable->close(bed.exec);

@@ -62,7 +62,7 @@ class Daemon(TarnRun):
         text = self.ask("/status")[1]
         page = json.loads(text)
         lines = [json.loads(line.rstrip(",")) for line in text.splitlines() if line.startswith('{"')]
-        same(lines, [page["daemon"], page["journal"], *page["tables"], *page["memory"], *page["sources"]], "the page's lines")
+        same(lines, [page["daemon"], page["journal"], *page["tables"], *page["memory"], *page["sources"], *page["lakes"]], "the page's lines")
         return by_kind(lines)
 
     def committed(self, table, rows):
@@ -74,8 +74,8 @@ class Daemon(TarnRun):
 
 
 def by_kind(objects):
-    kinds = ("daemon", "journal", "table", "source", "part")
-    return {(k, o[k] if k in ("table", "source", "part") else None): o for o in objects for k in kinds if next(iter(o)) == k}
+    kinds = ("daemon", "journal", "table", "source", "part", "lake", "mirror")
+    return {(k, o[k] if k not in ("daemon", "journal") else None): o for o in objects for k in kinds if next(iter(o)) == k}
 
 
 @contextmanager
@@ -366,10 +366,11 @@ def test_top_into_a_pipe_is_one_frame():
 
 # ---------------------------------------------------------------- metrics, help
 
-SAMPLE = re.compile(r'([a-z][a-z0-9_]*)((?:\{[a-z]+="(?:[^"\\\n]|\\[\\n"])*"\})?) (-?[0-9]+(?:\.[0-9]+)?(?:e[+-][0-9]+)?)$')
+ONE_LABEL = r'[a-z]+="(?:[^"\\\n]|\\[\\n"])*"'
+SAMPLE = re.compile(r'([a-z][a-z0-9_]*)((?:\{%s(?:,%s)*\})?) (-?[0-9]+(?:\.[0-9]+)?(?:e[+-][0-9]+)?)$' % (ONE_LABEL, ONE_LABEL))
 LABEL = re.compile(r'\{([a-z]+)="(.*)"\}$')
 PARTS = {"histogram": ("_bucket", "_sum", "_count"), "summary": ("_sum", "_count")}
-UNITS = "rows|messages|offers|letters|commits|compactions|flushes|stalls|reopens|syncs|bytes|seconds|count"
+UNITS = "uploads|requests|rows|messages|offers|letters|commits|compactions|flushes|stalls|reopens|syncs|bytes|seconds|count"
 NOT_BASE = "ms|millis|milliseconds|ns|minutes|hours|kb|kilobytes|percent"
 
 # Paimon 1.3.1: the constants of CommitMetrics, CompactionMetrics, WriterBufferMetric, ScanMetrics, by their group's name.
@@ -644,17 +645,18 @@ def test_figures_that_help_names_are_there():
     text = "\n".join(peer.Tarn("/").run("help", "troubles").ok("help"))
     named = set(re.findall(r"\b(?:tarn|paimon)_[a-z0-9_]+", text))
     members = {m.strip() for line in re.findall(r"^ +status +(.*)$", text, re.M) for m in line.split(",") if m.strip()}
-    troubles = re.findall(r"^(?:compaction falls behind|the changelog is late|snapshots pile up|the disk fills up)\n((?: .*\n)+)", text, re.M)
-    same([bool(re.search("^ +status ", t, re.M) and re.search("^ +metrics ", t, re.M)) for t in troubles], [True] * 4, "each has figures")
+    troubles = re.findall(r"^(?:compaction falls behind|the changelog is late|snapshots pile up|the disk fills up|a lake is behind)\n((?: .*\n)+)", text, re.M)
+    same([bool(re.search("^ +status ", t, re.M) and re.search("^ +metrics ", t, re.M)) for t in troubles], [True] * 5, "each has figures")
     need(len(named) > 9 and len(members) > 9, "what it names: %s, %s" % (named, members))
-    with running() as d:
+    with running(rest='lakes = { near = { target = "lake" } },') as d:
         kinds, _, _ = parse_metrics(d.ask("/metrics")[1])
         same(named - set(kinds), set(), "metrics that are not there")
         status = d.status()
-        same(members - set(status["table", "db.t"]) - set(status["daemon", None]), set(), "members that are not there")
+        there = set().union(*(status[key] for key in (("table", "db.t"), ("daemon", None), ("lake", "near"), ("mirror", "db.t"))))
+        same(members - there, set(), "members that are not there")
         columns = set(" ".join(d.tarn.run("status", "--format", "table").ok("status")).split())
-        shown = set(re.findall(r"\b(RUNS|BACKLOG|UNTOLD|WAITING|FOR|KEPT)\b", text))
-        same((len(shown), shown - columns), (6, set()), "columns that are not there")
+        shown = set(re.findall(r"\b(RUNS|BACKLOG|UNTOLD|WAITING|FOR|KEPT|BEHIND)\b", text))
+        same((len(shown), shown - columns), (7, set()), "columns that are not there")
 
 
 # ---------------------------------------------------------------- systemd

@@ -1,0 +1,156 @@
+/* Lakes: where committed snapshots of tables are sent. */
+#include <inttypes.h>
+
+#include "app/config_private.h"
+
+enum {
+    NAME_MAX_SIZE = 24, /* it is a part of a consumer's name */
+    SECOND_MS = 1000,
+    WEEK_MS = 7 * 24 * 3600 * SECOND_MS,
+};
+
+static void take_target(struct tn_config_reader *r, struct tn_config_node *node,
+                        const struct tn_config_member *member, void *target)
+{
+    static const char want[] = "a folder, like '/mnt/lake'";
+    const char *text = tn_config_text(r, node, want);
+    if (text && strstr(text, "://")) {
+        tn_config_wrong_value(r, node, "%s: other targets can't be written yet", want);
+    } else if (text) {
+        tn_config_take_path(r, node, member, target);
+    }
+}
+
+static void take_full(struct tn_config_reader *r, struct tn_config_node *node,
+                      const struct tn_config_member *member, void *target)
+{
+    static const char *const words[] = {"stop", "gap"};
+    (void)member;
+    *(bool *)target = tn_config_word(r, node, words, 2) == 1;
+}
+
+/* ---- its tables ---- */
+
+static void add_table(struct tn_config_reader *r, struct tn_text_list_item ***end, const char *name)
+{
+    struct tn_text_list_item *item = tn_config_take(r, sizeof *item);
+    if (item) {
+        *item = (struct tn_text_list_item){.text = name};
+        **end = item;
+        *end = &item->next;
+        r->config->upload_count++;
+    }
+}
+
+static bool is_among(const struct tn_text_list_item *item, const char *name)
+{
+    while (item && strcmp(item->text, name) != 0) {
+        item = item->next;
+    }
+    return item;
+}
+
+static void take_tables(struct tn_config_reader *r, struct tn_config_node *node,
+                        const struct tn_config_member *member, void *target)
+{
+    struct tn_text_list_item **first = target;
+    struct tn_text_list_item **end = target;
+    struct tn_config_node *item = tn_config_item(r, node, NULL);
+    if (!item && !node->told) {
+        tn_config_wrong(r, node, "is empty: leave it out for all tables");
+    }
+    for (; item; item = tn_config_item(r, node, item)) {
+        const char *name = NULL;
+        tn_config_take_table(r, item, member, &name);
+        if (name && is_among(*first, name)) {
+            tn_config_wrong(r, item, "is there already");
+        } else if (name) {
+            add_table(r, &end, name);
+        }
+    }
+}
+
+static void add_all_tables(struct tn_config_reader *r, struct tn_config_lake *lake)
+{
+    struct tn_text_list_item **end = &lake->tables;
+    for (const struct tn_config_table *t = r->config->tables; t; t = t->next) {
+        add_table(r, &end, t->name);
+    }
+}
+
+/* ---- lakes ---- */
+
+static struct tn_config_lake *take_one(struct tn_config_reader *r, struct tn_config_node *node)
+{
+    static const struct tn_config_member members[] = {
+        {"target", take_target, offsetof(struct tn_config_lake, target), 0, 0, true},
+        {"tables", take_tables, offsetof(struct tn_config_lake, tables), 0, 0, false},
+        {"every", tn_config_take_ms, offsetof(struct tn_config_lake, every_ms), SECOND_MS, WEEK_MS,
+         false},
+        {"on_full", take_full, offsetof(struct tn_config_lake, gap), 0, 0, false},
+    };
+    struct tn_config_lake *lake = tn_config_take(r, sizeof *lake);
+    if (!lake) {
+        return NULL;
+    }
+    *lake = (struct tn_config_lake){.name = tn_config_keep(r, node->key)};
+    if (tn_config_members(r, node, members, sizeof members / sizeof members[0], lake) &&
+        !tn_config_member_of(node, "tables")) {
+        add_all_tables(r, lake);
+    }
+    return lake;
+}
+
+static bool is_name(const char *text)
+{
+    static const char legal[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    size_t size = strlen(text);
+    return size > 0 && size <= NAME_MAX_SIZE && strspn(text, legal) == size;
+}
+
+static void check_target(struct tn_config_reader *r, const struct tn_config_node *node,
+                         const struct tn_config_lake *lake)
+{
+    const struct tn_config_node *target = tn_config_member_of(node, "target");
+    const char *warehouse = r->config->warehouse;
+    if (!lake->target) {
+        return;
+    }
+    if (warehouse && strcmp(warehouse, lake->target) == 0) {
+        tn_config_wrong(r, target, "that is the warehouse itself");
+    }
+    for (const struct tn_config_lake *l = r->config->lakes; l != lake; l = l->next) {
+        if (l->target && strcmp(l->target, lake->target) == 0) {
+            tn_config_wrong(r, target, "is that of lake '%s', too", l->name);
+            return;
+        }
+    }
+}
+
+void tn_config_take_lakes(struct tn_config_reader *r, struct tn_config_node *node,
+                          const struct tn_config_member *member, void *target)
+{
+    (void)member;
+    struct tn_config *config = target;
+    struct tn_config_lake **end = &config->lakes;
+    if (node->kind != TN_CONFIG_TABLE) {
+        tn_config_wrong_value(r, node, "lakes: { cloud = { target = '/mnt/lake' } }");
+        return;
+    }
+    for (struct tn_config_node *child = node->first; child; child = child->next) {
+        if (!child->key || !is_name(child->key)) {
+            tn_config_wrong(r, child,
+                            "a lake has a name, of at most %d letters, digits, - and _: cloud = "
+                            "{...}",
+                            NAME_MAX_SIZE);
+            continue;
+        }
+        struct tn_config_lake *lake = take_one(r, child);
+        if (lake) {
+            *end = lake;
+            end = &lake->next;
+            config->lake_count++;
+            check_target(r, child, lake);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+/* lakes: the daemon's uploads: what is committed of a table travels to each of its lakes.
+ *
+ *     commit -> due -> its turn -> task on the lane UPLOAD -> the lake has it
+ *                ^                         |
+ *                '----- a longer pause ----+-- failed
+ *                                          '-- diverged: stopped, until a new start
+ *
+ * A mirror is a table at a lake. One is sent at a time, the one that waits longest first: straight-
+ * line code (upload/delta.h) in memory of its own, on a thread of its own, so that rows and commits
+ * never wait for a link. It never gives up. What a cut leaves the next try goes on with.
+ *
+ * A lake is a consumer of its tables, "tarn-lake-<name>", from the daemon's start: no expiry passes
+ * what it has not got. When that fills the disk, its `on_full` says who gives way: sources stop, as
+ * below any reserve, or the lake does: the consumer moves to the newest snapshot, the others expire
+ * as the table's options say, and the lake goes on behind a gap.
+ *
+ * What was sent in a day and a month is kept in `.tarn/lakes/<name>`, as of the last minute. The
+ * loop's thread only.
+ */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "app/jobs.h"
+#include "app/spent.h"
+#include "upload/delta.h"
+
+enum {
+    TN_LAKES_CONSUMER_SIZE = 48,
+    TN_LAKES_MEMORY_MIN = 384 * 1024, /* measured: what a sync of a folder takes, and some */
+};
+
+/* How a target is opened, on the lane UPLOAD, one at a time; from when `*stop` is true its calls
+ * end soon, with CANCELED. What it takes of the arena is its own until `close`. */
+struct tn_lakes_door {
+    tn_rc (*open)(void *user, const struct tn_config_lake *lake, const char *table,
+                  atomic_bool *stop, struct tn_arena *arena, struct tn_target **target,
+                  struct tn_err *err);
+    void (*close)(void *user, struct tn_target *target);
+    void *user;
+};
+
+struct tn_lakes_spec {
+    const struct tn_config *config;
+    struct tn_env *env;
+    struct tn_keeper *keepers; /* open, until the lakes are closed */
+    uint32_t keeper_count;
+    const struct tn_intake *intake; /* whose reserve is gone by */
+    struct tn_jobs *jobs;           /* for what expires once a lake gave way */
+    struct tn_log *log;
+    struct tn_arena *arena;
+    struct tn_worker *worker; /* the lane's */
+    struct tn_lakes_door door;
+};
+
+struct tn_lakes_lake {
+    const struct tn_config_lake *config;
+    char consumer[TN_LAKES_CONSUMER_SIZE];
+    struct tn_target_counts counts; /* since the start */
+    uint64_t uploads;
+    uint64_t failures;
+    struct tn_spent spent;
+    int64_t saved_ms;
+};
+
+struct tn_lakes_mirror {
+    struct tn_lakes_lake *lake;
+    const struct tn_keeper *keeper;
+    const char *root;
+    bool known;      /* an upload has ended well */
+    bool stopped;    /* diverged */
+    bool failed;     /* the last try, since the last hurry */
+    int64_t have_id; /* the newest that it has; before it is known by what the consumer says */
+    int64_t seen_id; /* the table's newest */
+
+    /* Monotonic. Of the oldest commit that no upload was begun with; 0: there is none. */
+    int64_t since_ms;
+    int64_t after_ms; /* the same while one is under way */
+    uint64_t bytes;   /* that the table has written since, and while one is under way */
+    uint64_t after_bytes;
+    uint64_t written; /* the table's counter, when it was looked at */
+
+    int64_t due_ms;   /* by `every` */
+    int64_t retry_ms; /* after a failure */
+    int64_t pause_ms;
+    int64_t way_ms; /* when the lake may give way again */
+    tn_rc trouble;
+    struct tn_err trouble_text;
+    tn_rc said; /* of the trouble that was logged last */
+    int64_t said_ms;
+};
+
+/* What is under way. */
+struct tn_lakes_task {
+    struct tn_task task; /* first */
+    struct tn_lakes *lakes;
+    struct tn_lakes_mirror *mirror; /* NULL: nothing is */
+    struct tn_delta_result result;
+    struct tn_target_counts counts;
+    struct tn_spent spent; /* to be saved */
+    bool saves;
+};
+
+struct tn_lakes {
+    struct tn_lakes_spec spec;
+    struct tn_lakes_lake *lakes;
+    struct tn_lakes_mirror *mirrors; /* by lake, then in the order of its tables */
+    uint32_t lake_count;
+    uint32_t mirror_count;
+    struct tn_lakes_task now;
+    atomic_bool stop; /* the upload under way is to end */
+    bool stopping;
+    bool hurries; /* nothing waits for `every` any more */
+};
+
+/* Bytes of arena that open takes. */
+size_t tn_lakes_memory(const struct tn_config *config);
+
+/* Makes each lake a consumer of its tables: blocking I/O. Without lakes it does nothing, and so do
+ * the others. A disk that can't write is said, and no error. */
+TN_MUST_USE tn_rc tn_lakes_open(struct tn_lakes *lakes, const struct tn_lakes_spec *spec,
+                                struct tn_err *err);
+/* After the intake's turn. `*wait_ms` is lowered to when it wants the next one. */
+void tn_lakes_turn(struct tn_lakes *lakes, uint32_t *wait_ms);
+
+/* All that is pending is tried now, and counts as failed if that does. */
+void tn_lakes_hurry(struct tn_lakes *lakes);
+/* After hurry: each lake has the newest snapshot of its tables, or failed to get it. */
+bool tn_lakes_settled(const struct tn_lakes *lakes);
+/* CONFLICT: what failed first. */
+TN_MUST_USE tn_rc tn_lakes_check(const struct tn_lakes *lakes, struct tn_err *err);
+
+/* Nothing is begun any more, and what is under way ends soon. */
+void tn_lakes_stop(struct tn_lakes *lakes);
+/* Nothing is under way. */
+void tn_lakes_close(struct tn_lakes *lakes);
+
+/* ---- for reports ---- */
+
+/* Snapshots that a mirror has not got. */
+int64_t tn_lakes_lag(const struct tn_lakes_mirror *mirror);
+/* How long the oldest of them has been there, as far as this process knows. */
+int64_t tn_lakes_age_ms(const struct tn_lakes *lakes, const struct tn_lakes_mirror *mirror);
+/* Why it is behind, or pins the disk; NULL: nothing is wrong. The buffer is for it. */
+const char *tn_lakes_trouble(const struct tn_lakes *lakes, const struct tn_lakes_mirror *mirror,
+                             char *text, size_t size);
+const char *tn_lakes_state(const struct tn_lakes *lakes, const struct tn_lakes_mirror *mirror);

@@ -1,0 +1,484 @@
+/* Lakes of a daemon: each snapshot that is committed comes to each of them, in order, whatever
+ * fails in between; who fails waits longer each time and keeps nobody else; what a lake lacks
+ * doesn't expire, but for one that gives way on a full disk. */
+#include "daemon_world.h"
+
+#include "app/lakes.h"
+#include "commit/consumer.h"
+#include "commit/manifest.h"
+#include "upload/directory.h"
+
+enum {
+    LAKES = 2,
+    WORKER_SIZE = BED_SCALE * (512 << 10),
+    MINUTE_MS = 60 * 1000,
+    HOUR_MS = 60 * MINUTE_MS,
+    RESERVE = 1 << 20,
+};
+
+static const char *const roots[TABLES] = {"db.db/a", "db.db/k"};
+
+static struct {
+    struct sim_disk disks[LAKES];
+    struct tn_config_lake configs[LAKES];
+    struct tn_text_list_item items[LAKES][TABLES];
+    struct tn_lakes lakes;
+    struct tn_worker worker;
+    unsigned char memory[8192];
+    struct tn_arena arena;
+    bool off[LAKES]; /* it can't be reached */
+    bool noisy;      /* calls of the lakes' disks fail */
+    uint32_t tries[LAKES];
+    int64_t tried_ms[LAKES]; /* the last time */
+    int64_t shown[LAKES][TABLES];
+    bool open;
+} s;
+
+static uint32_t number_of(const struct tn_config_lake *config)
+{
+    return (uint32_t)(config - s.configs);
+}
+
+static int64_t now_ms(void)
+{
+    return engine.clock.clock.vtable->monotonic_ns(&engine.clock.clock) / 1000000;
+}
+
+static tn_rc open_target(void *user, const struct tn_config_lake *lake, const char *table,
+                         atomic_bool *stop, struct tn_arena *arena, struct tn_target **target,
+                         struct tn_err *err)
+{
+    uint32_t i = number_of(lake);
+    void *memory;
+    (void)user;
+    (void)table;
+    CHECK(!s.open && !atomic_load(stop));
+    s.tries[i]++;
+    s.tried_ms[i] = now_ms();
+    if (s.off[i]) {
+        return tn_err_set(err, TN_IO, 0, "%s: nobody there", lake->name);
+    }
+    tn_rc rc = tn_arena_need(arena, sizeof(struct tn_directory), "a lake", &memory, err);
+    if (rc == TN_OK) {
+        rc = tn_directory_init(memory, &s.disks[i].io, lake->name, arena, err);
+    }
+    s.open = rc == TN_OK;
+    if (s.open) {
+        *target = &((struct tn_directory *)memory)->target;
+        (*target)->stop = stop;
+    }
+    return rc;
+}
+
+static void close_target(void *user, struct tn_target *target)
+{
+    (void)user;
+    CHECK(s.open && target != NULL);
+    s.open = false;
+}
+
+/* ---- a daemon with lakes: one has all tables, the other the keyed one ---- */
+
+static void open_worker(void)
+{
+    static void *memory;
+    struct tn_err err;
+    memory = memory ? memory : malloc(WORKER_SIZE);
+    CHECK(memory != NULL);
+    s.worker = (struct tn_worker){.io = &world.disk.io, .clock = &engine.clock.clock};
+    tn_arena_init(&s.worker.arena, memory, WORKER_SIZE);
+    CHECK_OK(tn_codec_init(&s.worker.codec, 1, 0, &s.worker.arena, &err), err);
+    CHECK_OK(tn_plan_cache_make(&s.worker.arena, &s.worker.plans, &err), err);
+}
+
+static void open_lakes(void)
+{
+    struct daemon *d = &world.daemon;
+    struct tn_err err;
+    d->config.lakes = s.configs;
+    d->config.lake_count = LAKES;
+    d->config.upload_count = TABLES + 1;
+    CHECK(tn_lakes_memory(&d->config) <= sizeof s.memory);
+    tn_arena_init(&s.arena, s.memory, sizeof s.memory);
+    open_worker();
+    struct tn_lakes_spec spec = {.config = &d->config,
+                                 .env = &engine.env,
+                                 .keepers = d->keepers,
+                                 .keeper_count = TABLES,
+                                 .intake = &d->intake,
+                                 .jobs = &world.jobs,
+                                 .log = &d->log,
+                                 .arena = &s.arena,
+                                 .worker = &s.worker,
+                                 .door = {open_target, close_target, NULL}};
+    CHECK_OK(tn_lakes_open(&s.lakes, &spec, &err), err);
+}
+
+static void begin_lakes(uint64_t seed)
+{
+    memset(&s, 0, sizeof s);
+    begin_world(&world, seed, "false");
+    s.items[0][0] = (struct tn_text_list_item){names[0], &s.items[0][1]};
+    s.items[0][1] = (struct tn_text_list_item){names[1], NULL};
+    s.items[1][0] = (struct tn_text_list_item){names[1], NULL};
+    s.configs[0] = (struct tn_config_lake){
+        .name = "all", .target = "/all", .tables = s.items[0], .next = &s.configs[1]};
+    s.configs[1] = (struct tn_config_lake){
+        .name = "one", .target = "/one", .tables = s.items[1], .every_ms = 200};
+    for (int i = 0; i < LAKES; i++) {
+        sim_disk_init(&s.disks[i], DISK_SIZE);
+    }
+    open_lakes();
+}
+
+static void close_lakes(void)
+{
+    tn_lakes_stop(&s.lakes);
+    while (engine.env.exec->uploads > 0) {
+        (void)tn_exec_turn(engine.env.exec, true);
+    }
+    tn_lakes_close(&s.lakes);
+}
+
+static void end_lakes(void)
+{
+    daemon_close(&world.daemon);
+    close_lakes();
+    for (int i = 0; i < LAKES; i++) {
+        sim_disk_deinit(&s.disks[i]);
+    }
+    sim_disk_deinit(&world.disk);
+}
+
+static struct tn_lakes_mirror *mirror_of(uint32_t lake, uint32_t table)
+{
+    for (uint32_t i = 0; i < s.lakes.mirror_count; i++) {
+        struct tn_lakes_mirror *m = &s.lakes.mirrors[i];
+        if (m->lake->config == &s.configs[lake] && strcmp(m->keeper->name, names[table]) == 0) {
+            return m;
+        }
+    }
+    return NULL;
+}
+
+static int64_t newest_of(struct tn_io *io, uint32_t table)
+{
+    int64_t id = 0;
+    struct tn_err ignored;
+    size_t mark = tn_arena_mark(&engine.own);
+    tn_rc rc = tn_snapshot_latest(io, roots[table], &engine.own, &id, &ignored);
+    tn_arena_reset(&engine.own, mark);
+    return rc == TN_OK ? id : 0;
+}
+
+static int64_t oldest_of(struct tn_io *io, uint32_t table)
+{
+    int64_t id = 0;
+    struct tn_err ignored;
+    size_t mark = tn_arena_mark(&engine.own);
+    tn_rc rc = tn_snapshot_earliest(io, roots[table], &engine.own, &id, &ignored);
+    tn_arena_reset(&engine.own, mark);
+    return rc == TN_OK ? id : 0;
+}
+
+static struct tn_bytes snapshot_of(struct tn_io *io, uint32_t table, int64_t id)
+{
+    char path[64];
+    struct tn_err err;
+    struct tn_bytes bytes;
+    (void)snprintf(path, sizeof path, "%s/snapshot/snapshot-%" PRId64, roots[table], id);
+    CHECK_OK(tn_io_read_all(io, path, 65536, &engine.own, &bytes, &err), err);
+    return bytes;
+}
+
+/* Its snapshots are those of the table, and their ids grow; each that it ever showed is there. */
+static void look_at(uint32_t lake, uint32_t table)
+{
+    struct tn_io *io = &s.disks[lake].io;
+    int64_t *shown = &s.shown[lake][table];
+    int64_t newest = newest_of(io, table);
+    CHECK(newest >= *shown);
+    if (newest > *shown) {
+        size_t mark = tn_arena_mark(&engine.own);
+        CHECK(tn_bytes_equal(snapshot_of(io, table, newest),
+                             snapshot_of(&world.disk.io, table, newest)));
+        tn_arena_reset(&engine.own, mark);
+        *shown = newest;
+    }
+}
+
+static void turn_lakes(bool rows)
+{
+    uint32_t wait_ms = UINT32_MAX;
+    turn(&world, rows);
+    tn_lakes_turn(&s.lakes, &wait_ms);
+    for (uint32_t i = 0; i < s.lakes.mirror_count; i++) {
+        const struct tn_lakes_mirror *m = &s.lakes.mirrors[i];
+        uint32_t lake = number_of(m->lake->config);
+        uint32_t table = m->keeper == &world.daemon.keepers[1];
+        if (!s.noisy && m->have_id > s.shown[lake][table]) {
+            look_at(lake, table);
+        }
+    }
+}
+
+static void send_some(uint32_t turns)
+{
+    for (uint32_t i = 0; i < turns; i++) {
+        turn_lakes(true);
+    }
+}
+
+static void settle(void)
+{
+    while (!tn_keeper_settled(&world.daemon.keepers[0]) ||
+           !tn_keeper_settled(&world.daemon.keepers[1]) || world.daemon.intake.ring.count > 0) {
+        turn_lakes(false);
+    }
+    tn_lakes_hurry(&s.lakes);
+    while (!tn_lakes_settled(&s.lakes)) {
+        turn_lakes(false);
+    }
+    s.lakes.hurries = false;
+}
+
+static bool has_all(uint32_t lake, uint32_t table)
+{
+    const struct tn_lakes_mirror *m = mirror_of(lake, table);
+    CHECK(m != NULL);
+    return tn_lakes_lag(m) == 0 &&
+           newest_of(&s.disks[lake].io, table) == newest_of(&world.disk.io, table);
+}
+
+/* As who reads it there: no process of the daemon's is left. */
+static void check_rows_at(uint32_t lake, uint32_t table)
+{
+    static uint32_t seen[ROWS];
+    memset(seen, 0, sizeof seen);
+    bed_engine_start(&engine, &s.disks[lake].io, 1);
+    daemon_sum_rows(roots[table], seen, ROWS);
+    for (int64_t i = 0; i < ROWS; i++) {
+        CHECK(seen[i] == (i < world.sent[table]));
+    }
+}
+
+static uint64_t bytes_of(uint32_t lake)
+{
+    return s.lakes.lakes[lake].counts.bytes_sent;
+}
+
+/* ---- tests ---- */
+
+static void each_commit_comes_to_each_lake(void)
+{
+    uint64_t random = given_number("SEED", 1);
+    for (int round = 0; round < 3; round++) {
+        begin_lakes(random_next(&random));
+        send_some(400);
+        settle();
+        struct tn_err err;
+        CHECK_OK(tn_lakes_check(&s.lakes, &err), err);
+        CHECK(has_all(0, 0) && has_all(0, 1) && has_all(1, 1));
+        CHECK(s.tries[0] > 20 && s.tries[1] < s.tries[0] / 2); /* every 200 ms */
+        CHECK(s.lakes.lakes[0].failures == 0 && bytes_of(0) > bytes_of(1));
+        CHECK(s.lakes.lakes[0].spent.day_bytes == bytes_of(0));
+        daemon_close(&world.daemon);
+        world.daemon.open = 0;
+        world.daemon.intake_open = false;
+        check_rows_at(0, 0);
+        check_rows_at(0, 1);
+        check_rows_at(1, 1);
+        bed_engine_start(&engine, &world.disk.io, 1);
+        end_lakes();
+    }
+}
+
+/* Calls of a lake's disk fail, and the whole lake does, for a while. */
+static void who_fails_goes_on_where_it_was(void)
+{
+    uint64_t random = given_number("SEED", 1);
+    for (int round = 0; round < 3; round++) {
+        begin_lakes(random_next(&random));
+        s.noisy = true;
+        for (int i = 0; i < 60; i++) {
+            uint32_t lake = random_below(&random, LAKES);
+            s.off[lake] = random_below(&random, 4) == 0;
+            sim_disk_fail_call(&s.disks[lake], s.disks[lake].calls + 1 + random_below(&random, 200),
+                               random_below(&random, 2) ? TN_IO : TN_FULL);
+            send_some(10);
+        }
+        s.off[0] = s.off[1] = s.noisy = false;
+        for (int i = 0; i < LAKES; i++) {
+            sim_disk_fail_call(&s.disks[i], 0, TN_OK);
+        }
+        CHECK(s.lakes.lakes[0].failures + s.lakes.lakes[1].failures > 0);
+        settle();
+        CHECK(has_all(0, 0) && has_all(0, 1) && has_all(1, 1));
+        CHECK(!mirror_of(0, 0)->stopped && !mirror_of(0, 1)->stopped && !mirror_of(1, 1)->stopped);
+        end_lakes();
+    }
+}
+
+/* From half a second to a minute and a quarter; the other lake has all meanwhile. */
+static void pauses_grow_and_keep_nobody_else(void)
+{
+    begin_lakes(4);
+    s.off[0] = true;
+    send_some(100);
+    int64_t last_ms = s.tried_ms[0];
+    int64_t pause_ms = 0;
+    const struct tn_lakes_mirror *m = mirror_of(0, 0);
+    for (int i = 0; i < 4000; i++) {
+        int64_t retry_ms = m->retry_ms;
+        turn_lakes(i < 100);
+        sim_clock_advance_ms(&engine.clock, i < 100 ? 0 : 200);
+        if (m->retry_ms != retry_ms) {
+            CHECK(now_ms() >= retry_ms);
+            pause_ms = m->pause_ms;
+            CHECK(pause_ms >= 500 && pause_ms <= MINUTE_MS);
+            CHECK(m->retry_ms - now_ms() <= pause_ms + pause_ms / 4);
+            last_ms = now_ms();
+        }
+    }
+    CHECK(pause_ms == MINUTE_MS && last_ms > 0 && has_all(1, 1) && !has_all(0, 1));
+    char text[TN_ERR_TEXT_SIZE];
+    CHECK(strstr(tn_lakes_trouble(&s.lakes, m, text, sizeof text), "nobody there"));
+    CHECK(tn_lakes_age_ms(&s.lakes, m) > MINUTE_MS && tn_lakes_lag(m) > 0 && m->bytes > 0);
+    struct tn_err err;
+    settle();
+    CHECK(tn_lakes_check(&s.lakes, &err) == TN_CONFLICT && strstr(err.text, "lake all lacks"));
+    s.off[0] = false;
+    settle();
+    CHECK(has_all(0, 0) && has_all(0, 1));
+    CHECK_OK(tn_lakes_check(&s.lakes, &err), err);
+    CHECK(!tn_lakes_trouble(&s.lakes, m, text, sizeof text));
+    end_lakes();
+}
+
+/* From the start on, also before the first upload, and over a restart. */
+static void what_a_lake_lacks_stays(void)
+{
+    begin_lakes(6);
+    s.off[0] = true;
+    for (int i = 0; i < 4; i++) {
+        send_some(200);
+        sim_clock_advance_ms(&engine.clock, 2 * HOUR_MS); /* all but ten are too old */
+    }
+    CHECK(newest_of(&world.disk.io, 0) > 12 && oldest_of(&world.disk.io, 0) == 1);
+    close_lakes();
+    open_lakes();
+    CHECK(mirror_of(0, 0)->have_id <= 1);
+    s.off[0] = false;
+    settle();
+    CHECK(has_all(0, 0) && has_all(0, 1) && oldest_of(&s.disks[0].io, 0) == 1);
+    for (int64_t id = 1; id <= newest_of(&s.disks[0].io, 0); id++) {
+        size_t mark = tn_arena_mark(&engine.own);
+        CHECK(snapshot_of(&s.disks[0].io, 0, id).size > 0);
+        tn_arena_reset(&engine.own, mark);
+    }
+    for (int i = 0; i < 30; i++) {
+        send_some(20);
+        sim_clock_advance_ms(&engine.clock, HOUR_MS);
+    }
+    CHECK(oldest_of(&world.disk.io, 0) > 1); /* what it has got expires */
+    end_lakes();
+}
+
+static void a_lake_with_another_history_is_sent_nothing(void)
+{
+    begin_lakes(8);
+    send_some(200);
+    settle();
+    struct tn_err err;
+    char path[64];
+    const char *const name = path;
+    int64_t id = newest_of(&s.disks[0].io, 0);
+    (void)snprintf(path, sizeof path, "%s/snapshot/snapshot-%" PRId64, roots[0], id);
+    CHECK_OK(s.disks[0].io.vtable->unlink(&s.disks[0].io, path, &err), err);
+    struct tn_bytes other = snapshot_of(&s.disks[0].io, 0, id - 1);
+    CHECK_OK(tn_io_write_new(&s.disks[0].io, path, other, &err), err);
+    CHECK_OK(s.disks[0].io.vtable->sync(&s.disks[0].io, &name, 1, &err), err);
+    s.shown[0][0] = INT64_MAX; /* it is looked at no more */
+    send_some(200);
+    settle();
+    const struct tn_lakes_mirror *m = mirror_of(0, 0);
+    uint64_t failures = s.lakes.lakes[0].failures;
+    CHECK(m->stopped && m->trouble == TN_CONFLICT && has_all(0, 1) && has_all(1, 1));
+    CHECK(newest_of(&s.disks[0].io, 0) == id && failures == 1);
+    CHECK(tn_lakes_check(&s.lakes, &err) == TN_CONFLICT);
+    send_some(200);
+    CHECK(s.lakes.lakes[0].failures == failures);
+    end_lakes();
+}
+
+static void fill_the_disk(void)
+{
+    s.off[0] = true;
+    for (int i = 0; i < 4; i++) {
+        send_some(200);
+        sim_clock_advance_ms(&engine.clock, 2 * HOUR_MS);
+    }
+    sim_disk_capacity(&world.disk, sim_disk_used(&world.disk) + RESERVE - 1);
+    for (int i = 0; i < 600; i++) {
+        turn_lakes(false);
+        sim_clock_advance_ms(&engine.clock, 50);
+    }
+}
+
+/* Sources stop, and it is said why, until the lake has got what stays for it. */
+static void on_a_full_disk_sources_stop(void)
+{
+    disk_reserve = RESERVE;
+    begin_lakes(9);
+    char text[TN_ERR_TEXT_SIZE];
+    fill_the_disk();
+    const struct tn_lakes_mirror *m = mirror_of(0, 0);
+    CHECK(world.daemon.intake.reserve.low && oldest_of(&world.disk.io, 0) == 1);
+    s.off[0] = false;
+    settle();
+    CHECK(has_all(0, 0));
+    CHECK(!tn_lakes_trouble(&s.lakes, m, text, sizeof text));
+    end_lakes();
+    disk_reserve = 0;
+}
+
+/* What it lacks expires, and it goes on behind a gap. */
+static void on_a_full_disk_a_lake_gives_way(void)
+{
+    disk_reserve = RESERVE;
+    begin_lakes(9);
+    s.configs[0].gap = true;
+    send_some(50);
+    settle();
+    int64_t had = newest_of(&s.disks[0].io, 0);
+    fill_the_disk();
+    int64_t oldest = oldest_of(&world.disk.io, 0);
+    CHECK(had > 0 && oldest > had + 1);
+    sim_disk_capacity(&world.disk, UINT64_MAX);
+    s.off[0] = false;
+    for (int i = 0; i < 200; i++) {
+        turn_lakes(false);
+        sim_clock_advance_ms(&engine.clock, 50);
+    }
+    CHECK(!world.daemon.intake.reserve.low);
+    send_some(50);
+    settle();
+    CHECK(has_all(0, 0) && has_all(0, 1) && oldest_of(&s.disks[0].io, 0) >= oldest);
+    end_lakes();
+    disk_reserve = 0;
+}
+
+static const struct test tests[] = {
+    TEST(each_commit_comes_to_each_lake),
+    TEST(who_fails_goes_on_where_it_was),
+    TEST(pauses_grow_and_keep_nobody_else),
+    TEST(what_a_lake_lacks_stays),
+    TEST(a_lake_with_another_history_is_sent_nothing),
+    TEST(on_a_full_disk_sources_stop),
+    TEST(on_a_full_disk_a_lake_gives_way),
+};
+
+int main(int argc, char **argv)
+{
+    return daemon_run_tests(argc, argv, tests, COUNT(tests));
+}

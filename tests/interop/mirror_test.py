@@ -1,0 +1,158 @@
+"""`lakes` of `tarn run`: what is committed comes to a folder, whole at each instant, also over kills; pypaimon reads it there.
+
+    mirror_test.py [--seed S] [--kills N] [NAME...]
+"""
+import json
+import random
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+
+import peer
+import runner
+from child import DEADLINE, TarnRun
+from peer import need, same
+
+ROWS = 400
+TABLE = "db.t"
+FIELDS = 'fields = { "id BIGINT NOT NULL", "n BIGINT" }, primary_key = "id", options = { bucket = 2 }'
+
+
+def line_of(number):
+    return '{"id":%d,"n":%d}\n' % (number, 7 * number)
+
+
+class Daemon(TarnRun):
+    """It takes rows from its standard input, and brings them to a lake."""
+
+    def __init__(self, lakes='near = { target = "lake" }', commit="60ms"):
+        super().__init__("tarn-mirror-")
+        self.lake = self.folder / "lake"
+        self.config.write_text('return { warehouse = "warehouse", journal = { sync = "5ms or 64K" },\n'
+                               'tables = { ["%s"] = { %s, commit = "%s" } },\n'
+                               'sources = { { kind = "stdin", table = "%s" } }, lakes = { %s } }\n' % (TABLE, FIELDS, commit, TABLE, lakes))
+
+    def start(self, stdin=subprocess.PIPE, env=None):
+        super().start(stdin, env)
+
+    def send(self, ids):
+        self.process.stdin.write("".join(line_of(i) for i in ids).encode())
+        self.process.stdin.flush()
+
+    def status(self, kind):
+        lines = peer.Tarn(self.warehouse).run("status", "--format", "json").lines
+        return [row for row in map(json.loads, lines) if kind in row]
+
+    def ids_at_lake(self):
+        return sorted(json.loads(line)["id"] for line in peer.Tarn(self.lake).run("cat", TABLE, "--format", "json").ok("cat of the lake"))
+
+    def newest_of(self, place):
+        ids = [int(name.name[len("snapshot-"):]) for name in (place / "db.db/t/snapshot").glob("snapshot-*")]
+        return max(ids, default=0)
+
+
+@contextmanager
+def reading(lake):
+    """Somebody who reads it all the time: each snapshot is whole, and ids only grow."""
+    seen, end = [], threading.Event()
+
+    def read():
+        while not end.is_set():
+            result = peer.Tarn(lake).run("cat", TABLE, "--format", "json")
+            if result.rc == 0:
+                seen.append(len(result.lines))
+            elif "no such" not in result.err:
+                seen.append(result.err)
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        end.set()
+        thread.join(timeout=DEADLINE)
+    wrong = [x for x in seen if isinstance(x, str)]
+    need(not wrong, "a reader of the lake saw %s" % wrong[:3])
+    need(seen == sorted(seen), "rows at the lake became fewer: %s" % seen)
+
+
+def test_what_was_committed_is_at_the_lake_after_kills(args):
+    rng = random.Random(args.seed)
+    with Daemon() as daemon, reading(daemon.lake) as seen:
+        sent = kills = 0
+        while sent < ROWS:
+            more = range(sent, sent + ROWS // 10)
+            if kills < args.kills and sent:
+                newest = daemon.newest_of(daemon.warehouse)
+                daemon.get_ready()
+                daemon.send(more)
+                daemon.asked_until("some rows are in", lambda: daemon.newest_of(daemon.warehouse) > newest)
+                time.sleep(rng.uniform(0, 0.1))  # the instant of a kill is what is drawn
+                daemon.kill()  # the others may be lost with the pipe: all are sent again
+                kills += 1
+            else:
+                daemon.once("".join(line_of(i) for i in more).encode())
+                sent = more.stop
+                same(daemon.ids_at_lake(), list(range(sent)), "rows at the lake")
+        same(daemon.newest_of(daemon.lake), daemon.newest_of(daemon.warehouse), "newest snapshot")
+        peer.Tarn(daemon.lake).run("fsck", TABLE).ok("fsck of the lake")
+        with peer.pypaimon() as python:
+            got = python.run("read", str(daemon.lake), TABLE).ok("pypaimon read")
+        same(peer.ordered(got), peer.ordered(peer.Tarn(daemon.warehouse).cat().ok("cat")), "rows as pypaimon reads them there")
+        need(seen and kills == args.kills, "%d looks, %d kills" % (len(seen), kills))
+
+
+def test_once_waits_for_the_lakes_and_says_what_failed(_args):
+    with Daemon('far = { target = "no/such/folder" }, near = { target = "lake", every = "7d" }') as daemon:
+        said = daemon.once(b'{"id":1,"n":1}\n', 5)
+        need("lake far lacks snapshots of db.t: " in said and "no/such" in said, said)
+        same(daemon.ids_at_lake(), [1], "rows at the lake that could be reached")
+        (daemon.folder / "no/such").mkdir(parents=True)
+        daemon.once(b'{"id":2,"n":2}\n')
+        same([daemon.newest_of(place) for place in (daemon.lake, daemon.folder / "no/such/folder")], [daemon.newest_of(daemon.warehouse)] * 2, "newest")
+
+
+def test_a_lake_with_another_history_is_said_and_left_alone(_args):
+    with Daemon() as daemon:
+        daemon.once(b'{"id":1,"n":1}\n')
+        other = daemon.lake / "db.db/t/snapshot/snapshot-1"
+        text = other.read_text()
+        other.write_text(text.replace('"totalRecordCount" : 1', '"totalRecordCount" : 2'))
+        need(other.read_text() != text, "the snapshot is as it was: %s" % text)
+        daemon.get_ready()
+        daemon.send([2])
+        daemon.asked_until("it is told", lambda: daemon.status("mirror")[0]["state"] == "stopped" and daemon.status("mirror")[0]["behind"] > 0)
+        mirror = daemon.status("mirror")[0]
+        need("snapshot-1 has other content" in mirror["trouble"], mirror)
+        result = peer.Tarn(daemon.warehouse).run("status", "--format", "json")
+        need(result.rc == 1 and "lake near: db.t: " in result.err, "%d %s" % (result.rc, result.err))
+        same(daemon.newest_of(daemon.lake), 1, "newest snapshot of the lake")
+        daemon.asked_until("rows go on", lambda: daemon.status("table")[0]["rows"] == 1)
+        daemon.process.stdin.close()
+        daemon.stop()
+
+
+def test_what_it_sent_is_counted_over_a_restart(_args):
+    with Daemon() as daemon:
+        daemon.once(b'{"id":1,"n":1}\n')
+        daemon.get_ready()
+        daemon.send([2])
+        daemon.asked_until("the lake has it", lambda: daemon.status("mirror")[0]["snapshot"] >= 2 and daemon.status("mirror")[0]["behind"] == 0)
+        lake = daemon.status("lake")[0]
+        need(0 < lake["sent_bytes"] < lake["day_bytes"] == lake["month_bytes"] and lake["failures"] == 0, lake)
+        same([row["state"] for row in daemon.status("mirror")], ["has all"], "state")
+        daemon.process.stdin.close()
+        daemon.stop()
+
+
+def test_nothing_that_a_lake_lacks_expires(_args):
+    with Daemon('far = { target = "no/such/folder" }') as daemon:
+        for i in range(3):
+            daemon.once(b'{"id":%d,"n":1}\n' % i, 5)
+        same(peer.Tarn(daemon.warehouse).run("expire", TABLE, "--retain-max", "1", "--retain-min", "1", "--older-than", "0 s", "--quiet").rc, 0, "exit code")
+        need((daemon.warehouse / "db.db/t/snapshot/snapshot-1").exists(), "the first snapshot is gone")
+
+
+if __name__ == "__main__":
+    sys.exit(runner.run_given(globals(), kills=4))
