@@ -38,7 +38,7 @@ static tn_rc key_of(const struct tn_s3_target *target, const char *path, char ke
     const struct tn_s3_place *place = &target->place;
     int size = snprintf(key, TN_S3_NAME_MAX, "%.*s%s%s", (int)place->prefix_size, place->prefix,
                         place->prefix_size > 0 ? "/" : "", path);
-    if (size <= 0 || size >= TN_S3_NAME_MAX) {
+    if (size < 0 || size >= TN_S3_NAME_MAX) {
         return tn_err_set(err, TN_UNSUPPORTED, 0, "%s: more than %d bytes of a key", path,
                           TN_S3_KEY_MAX);
     }

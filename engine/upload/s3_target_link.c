@@ -168,17 +168,30 @@ static uint64_t random_of(const struct tn_s3_link *link)
     return link->target->clock->vtable->random(link->target->clock);
 }
 
-/* A pause, or the end of patience: that begins anew whenever anything was done. */
+/* Sending isn't waiting, however slow the link is. */
+static void note_sent(struct tn_s3_link *link)
+{
+    struct tn_s3_target *target = link->target;
+    if (target->progress_ns > link->since_ns) {
+        link->since_ns = target->progress_ns;
+        link->sent_ns = 0;
+    }
+    int64_t from_ns = link->try_ns > link->since_ns ? link->try_ns : link->since_ns;
+    link->sent_ns += link->wrote_ns > from_ns ? link->wrote_ns - from_ns : 0;
+    link->wrote_ns = 0;
+}
+
+/* A pause, or the end of patience. */
 static enum tn_s3_link_state later(struct tn_s3_link *link, uint32_t retry_after_ms)
 {
     struct tn_s3_target *target = link->target;
-    int64_t since_ns = link->began_ns > target->progress_ns ? link->began_ns : target->progress_ns;
-    int64_t waited_ms = (tn_s3_now_ns(target) - since_ns) / NS_PER_MS;
-    if (waited_ms >= target->patience_ms) {
+    note_sent(link);
+    int64_t waited = (tn_s3_now_ns(target) - link->since_ns - link->sent_ns) / NS_PER_MS;
+    if (waited >= target->patience_ms) {
         enum tn_s3_trouble trouble = trouble_of(link);
         (void)tn_err_in(&link->err, "%s %s for %" PRId64 " s", target->store.authority,
                         trouble == TN_S3_TROUBLE_NETWORK ? "has not answered" : "has put us off",
-                        waited_ms / MS_PER_S);
+                        waited / MS_PER_S);
         return end(link, TN_IO, trouble);
     }
     link->tries++;
@@ -266,6 +279,7 @@ static void conclude(struct tn_s3_link *link, bool lost)
 {
     bool stale = lost && !link->heard && link->idle_ns != 0;
     bool kept = !lost && is_kept(link);
+    note_sent(link);
     link->verdict = link->exchange.answer.verdict;
     link->idle_ns = tn_s3_now_ns(link->target);
     if (is_progress(link)) {
@@ -425,7 +439,9 @@ void tn_s3_link_start(struct tn_s3_link *link, const struct tn_s3_job *job, cons
     link->err = (struct tn_err){0};
     link->tries = 0;
     link->pause_ms = job->pause_ms;
-    link->began_ns = tn_s3_now_ns(link->target);
+    link->since_ns = tn_s3_now_ns(link->target);
+    link->sent_ns = 0;
+    link->wrote_ns = 0;
     link->looks = false;
     link->resent = false;
     link->learned = 0;

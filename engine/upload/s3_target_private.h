@@ -106,7 +106,10 @@ struct tn_s3_link {
     struct tn_err err;
     uint32_t tries; /* that failed */
     uint32_t pause_ms;
-    int64_t began_ns;
+    int64_t since_ns;    /* nothing was done */
+    int64_t sent_ns;     /* of that time, with sending */
+    int64_t try_ns;      /* when this try began to send */
+    int64_t wrote_ns;    /* and what it sent last was gone; 0: nothing */
     bool looks;          /* with HEAD, at the name of a file that may be there */
     struct tn_err cause; /* why */
     bool resent;         /* again at once, since a connection that was kept had been closed */

@@ -81,6 +81,7 @@ static void end_write(struct tn_s3_link *link)
     if (!link->write_failed) {
         tn_http_sent(&link->http, link->out_body);
         link->wrote = true;
+        link->wrote_ns = tn_s3_now_ns(link->target);
     }
     link->out.size = 0;
     link->out_body = 0;
@@ -355,6 +356,7 @@ enum tn_s3_wire tn_s3_wire_begin(struct tn_s3_link *link)
     if (link->rc != TN_OK) {
         return TN_S3_WIRE_FATAL;
     }
+    link->try_ns = tn_s3_now_ns(target);
     target->target.counts.requests[verb_of(link->request.verb)]++;
     link->rc = fill(link);
     if (link->rc != TN_OK) {
