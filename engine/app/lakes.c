@@ -379,10 +379,12 @@ static struct tn_lakes_mirror *in_the_way(struct tn_lakes *lakes, int64_t now, u
 
 /* ---- turns ---- */
 
+/* What would free a full disk doesn't wait for `every`. */
 static bool may_begin(const struct tn_lakes *lakes, const struct tn_lakes_mirror *m, int64_t now,
                       uint32_t *wait_ms)
 {
-    int64_t at = m->due_ms > m->retry_ms && !lakes->hurries ? m->due_ms : m->retry_ms;
+    bool hurries = lakes->hurries || lakes->spec.intake->reserve.low;
+    int64_t at = m->due_ms > m->retry_ms && !hurries ? m->due_ms : m->retry_ms;
     if (!is_pending(m) || m->stopped || (lakes->hurries && m->failed)) {
         return false;
     }

@@ -442,6 +442,29 @@ static void on_a_full_disk_sources_stop(void)
     disk_reserve = 0;
 }
 
+/* It is not said to be in trouble while it waits for that, but for what it then holds. */
+static void a_full_disk_does_not_wait_for_every(void)
+{
+    disk_reserve = RESERVE;
+    begin_lakes(10);
+    char text[TN_ERR_TEXT_SIZE];
+    s.configs[0].every_ms = 24 * HOUR_MS;
+    send_some(200);
+    const struct tn_lakes_mirror *m = mirror_of(0, 0);
+    CHECK(m->known && !has_all(0, 0) && !tn_lakes_trouble(&s.lakes, m, text, sizeof text));
+    world.daemon.intake.reserve.low = true;
+    CHECK(strstr(tn_lakes_trouble(&s.lakes, m, text, sizeof text), "stay on the full disk"));
+    world.daemon.intake.reserve.low = false;
+    sim_disk_capacity(&world.disk, sim_disk_used(&world.disk) + RESERVE - 1);
+    for (int i = 0; i < 600; i++) {
+        turn_lakes(false);
+        sim_clock_advance_ms(&engine.clock, 50);
+    }
+    CHECK(has_all(0, 0) && has_all(0, 1));
+    end_lakes();
+    disk_reserve = 0;
+}
+
 /* What it lacks expires, and it goes on behind a gap. */
 static void on_a_full_disk_a_lake_gives_way(void)
 {
@@ -475,6 +498,7 @@ static const struct test tests[] = {
     TEST(what_a_lake_lacks_stays),
     TEST(a_lake_with_another_history_is_sent_nothing),
     TEST(on_a_full_disk_sources_stop),
+    TEST(a_full_disk_does_not_wait_for_every),
     TEST(on_a_full_disk_a_lake_gives_way),
 };
 

@@ -146,6 +146,21 @@ def test_what_it_sent_is_counted_over_a_restart(_args):
         daemon.stop()
 
 
+def test_a_reload_and_the_end_do_not_wait_for_it(_args):
+    """What was under way goes on afterwards."""
+    with Daemon() as daemon:
+        daemon.config.write_text(daemon.config.read_text().replace('sources = { { kind = "stdin", table = "%s" } }, ' % TABLE, ""))
+        tarn = peer.Tarn(daemon.warehouse)
+        daemon.get_ready()
+        for i in range(3):
+            tarn.run("write", TABLE, stdin="".join(line_of(100 * i + k) for k in range(100))).ok("write")
+            tarn.run("reload").ok("reload")
+        daemon.asked_until("the lake has all", lambda: [row["state"] for row in daemon.status("mirror")] == ["has all"])
+        same(daemon.ids_at_lake(), list(range(300)), "rows at the lake")
+        daemon.process.stdin.close()
+        daemon.stop()
+
+
 def test_nothing_that_a_lake_lacks_expires(_args):
     with Daemon('far = { target = "no/such/folder" }') as daemon:
         for i in range(3):
