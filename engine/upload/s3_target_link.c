@@ -181,17 +181,18 @@ static void note_sent(struct tn_s3_link *link)
     link->wrote_ns = 0;
 }
 
-/* A pause, or the end of patience. */
+/* A pause, or the end of patience: also when the store says that it will come to that. */
 static enum tn_s3_link_state later(struct tn_s3_link *link, uint32_t retry_after_ms)
 {
     struct tn_s3_target *target = link->target;
     note_sent(link);
     int64_t waited = (tn_s3_now_ns(target) - link->since_ns - link->sent_ns) / NS_PER_MS;
-    if (waited >= target->patience_ms) {
+    bool too_late = retry_after_ms > target->patience_ms;
+    if (waited >= target->patience_ms || too_late) {
         enum tn_s3_trouble trouble = trouble_of(link);
         (void)tn_err_in(&link->err, "%s %s for %" PRId64 " s", target->store.authority,
                         trouble == TN_S3_TROUBLE_NETWORK ? "has not answered" : "has put us off",
-                        waited / MS_PER_S);
+                        (too_late ? retry_after_ms : waited) / MS_PER_S);
         return end(link, TN_IO, trouble);
     }
     link->tries++;

@@ -75,10 +75,11 @@ struct world {
     struct model model;
     struct first firsts[MODEL_OBJECTS];
     uint32_t mood_percent;
-    uint32_t only;      /* a mood, or 0: any */
-    bool only_puts;     /* have a mood */
-    const char *region; /* the bucket's, which a request must be signed for; NULL: any */
-    bool rival;         /* puts at the owner's name before each PUT */
+    uint32_t only;        /* a mood, or 0: any */
+    bool only_puts;       /* have a mood */
+    const char *region;   /* the bucket's, which a request must be signed for; NULL: any */
+    uint32_t retry_after; /* seconds that the next request is put off; 0: it isn't */
+    bool rival;           /* puts at the owner's name before each PUT */
     uint64_t served;
     uint64_t turns;
     uint64_t random;
@@ -188,6 +189,14 @@ static void put_rival(const char *key)
     object->bytes.size = 6;
 }
 
+/* Instead of what the model says. */
+static void answer_with(struct far_end *end, int status, const char *name, const char *value)
+{
+    tn_buf_init(&end->out, end->out_memory, sizeof end->out_memory);
+    tn_buf_format(&end->out, "HTTP/1.1 %d X\r\n%s: %s\r\ncontent-length: 0\r\n\r\n", status, name,
+                  value);
+}
+
 static void serve(struct far_end *end, struct tn_bytes head, struct tn_bytes body)
 {
     bool put = memcmp(head.data, "PUT", 3) == 0;
@@ -206,11 +215,12 @@ static void serve(struct far_end *end, struct tn_bytes head, struct tn_bytes bod
     model_serve(&w.model, head, body, &end->out);
     end->closes = w.model.closes;
     if (w.region && !strstr(w.model.headers, w.region)) {
-        tn_buf_init(&end->out, end->out_memory, sizeof end->out_memory);
-        tn_buf_format(&end->out,
-                      "HTTP/1.1 301 X\r\nx-amz-bucket-region: %s\r\n"
-                      "content-length: 0\r\n\r\n",
-                      w.region);
+        answer_with(end, 301, "x-amz-bucket-region", w.region);
+    } else if (w.retry_after > 0) {
+        char seconds[16];
+        (void)snprintf(seconds, sizeof seconds, "%" PRIu32, w.retry_after);
+        answer_with(end, 503, "retry-after", seconds);
+        w.retry_after = 0;
     }
     check_firsts();
     if (mood == RESETS_AFTER) {
@@ -747,6 +757,22 @@ static void store_that_only_fails_is_given_up(void)
     close_world();
 }
 
+/* What the store asks for is a pause of its own, or too long to wait for. */
+static void store_is_asked_again_when_it_says_so(void)
+{
+    uint64_t size = 0;
+    open_world(1);
+    w.retry_after = 20;
+    int64_t began_ms = now_ms();
+    CHECK(w.target->vtable->stat(w.target, "x", &size, &w.err) == TN_ABSENT);
+    CHECK(now_ms() - began_ms >= 20000 && now_ms() - began_ms < 22000);
+    w.retry_after = 600;
+    CHECK(w.target->vtable->stat(w.target, "x", &size, &w.err) == TN_IO);
+    CHECK(strstr(w.err.text, "store has put us off for 600 s"));
+    CHECK(now_ms() - began_ms < 30000);
+    close_world();
+}
+
 static void files_that_the_source_lacks_are_told(void)
 {
     open_world(1);
@@ -1039,6 +1065,7 @@ static const struct test tests[] = {
     TEST(sending_slowly_is_not_waiting),
     TEST(pauses_grow),
     TEST(store_that_only_fails_is_given_up),
+    TEST(store_is_asked_again_when_it_says_so),
     TEST(files_that_the_source_lacks_are_told),
     TEST(file_of_another_size_is_a_conflict),
     TEST(only_few_verbs_are_used),
