@@ -29,7 +29,7 @@ static tn_rc failed_before(struct tn_s3_target *target, struct tn_err *err)
     if (target->failed != TN_OK) {
         *err = target->failure;
     }
-    return target->failed;
+    return checked(target->failed, err);
 }
 
 static tn_rc key_of(const struct tn_s3_target *target, const char *path, char key[TN_S3_NAME_MAX],

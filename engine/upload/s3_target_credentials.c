@@ -58,6 +58,7 @@ void tn_s3_credentials_refresh(struct tn_s3_target *target)
     struct tn_err ignored;
     uint64_t size = 0;
     int64_t modified_ms = 0;
+    const char *token;
     if (!credentials->io || look(credentials, &size, &modified_ms, &ignored) != TN_OK ||
         (size == credentials->size && modified_ms == credentials->modified_ms) ||
         read_half(credentials, &options, &ignored) != TN_OK) {
@@ -67,5 +68,6 @@ void tn_s3_credentials_refresh(struct tn_s3_target *target)
     credentials->modified_ms = modified_ms;
     target->store.access_key = options.access_key;
     target->store.secret_key = options.secret_key;
-    target->store.session_token = options.session_token;
+    token = options.session_token;
+    target->store.session_token = token && *token ? token : NULL;
 }

@@ -250,11 +250,14 @@ static tn_rc look_after(struct tn_s3_target *target, const char *key, struct tn_
     if (rc == TN_OK) {
         discard(target, key); /* it may be another's upload that was completed */
     }
-    if (rc == TN_ABSENT && find_parts(target, key, err) == TN_OK) {
-        rc = tn_err_set(err, TN_AGAIN, 0, "s3://%s/%.120s: its parts don't become a file",
-                        target->store.bucket, key);
+    if (rc != TN_ABSENT) {
+        return rc;
     }
-    return rc;
+    rc = find_parts(target, key, err);
+    return rc == TN_OK
+               ? tn_err_set(err, TN_AGAIN, 0, "s3://%s/%.120s: its parts don't become a file",
+                            target->store.bucket, key)
+               : rc;
 }
 
 /* A part that isn't what it was: from the start. */
@@ -287,6 +290,10 @@ static tn_rc complete(struct tn_s3_target *target, const char *key, struct tn_er
         bool open = rc == TN_OK || tn_s3_link_is_open(link);
         rc = open ? look_after(target, key, err) : rc;
         again = open && rc == TN_AGAIN;
+    }
+    if (rc == TN_AGAIN) {
+        target->trouble = TN_S3_TROUBLE_STORE;
+        err->code = rc = TN_IO;
     }
     return rc;
 }

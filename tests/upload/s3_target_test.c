@@ -77,6 +77,8 @@ struct world {
     uint32_t mood_percent;
     uint32_t only;        /* a mood, or 0: any */
     bool only_puts;       /* have a mood */
+    bool parts_fail;      /* no upload is completed */
+    int parts_status;     /* and that is how questions for its parts end; 0: well */
     const char *region;   /* the bucket's, which a request must be signed for; NULL: any */
     uint32_t retry_after; /* seconds that the next request is put off; 0: it isn't */
     bool rival;           /* puts at the owner's name before each PUT */
@@ -197,12 +199,22 @@ static void answer_with(struct far_end *end, int status, const char *name, const
                   value);
 }
 
+/* Status of the error that answers a completion, or a question for parts; 0: none. */
+static int status_of_parts(struct tn_bytes head)
+{
+    bool of_upload = w.parts_fail && memmem(head.data, head.size, "uploadId=", 9);
+    return !of_upload || memcmp(head.data, "PUT", 3) == 0 ? 0
+           : memcmp(head.data, "POST", 4) == 0            ? 500
+           : memcmp(head.data, "GET", 3) == 0             ? w.parts_status
+                                                          : 0;
+}
+
 static void serve(struct far_end *end, struct tn_bytes head, struct tn_bytes body)
 {
     bool put = memcmp(head.data, "PUT", 3) == 0;
     enum mood mood = put || !w.only_puts ? draw_mood() : FINE;
     w.served++;
-    w.model.fail_before = mood == FAILS_BEFORE ? draw_status() : 0;
+    w.model.fail_before = mood == FAILS_BEFORE ? draw_status() : status_of_parts(head);
     w.model.fail_after = mood == FAILS_AFTER ? 500 : 0;
     if (mood == RESETS_BEFORE) {
         close_end(end);
@@ -359,16 +371,22 @@ static void open_target(uint32_t patience_ms, uint32_t rate)
     CHECK_OK(rc, w.err);
 }
 
-static void write_credentials(const char *id)
+static void write_credentials_with(const char *id, const char *more)
 {
     char text[256];
     struct tn_err err;
     w.memos.now_ms += 5000;
     (void)snprintf(text, sizeof text,
-                   "[default]\naws_access_key_id = %s\naws_secret_access_key = secret\n", id);
+                   "[default]\naws_access_key_id = %s\naws_secret_access_key = secret\n%s", id,
+                   more);
     (void)w.memos.io.vtable->unlink(&w.memos.io, "credentials", &err);
     tn_rc rc = tn_io_write_new(&w.memos.io, "credentials", tn_bytes_of(text), &err);
     CHECK_OK(rc, err);
+}
+
+static void write_credentials(const char *id)
+{
+    write_credentials_with(id, "");
 }
 
 static void open_world(uint64_t seed)
@@ -815,6 +833,21 @@ static void file_of_another_size_is_a_conflict(void)
     close_world();
 }
 
+/* A PUT for a file that a store answers as if the name had to be there. */
+static void answer_of_no_such_key_is_no_lack_of_the_source(void)
+{
+    open_world(1);
+    file_count = 0;
+    make_file(100);
+    set_mood(FAILS_BEFORE, 404);
+    w.only_puts = true;
+    CHECK(send_file(&files[0]) == TN_OK);
+    CHECK(w.target->vtable->settle(w.target, &w.err) == TN_IO);
+    CHECK(send_file(&files[0]) == TN_IO && w.err.code == TN_IO);
+    CHECK(publish("s", "x") == TN_IO && w.err.code == TN_IO);
+    close_world();
+}
+
 static void only_few_verbs_are_used(void)
 {
     uint64_t size = 0;
@@ -872,6 +905,17 @@ static void credentials_are_read_again_when_their_file_has_changed(void)
     CHECK(publish("d", "x") == TN_OK && strstr(w.model.headers, "Credential=other/"));
     write_credentials("third");
     CHECK(publish("e", "x") == TN_OK && strstr(w.model.headers, "Credential=third/"));
+    close_world();
+}
+
+/* Who writes no token means none, at any time. */
+static void empty_token_is_none(void)
+{
+    open_world(1);
+    write_credentials_with("a", "aws_session_token = tick\n");
+    CHECK(publish("a", "x") == TN_OK && strstr(w.model.headers, "x-amz-security-token: tick\r"));
+    write_credentials_with("b", "aws_session_token =\n");
+    CHECK(publish("b", "x") == TN_OK && !strstr(w.model.headers, "x-amz-security-token"));
     close_world();
 }
 
@@ -973,6 +1017,40 @@ static void uploads_of_no_use_are_given_up(void)
     close_world();
 }
 
+/* Whose parts can't be asked for is not gone: it stays remembered, and goes on later. */
+static void upload_whose_parts_cannot_be_asked_for_stays(void)
+{
+    open_world(1);
+    file_count = 0;
+    make_file(2500);
+    w.parts_fail = true;
+    w.parts_status = 403;
+    CHECK(send_file(&files[0]) == TN_IO);
+    CHECK(strstr(w.err.text, "permission denied"));
+    CHECK(uploads_there() == 1 && memo_size() > 0);
+    w.target->vtable->drop(w.target);
+    w.parts_fail = false;
+    uint64_t sent = w.target->counts.bytes_sent;
+    CHECK(send_all() == TN_OK);
+    check_all_there();
+    CHECK(w.target->counts.bytes_sent - sent < 1000); /* of its completion */
+    CHECK(uploads_there() == 0 && memo_size() == 0);
+    close_world();
+}
+
+static void upload_that_is_never_completed_is_an_error_of_the_store(void)
+{
+    open_world(1);
+    file_count = 0;
+    make_file(2500);
+    w.parts_fail = true;
+    CHECK(send_file(&files[0]) == TN_IO && w.err.code == TN_IO);
+    CHECK(strstr(w.err.text, "its parts don't become a file"));
+    CHECK(tn_s3_target_trouble(w.target) == TN_S3_TROUBLE_STORE);
+    CHECK(uploads_there() == 1 && memo_size() > 0);
+    close_world();
+}
+
 /* A store that has died in the middle of an upload that isn't remembered, and a caller who stops.
  */
 static void who_stops_does_not_wait_for_a_dead_store(void)
@@ -1068,12 +1146,16 @@ static const struct test tests[] = {
     TEST(store_is_asked_again_when_it_says_so),
     TEST(files_that_the_source_lacks_are_told),
     TEST(file_of_another_size_is_a_conflict),
+    TEST(answer_of_no_such_key_is_no_lack_of_the_source),
     TEST(only_few_verbs_are_used),
     TEST(stop_ends_a_call_soon),
     TEST(credentials_are_read_again_when_their_file_has_changed),
+    TEST(empty_token_is_none),
     TEST(bucket_of_another_region_is_found),
     TEST(upload_that_is_remembered_goes_on),
     TEST(uploads_of_no_use_are_given_up),
+    TEST(upload_whose_parts_cannot_be_asked_for_stays),
+    TEST(upload_that_is_never_completed_is_an_error_of_the_store),
     TEST(who_stops_does_not_wait_for_a_dead_store),
     TEST(memo_that_nobody_can_read_is_forgotten),
     TEST(rate_holds_within_a_twentieth),
