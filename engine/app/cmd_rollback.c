@@ -12,6 +12,7 @@
 #include "commit/rollback.h"
 #include "file/names.h"
 #include "table/recover.h"
+#include "upload/ledger.h"
 
 static struct {
     bool dry_run;
@@ -105,6 +106,61 @@ static void tell(struct tn_reader *reader, const struct tn_rollback_result *resu
     warn_of_consumers(reader, result->snapshot_id);
 }
 
+/* ---- lakes ---- */
+
+/* A sync that was cut, or that runs now, may have brought ids that nobody has written down. */
+static tn_rc check_ledger(const struct beyond *b, const char *id, struct tn_err *err)
+{
+    struct tn_app *app = b->reader->app;
+    struct tn_ledger ledger;
+    tn_rc rc = tn_ledger_read(&app->posix.io, b->reader->name, id, &app->table, &ledger, err);
+    if (rc == TN_OK && ledger.sending > 0) {
+        rc = tn_err_set(err, TN_INVALID, 0,
+                        "a sync to lake '%s' is under way or was cut: let one come to its end", id);
+    }
+    return rc == TN_ABSENT ? TN_OK : rc;
+}
+
+/* What a lake has stays: its readers have seen it, and another snapshot by that id would never get
+ * there. */
+static tn_rc check_lake(void *user, const char *name, bool is_dir, struct tn_err *err)
+{
+    const struct beyond *b = user;
+    struct tn_app *app = b->reader->app;
+    int64_t newest;
+    const char *id = tn_consumer_id(name);
+    if (is_dir || !id || tn_consumer_kind_of(id) != TN_CONSUMER_LAKE) {
+        return TN_OK;
+    }
+    tn_rc rc = tn_consumer_read(&app->posix.io, b->reader->root, id, &app->table, &newest, err);
+    if (rc == TN_OK && newest > b->snapshot_id) {
+        rc = tn_err_set(err, TN_INVALID, 0,
+                        "lake '%s' has snapshot %" PRId64
+                        ": what a lake has can't be taken back here (one that was given up: "
+                        "remove %s/" TN_DIR_CONSUMER "%s)",
+                        id, newest, b->reader->root, name);
+    }
+    return rc == TN_OK ? check_ledger(b, id, err) : rc == TN_ABSENT ? TN_OK : rc;
+}
+
+static tn_rc check_lakes(struct tn_reader *reader, const struct tn_rollback_spec *spec,
+                         struct tn_err *err)
+{
+    struct tn_app *app = reader->app;
+    struct tn_rollback_spec dry = *spec;
+    struct tn_rollback_result result;
+    const char *dir = tn_name_in(&app->table, reader->root, TN_DIR_CONSUMER, "");
+    dry.dry_run = true;
+    tn_rc rc = dir ? tn_rollback(&dry, &app->workers[TN_LANE_LONG], &result, err)
+                   : tn_err_set(err, TN_AGAIN, 0, "no memory for a folder's name");
+    if (rc != TN_OK || result.snapshots == 0) {
+        return rc;
+    }
+    struct beyond beyond = {reader, result.snapshot_id};
+    rc = app->posix.io.vtable->list(&app->posix.io, dir, check_lake, &beyond, err);
+    return rc == TN_ABSENT ? TN_OK : rc;
+}
+
 /* ---- */
 
 static tn_rc report(struct tn_app *app, const struct tn_rollback_result *result, struct tn_err *err)
@@ -129,6 +185,9 @@ static tn_rc rollback_locked(struct tn_reader *reader, const char *target, struc
     struct tn_rollback_spec spec = {.root = reader->root, .dry_run = o.dry_run};
     struct tn_rollback_result result;
     tn_rc rc = parse_target(target, &spec, err);
+    if (rc == TN_OK) {
+        rc = check_lakes(reader, &spec, err);
+    }
     if (rc == TN_OK) {
         rc = tn_rollback(&spec, &app->workers[TN_LANE_LONG], &result, err);
     }

@@ -76,7 +76,7 @@ static const char tables_text[] =
     "A rollback removes all snapshots and tags behind its target for good; inputs are read again\n"
     "from where they stood then. Their files stay: `tarn clean` frees them when they are a day "
     "old,\n"
-    "or as --older-than says.\n"
+    "or as --older-than says. What a lake has (tarn sync) is never taken back.\n"
     "\n"
     "`tarn ls` lists tables, `tarn ls D.T` a table's files, `tarn show D.T schema` its columns.\n";
 

@@ -1,5 +1,7 @@
 #include "upload/delta_private.h"
 
+#include <stdio.h>
+
 #include "file/names.h"
 
 enum {
@@ -9,20 +11,22 @@ enum {
 
 static tn_rc look(struct tn_delta *d, struct tn_err *err)
 {
-    tn_rc rc = tn_delta_find(d, err);
+    tn_rc rc = tn_delta_find_source(d, err);
     if (rc == TN_OK) {
-        rc = tn_delta_check_same(d, err);
+        rc = tn_delta_meet(d, err);
     }
     if (rc == TN_OK) {
-        d->result->last_id = d->have;
+        d->result->last_id = d->ledger.have;
+        rc = tn_delta_protect(d, err);
     }
-    return rc == TN_OK ? tn_delta_protect(d, err) : rc;
+    return rc;
 }
 
 static tn_rc send_all(struct tn_delta *d, struct tn_err *err)
 {
     struct tn_arena *arena = &d->worker->arena;
-    int64_t first = d->have + 1 > d->source_first ? d->have + 1 : d->source_first;
+    int64_t have = d->ledger.have;
+    int64_t first = have + 1 > d->source_first ? have + 1 : d->source_first;
     tn_rc rc = TN_OK;
     for (int64_t id = first; rc == TN_OK && id <= d->source_last; id++) {
         size_t mark = tn_arena_mark(arena);
@@ -34,8 +38,7 @@ static tn_rc send_all(struct tn_delta *d, struct tn_err *err)
         rc = tn_delta_bring_schemas(d, d->schema_last, err);
     }
     if (rc == TN_OK && !d->spec->dry_run) {
-        rc = d->target->vtable->settle(d->target, err);
-        rc = rc == TN_OK ? tn_delta_write_hints(d, err) : rc;
+        rc = tn_delta_end(d, err);
         rc = rc == TN_OK ? tn_delta_protect(d, err) : rc;
     }
     return rc;
@@ -58,10 +61,9 @@ static tn_rc run_once(struct tn_delta *d, struct tn_err *err)
 {
     struct tn_arena *arena = &d->worker->arena;
     size_t mark = tn_arena_mark(arena);
-    d->schema_next = 0;
     d->again = false;
     tn_rc rc = look(d, err);
-    if (rc == TN_OK) {
+    if (rc == TN_OK && !d->quiet) {
         rc = send_all(d, err);
         if (rc != TN_OK && !d->spec->dry_run) {
             d->target->vtable->drop(d->target);
@@ -75,9 +77,37 @@ static tn_rc run_once(struct tn_delta *d, struct tn_err *err)
     return rc;
 }
 
+/* "db.t" for "db.db/t". */
+static const char *table_of(const char *root, struct tn_arena *arena)
+{
+    const char *slash = strrchr(root, '/');
+    size_t size = slash ? (size_t)(slash - root) : 0;
+    bool is_database = size > 3 && memcmp(slash - 3, ".db", 3) == 0;
+    return is_database ? tn_arena_format(arena, "%.*s.%s", (int)(size - 3), root, slash + 1)
+                       : tn_arena_format(arena, "%s", slash ? slash + 1 : root);
+}
+
+/* As table/recover.h has it. */
+static tn_rc read_writer(struct tn_delta *d, struct tn_err *err)
+{
+    struct tn_bytes text;
+    const char *path = tn_arena_format(&d->worker->arena, ".tarn/%s.writer", d->table);
+    tn_rc rc = path ? tn_io_read_all(d->worker->io, path, TN_OWNER_ID_SIZE - 1, &d->worker->arena,
+                                     &text, err)
+                    : tn_delta_no_room(err);
+    (void)snprintf(d->writer, sizeof d->writer, "%s",
+                   rc == TN_OK ? (const char *)text.data : TN_DELTA_WRITER_UNKNOWN);
+    return rc == TN_ABSENT ? TN_OK : rc;
+}
+
 static tn_rc init(struct tn_delta *d, struct tn_err *err)
 {
-    return d->spec->dry_run ? tn_set_init(&d->counted, COUNTED_MAX, &d->worker->arena, err) : TN_OK;
+    d->lake = d->spec->lake ? d->spec->lake : d->spec->consumer;
+    d->table = table_of(d->root, &d->worker->arena);
+    tn_rc rc = d->table ? read_writer(d, err) : tn_delta_no_room(err);
+    return rc == TN_OK && d->spec->dry_run
+               ? tn_set_init(&d->counted, COUNTED_MAX, &d->worker->arena, err)
+               : rc;
 }
 
 static tn_rc run(struct tn_delta *d, struct tn_err *err)

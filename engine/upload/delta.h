@@ -9,10 +9,16 @@
  *
  * A snapshot whose predecessor is there needs only what its delta and changelog lists add, and the
  * manifests that are new; the first one, one behind a gap, and an OVERWRITE need all that is live.
- * Names are unique and whole (target.h), so what is there is asked for by name and size, and a
- * sync that was cut or killed goes on where it was.
  *
- * The source is only read; no lock is needed. Its expiry may take files away meanwhile: then the
+ * In an object store each request costs, so what is there is remembered in a ledger (ledger.h), and
+ * a sync that goes on where one ended asks for nothing but the owner (owner.h): one GET, a PUT for
+ * each file, one for each snapshot, one for LATEST. With nothing to do it asks for nothing, and
+ * once an hour for the owner. Files are asked for, one HEAD each, where some may be there: in the
+ * one snapshot in which a sync was cut, behind a gap, in an OVERWRITE, and when they were sent more
+ * than twelve hours ago and no snapshot reaches them yet, since cleaning of orphans takes them
+ * away. Only a target that is met without a ledger, and whose LATEST is wrong, is listed.
+ *
+ * The table is only read; no lock is needed. Its expiry may take files away meanwhile: then the
  * sync begins again with what is left, a few times. So that this does not happen the mirror is a
  * consumer of the source: no expiry, ours or official, passes what the target has. At the target
  * nothing is removed: it keeps the history. If the source expired ids that the target never got,
@@ -32,6 +38,7 @@ struct tn_delta_spec {
     const char *root;         /* "db.db/t", on both sides */
     struct tn_target *target; /* NULL: an empty one, for a dry run */
     const char *consumer;     /* "tarn-lake-..."; NULL: none is written */
+    const char *lake;         /* part of the ledger's name; NULL: as the consumer */
     bool dry_run;             /* nothing is written anywhere */
 };
 
@@ -44,7 +51,8 @@ struct tn_delta_result {
 };
 
 /* Reads the source through the worker's io, and needs some 100 KiB of its arena beside what reading
- * manifests takes. ABSENT: no such table; CONFLICT: diverged; CORRUPT: a file that a snapshot
+ * manifests takes. ABSENT: no such table; CONFLICT: diverged, or
+ * somebody took the mirror over; CORRUPT: a file that a snapshot
  * reaches is missing or has another size; UNSUPPORTED: index files, files outside the table. After
  * an error `result` says what was sent. */
 TN_MUST_USE tn_rc tn_delta_sync(const struct tn_delta_spec *spec, struct tn_worker *worker,

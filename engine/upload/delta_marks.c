@@ -7,9 +7,11 @@
 
 enum { HINT_SIZE_MAX = 64 }; /* as in commit/snapshot */
 
+#define MINUTE_NS (60 * INT64_C(1000000000))
+
 /* ---- hints ---- */
 
-static tn_rc write_number(struct tn_delta *d, const char *name, int64_t id, struct tn_err *err)
+tn_rc tn_delta_write_hint(struct tn_delta *d, const char *name, int64_t id, struct tn_err *err)
 {
     struct tn_arena *arena = &d->worker->arena;
     const char *path = tn_name_in(arena, d->root, TN_DIR_SNAPSHOT, name);
@@ -18,8 +20,7 @@ static tn_rc write_number(struct tn_delta *d, const char *name, int64_t id, stru
                         : tn_delta_no_room(err);
 }
 
-/* What a hint of the target says; 0 when it says nothing. */
-static tn_rc read_number(struct tn_delta *d, const char *name, int64_t *id, struct tn_err *err)
+tn_rc tn_delta_read_hint(struct tn_delta *d, const char *name, int64_t *id, struct tn_err *err)
 {
     struct tn_arena *arena = &d->worker->arena;
     struct tn_bytes text;
@@ -30,63 +31,63 @@ static tn_rc read_number(struct tn_delta *d, const char *name, int64_t *id, stru
     }
     tn_rc rc = d->target->vtable->read(d->target, path, HINT_SIZE_MAX, arena, &text, err);
     if (rc == TN_OK) {
-        *id = tn_name_number((const char *)text.data, "");
+        int64_t number = tn_name_number((const char *)text.data, "");
+        *id = number > 0 ? number : 0;
     }
     return rc == TN_ABSENT || rc == TN_INVALID ? TN_OK : rc;
 }
 
-/* Where the unbroken row of ids that ends at `have` begins, as far as `floor`. */
-static tn_rc find_tail(struct tn_delta *d, int64_t floor, int64_t *first, struct tn_err *err)
+/* ---- the ledger ---- */
+
+static tn_rc write_ledger(struct tn_delta *d, struct tn_err *err)
 {
-    struct tn_arena *arena = &d->worker->arena;
-    tn_rc rc = TN_OK;
-    for (*first = d->have; rc == TN_OK && *first > floor && *first > 1;) {
-        uint64_t size;
-        size_t mark = tn_arena_mark(arena);
-        const char *path =
-            tn_name_numbered(arena, d->root, TN_DIR_SNAPSHOT, "snapshot-", *first - 1);
-        rc = path ? tn_delta_find_at_target(d, path, &size, err) : tn_delta_no_room(err);
-        tn_arena_reset(arena, mark);
-        *first -= rc == TN_OK;
-    }
-    return rc == TN_ABSENT ? TN_OK : rc;
+    return d->lake ? tn_ledger_write(d->worker->io, d->table, d->lake, &d->ledger,
+                                     &d->worker->arena, err)
+                   : TN_OK;
 }
 
-/* EARLIEST stands behind a gap, and is there at all. Ids below a right one are being expired. */
-static tn_rc fix_earliest(struct tn_delta *d, struct tn_err *err)
+/* Once a sync, and in a long one once a minute: a cut costs a question for each snapshot since. */
+tn_rc tn_delta_mark(struct tn_delta *d, int64_t id, struct tn_err *err)
 {
-    int64_t said = 0;
-    int64_t first = 0;
-    tn_rc rc = read_number(d, "EARLIEST", &said, err);
-    if (rc == TN_OK) {
-        said = said > d->have ? 0 : said;
-        rc = find_tail(d, said, &first, err);
+    struct tn_clock *clock = d->worker->clock;
+    int64_t now_ns = clock->vtable->monotonic_ns(clock);
+    d->ledger.sending = id;
+    if (!d->resume) {
+        d->ledger.since_ms = clock->vtable->now_ms(clock);
     }
-    return rc == TN_OK && first > said ? write_number(d, "EARLIEST", first, err) : rc;
-}
-
-tn_rc tn_delta_write_hints(struct tn_delta *d, struct tn_err *err)
-{
-    int64_t said = 0;
-    if (d->have == 0) {
+    if (d->spec->dry_run || (d->marked && now_ns - d->marked_ns < MINUTE_NS)) {
         return TN_OK;
     }
-    tn_rc rc = fix_earliest(d, err);
-    if (rc == TN_OK) {
-        rc = read_number(d, "LATEST", &said, err);
+    tn_rc rc = write_ledger(d, err);
+    d->marked = rc == TN_OK;
+    d->marked_ns = now_ns;
+    return rc;
+}
+
+tn_rc tn_delta_end(struct tn_delta *d, struct tn_err *err)
+{
+    tn_rc rc = TN_OK;
+    if (d->latest_due && d->ledger.have > 0) {
+        rc = tn_delta_write_hint(d, "LATEST", d->ledger.have, err);
     }
-    return rc == TN_OK && said != d->have ? write_number(d, "LATEST", d->have, err) : rc;
+    if (rc == TN_OK) {
+        rc = d->target->vtable->settle(d->target, err);
+    }
+    if (rc == TN_OK && d->dirty) {
+        d->ledger.sending = 0;
+        rc = write_ledger(d, err);
+    }
+    return rc;
 }
 
 /* ---- the mirror as a consumer of the source ---- */
 
-/* The newest snapshot of the target stays at the source, and before the first sync all do. */
 tn_rc tn_delta_protect(struct tn_delta *d, struct tn_err *err)
 {
     struct tn_arena *arena = &d->worker->arena;
     if (!d->spec->consumer || d->spec->dry_run || d->source_last == 0) {
         return TN_OK;
     }
-    int64_t next = d->have > d->source_first ? d->have : d->source_first;
+    int64_t next = d->ledger.have > d->source_first ? d->ledger.have : d->source_first;
     return tn_consumer_write(d->worker->io, d->root, d->spec->consumer, next, arena, err);
 }

@@ -1,9 +1,10 @@
 /* delta, from inside: one sync, and what its parts share.
  *
- * delta_find.c  what both sides have, and whether it is the same table
- * delta_send.c  one snapshot: its files, its lists, then its name
- * delta_marks.c hints at the target, the consumer at the source
- * delta.c       the order of it all, and starting over after an expiry
+ * delta_find.c  what the source has
+ * delta_meet.c  what the target has: by the ledger, or by asking; whose it is, and whether it is
+ * the same table delta_send.c  one snapshot: its files, its lists, then its name delta_known.c what
+ * of a snapshot its predecessor has brought delta_marks.c hints at the target, the ledger and the
+ * consumer at the source delta.c       the order of it all, and starting over after an expiry
  */
 #pragma once
 
@@ -12,6 +13,10 @@
 #include "file/schemas.h"
 #include "schema/options.h"
 #include "upload/delta.h"
+#include "upload/ledger.h"
+
+/* Nothing of tarn has written the table yet. */
+#define TN_DELTA_WRITER_UNKNOWN "unknown"
 
 struct tn_delta {
     const struct tn_delta_spec *spec;
@@ -19,16 +24,36 @@ struct tn_delta {
     struct tn_delta_result *result;
     struct tn_target *target;
     const char *root;
-    struct tn_set counted; /* names of a dry run */
+    const char *table;             /* "db.t" */
+    const char *lake;              /* NULL: no ledger is kept */
+    char writer[TN_OWNER_ID_SIZE]; /* of the table */
+    struct tn_set counted;         /* names of a dry run */
     struct tn_schemas schemas;
     const struct tn_schema *schema; /* of the snapshot that is being sent */
     struct tn_options options;
     int64_t source_first; /* ids; 0: none */
     int64_t source_last;
     int64_t schema_last;
-    int64_t schema_next; /* those below are there */
-    int64_t have;        /* newest in the target */
-    int64_t at;          /* being sent */
+
+    /* the target */
+    struct tn_ledger ledger; /* what is there by now */
+    bool known;              /* the ledger is right */
+    bool marked;             /* ... and on disk it says that a sync is under way */
+    bool unowned;            /* nobody has written itself down */
+    bool quiet;              /* there is nothing to do, and nothing was asked */
+    bool latest_due;         /* its LATEST is older than what is there */
+    bool resume;             /* of the next snapshot some files may be there */
+    bool dirty;              /* the ledger on disk is to be written */
+    bool owner_asked;
+    int64_t first_due; /* what EARLIEST should say; 0: it is right */
+    int64_t owner_ns;  /* when the owner was asked for */
+    int64_t marked_ns; /* when the ledger was written */
+
+    /* the snapshot that is being sent */
+    int64_t at;
+    bool ask;            /* for each file, before it is sent */
+    uint64_t sent;       /* files of it in this pass */
+    struct tn_set there; /* hashes of names that its predecessor reaches */
     bool again;          /* expiry took what was being sent */
 };
 
@@ -37,18 +62,16 @@ static inline tn_rc tn_delta_no_room(struct tn_err *err)
     return tn_err_set(err, TN_AGAIN, 0, "sync: no room for a path");
 }
 
-/* Sets source_first, source_last, schema_last and have. */
-TN_MUST_USE tn_rc tn_delta_find(struct tn_delta *d, struct tn_err *err);
-/* ABSENT: the target lacks the file. */
-TN_MUST_USE tn_rc tn_delta_find_at_target(struct tn_delta *d, const char *path, uint64_t *size,
-                                          struct tn_err *err);
-/* CONFLICT when both sides have the file and it isn't the same. */
-TN_MUST_USE tn_rc tn_delta_compare(struct tn_delta *d, const char *dir, const char *prefix,
-                                   int64_t id, size_t size_max, struct tn_err *err);
+/* Sets source_first, source_last and schema_last. */
+TN_MUST_USE tn_rc tn_delta_find_source(struct tn_delta *d, struct tn_err *err);
+
+/* Sets what is known of the target. CONFLICT: it is another's, another table, or another history of
+ * this one; nothing was written there, then. */
+TN_MUST_USE tn_rc tn_delta_meet(struct tn_delta *d, struct tn_err *err);
+/* Before a publish: is it still ours? Asks once a minute at most. */
+TN_MUST_USE tn_rc tn_delta_still_ours(struct tn_delta *d, struct tn_err *err);
 /* Says CONFLICT: `path` has other content there. */
 tn_rc tn_delta_diverged(const struct tn_delta *d, const char *path, struct tn_err *err);
-/* CONFLICT where the target is another table, or has another history. */
-TN_MUST_USE tn_rc tn_delta_check_same(struct tn_delta *d, struct tn_err *err);
 
 /* An id that isn't there (any more) is passed over: what comes behind it is a first one. ABSENT: a
  * file of the source is gone. */
@@ -56,6 +79,21 @@ TN_MUST_USE tn_rc tn_delta_send_snapshot(struct tn_delta *d, int64_t id, struct 
 /* Versions up to `last`; those that are gone at the source are needed by nothing. */
 TN_MUST_USE tn_rc tn_delta_bring_schemas(struct tn_delta *d, int64_t last, struct tn_err *err);
 
-TN_MUST_USE tn_rc tn_delta_write_hints(struct tn_delta *d, struct tn_err *err);
+/* Sets d->there from the snapshot before `snapshot`, and from what its delta list moves to another
+ * level; sets d->ask where that can't be known. In the arena until the snapshot is sent. */
+TN_MUST_USE tn_rc tn_delta_know(struct tn_delta *d, const struct tn_snapshot *snapshot,
+                                struct tn_err *err);
+bool tn_delta_is_there(const struct tn_delta *d, const char *name);
+
+/* A hint of the target says `id`. */
+TN_MUST_USE tn_rc tn_delta_write_hint(struct tn_delta *d, const char *name, int64_t id,
+                                      struct tn_err *err);
+/* What a hint of the target says; 0 when it says nothing. */
+TN_MUST_USE tn_rc tn_delta_read_hint(struct tn_delta *d, const char *name, int64_t *id,
+                                     struct tn_err *err);
+/* Before the first file of snapshot `id` goes. */
+TN_MUST_USE tn_rc tn_delta_mark(struct tn_delta *d, int64_t id, struct tn_err *err);
+/* All that was to be sent is there. */
+TN_MUST_USE tn_rc tn_delta_end(struct tn_delta *d, struct tn_err *err);
 /* The newest snapshot of the target stays at the source, and before the first sync all do. */
 TN_MUST_USE tn_rc tn_delta_protect(struct tn_delta *d, struct tn_err *err);

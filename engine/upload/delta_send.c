@@ -27,30 +27,33 @@ static tn_rc count_or_send(struct tn_delta *d, const char *path, uint64_t size, 
                    ? TN_OK
                    : d->target->vtable->send(d->target, d->worker->io, path, size, err);
     if (rc == TN_OK) {
+        d->sent++;
         d->result->files++;
         d->result->bytes += size;
     }
     return rc;
 }
 
+static tn_rc find_at_target(struct tn_delta *d, const char *path, uint64_t *size,
+                            struct tn_err *err)
+{
+    return d->target ? d->target->vtable->stat(d->target, path, size, err) : TN_ABSENT;
+}
+
 /* Sends a file that the target lacks. `expected` is what a list says of its size, or -1. */
 static tn_rc bring(struct tn_delta *d, const char *path, int64_t expected, struct tn_err *err)
 {
     struct tn_io *io = d->worker->io;
-    uint64_t size;
+    uint64_t size = (uint64_t)expected;
     uint64_t there;
     if (!path) {
         return tn_delta_no_room(err);
     }
-    tn_rc rc = io->vtable->stat(io, path, &size, err);
+    tn_rc rc = expected < 0 ? io->vtable->stat(io, path, &size, err) : TN_OK;
     if (rc != TN_OK) {
         return rc;
     }
-    if (expected >= 0 && size != (uint64_t)expected) {
-        return tn_err_set(err, TN_CORRUPT, 0, "%s: %" PRIu64 " bytes, not %" PRId64, path, size,
-                          expected);
-    }
-    rc = tn_delta_find_at_target(d, path, &there, err);
+    rc = d->ask ? find_at_target(d, path, &there, err) : TN_ABSENT;
     if (rc == TN_OK && there == size) {
         return TN_OK;
     }
@@ -61,7 +64,7 @@ static tn_rc bring_in(struct tn_delta *d, const char *dir, const char *name, int
                       struct tn_err *err)
 {
     struct tn_arena *arena = &d->worker->arena;
-    if (!name) {
+    if (!name || tn_delta_is_there(d, name)) {
         return TN_OK;
     }
     size_t mark = tn_arena_mark(arena);
@@ -97,13 +100,20 @@ static tn_rc bring_data(void *user, const struct tn_entry *entry, struct tn_err 
 
 static tn_rc bring_added(void *user, const struct tn_entry *entry, struct tn_err *err)
 {
-    return entry->kind == TN_ENTRY_ADD ? bring_data(user, entry, err) : TN_OK;
+    return entry->kind == TN_ENTRY_ADD && !tn_delta_is_there(user, entry->file.file_name)
+               ? bring_data(user, entry, err)
+               : TN_OK;
+}
+
+static bool is_overwrite(const struct tn_snapshot *snapshot)
+{
+    return strcmp(snapshot->commit_kind, "OVERWRITE") == 0;
 }
 
 /* An OVERWRITE may bring back files of long ago (a rollback does). */
 static tn_rc bring_files(struct tn_delta *d, const struct tn_snapshot *snapshot, struct tn_err *err)
 {
-    bool all = d->have != snapshot->id - 1 || strcmp(snapshot->commit_kind, "OVERWRITE") == 0;
+    bool all = d->ledger.have != snapshot->id - 1 || is_overwrite(snapshot);
     tn_rc rc = all ? tn_live_each(d->root, snapshot, d->schema, NULL, d->worker, bring_data, d, err)
                    : tn_list_each(d->root, snapshot->delta_manifest_list,
                                   tn_manifest_size(snapshot->delta_manifest_list_size), NULL,
@@ -141,25 +151,46 @@ static tn_rc bring_metadata(struct tn_delta *d, const struct tn_snapshot *snapsh
     return rc == TN_OK ? bring_in(d, TN_DIR_STATISTICS, snapshot->statistics, -1, err) : rc;
 }
 
-/* Versions that are gone at the source are needed by nothing. */
+static tn_rc publish_schema(struct tn_delta *d, const char *path, struct tn_err *err)
+{
+    struct tn_bytes text;
+    if (!path) {
+        return tn_delta_no_room(err);
+    }
+    tn_rc rc =
+        tn_io_read_all(d->worker->io, path, TN_SCHEMA_SIZE_MAX, &d->worker->arena, &text, err);
+    if (rc == TN_OK && !d->spec->dry_run) {
+        rc = d->target->vtable->publish(d->target, path, text, err);
+        rc = rc == TN_CONFLICT ? tn_delta_diverged(d, path, err) : rc;
+    }
+    if (rc == TN_OK) {
+        d->result->files++;
+        d->result->bytes += text.size;
+    }
+    return rc == TN_ABSENT ? TN_OK : rc; /* gone at the source: nothing needs it */
+}
+
 tn_rc tn_delta_bring_schemas(struct tn_delta *d, int64_t last, struct tn_err *err)
 {
     struct tn_arena *arena = &d->worker->arena;
-    struct tn_io *io = d->worker->io;
     tn_rc rc = TN_OK;
-    for (int64_t id = d->schema_next; rc == TN_OK && id <= last; id++) {
-        uint64_t size;
+    for (int64_t id = d->ledger.schema + 1; rc == TN_OK && id <= last; id++) {
         size_t mark = tn_arena_mark(arena);
-        const char *path = tn_name_numbered(arena, d->root, TN_DIR_SCHEMA, "schema-", id);
-        rc = path ? io->vtable->stat(io, path, &size, err) : tn_delta_no_room(err);
-        rc = rc == TN_OK ? bring(d, path, -1, err) : rc == TN_ABSENT ? TN_OK : rc;
+        rc = publish_schema(d, tn_name_numbered(arena, d->root, TN_DIR_SCHEMA, "schema-", id), err);
         tn_arena_reset(arena, mark);
-        d->schema_next = id + 1;
+        d->ledger.schema = rc == TN_OK ? id : d->ledger.schema;
+        d->dirty = true;
     }
     return rc;
 }
 
 /* ---- one snapshot ---- */
+
+#define AGE_MAX_MS                                                                \
+    (12 * 60 * 60 * INT64_C(1000)) /* cleaning of orphans takes what is a day old \
+                                    */
+
+enum { PASSES_MAX = 4 };
 
 static tn_rc read_schema(struct tn_delta *d, int64_t id, struct tn_err *err)
 {
@@ -172,13 +203,6 @@ static tn_rc read_schema(struct tn_delta *d, int64_t id, struct tn_err *err)
     return rc == TN_OK ? tn_options_read(d->schema, TN_OPTIONS_READ, arena, &d->options, err) : rc;
 }
 
-/* Another one there with this id is another history. */
-static tn_rc publish(struct tn_delta *d, const char *path, struct tn_bytes text, struct tn_err *err)
-{
-    tn_rc rc = d->target->vtable->publish(d->target, path, text, err);
-    return rc == TN_CONFLICT ? tn_delta_diverged(d, path, err) : rc;
-}
-
 static tn_rc bring_reached(struct tn_delta *d, const struct tn_snapshot *snapshot,
                            struct tn_err *err)
 {
@@ -188,12 +212,58 @@ static tn_rc bring_reached(struct tn_delta *d, const struct tn_snapshot *snapsho
     }
     tn_rc rc = read_schema(d, snapshot->schema_id, err);
     if (rc == TN_OK) {
+        rc = tn_delta_know(d, snapshot, err);
+    }
+    if (rc == TN_OK) {
         rc = bring_files(d, snapshot, err);
     }
     if (rc == TN_OK) {
         rc = bring_metadata(d, snapshot, err);
     }
     return rc == TN_OK ? tn_delta_bring_schemas(d, snapshot->schema_id, err) : rc;
+}
+
+/* Brings what is missing, up to the barrier. */
+static tn_rc pass(struct tn_delta *d, const struct tn_snapshot *snapshot, struct tn_err *err)
+{
+    size_t mark = tn_arena_mark(&d->worker->arena);
+    d->sent = 0;
+    tn_rc rc = bring_reached(d, snapshot, err);
+    tn_arena_reset(&d->worker->arena, mark);
+    return rc == TN_OK && !d->spec->dry_run ? d->target->vtable->settle(d->target, err) : rc;
+}
+
+static bool is_old(const struct tn_delta *d)
+{
+    int64_t age = d->worker->clock->vtable->now_ms(d->worker->clock) - d->ledger.since_ms;
+    return age < 0 || age >= AGE_MAX_MS;
+}
+
+/* A link that is slow, or a sync that was cut long ago: what went first may be cleaned away by now.
+ * A pass that finds all of it has just asked. */
+static tn_rc bring_all(struct tn_delta *d, const struct tn_snapshot *snapshot, struct tn_err *err)
+{
+    bool followed = d->ledger.have == snapshot->id - 1;
+    d->ask = d->resume || (d->ledger.have > 0 && (!followed || is_overwrite(snapshot)));
+    tn_rc rc = pass(d, snapshot, err);
+    for (int i = 1; rc == TN_OK && !d->spec->dry_run && i < PASSES_MAX && is_old(d) &&
+                    (!d->ask || d->sent > 0);
+         i++) {
+        d->ask = true;
+        rc = pass(d, snapshot, err);
+    }
+    return rc;
+}
+
+/* Another one there with this id is another history. */
+static tn_rc publish(struct tn_delta *d, const char *path, struct tn_bytes text, struct tn_err *err)
+{
+    tn_rc rc = tn_delta_still_ours(d, err);
+    if (rc == TN_OK) {
+        rc = d->target->vtable->publish(d->target, path, text, err);
+        rc = rc == TN_CONFLICT ? tn_delta_diverged(d, path, err) : rc;
+    }
+    return rc;
 }
 
 static tn_rc send_parts(struct tn_delta *d, int64_t id, const char *path, struct tn_bytes text,
@@ -205,13 +275,32 @@ static tn_rc send_parts(struct tn_delta *d, int64_t id, const char *path, struct
         rc = tn_err_set(err, TN_CORRUPT, 0, "$.id: it says %" PRId64, snapshot.id);
     }
     if (rc == TN_OK) {
-        rc = bring_reached(d, &snapshot, err);
+        rc = tn_delta_mark(d, id, err);
+    }
+    if (rc == TN_OK) {
+        rc = bring_all(d, &snapshot, err);
     }
     if (rc == TN_OK && !d->spec->dry_run) {
-        rc = d->target->vtable->settle(d->target, err);
-        rc = rc == TN_OK ? publish(d, path, text, err) : rc;
+        rc = publish(d, path, text, err);
     }
     return rc == TN_OK ? rc : tn_err_in(err, "snapshot %" PRId64, id);
+}
+
+/* A streaming reader would wait for ever in front of a gap, so EARLIEST passes it at once. */
+static tn_rc note_sent(struct tn_delta *d, int64_t id, struct tn_bytes text, struct tn_err *err)
+{
+    bool first = d->ledger.have == 0 || d->ledger.have != id - 1;
+    d->ledger.have = id;
+    d->ledger.hash = tn_hash_128(text);
+    d->ledger.sending = id + 1;
+    d->resume = false;
+    d->dirty = true;
+    d->latest_due = true;
+    d->result->files++;
+    d->result->bytes += text.size;
+    d->result->first_id = d->result->first_id > 0 ? d->result->first_id : id;
+    d->result->last_id = id;
+    return first && !d->spec->dry_run ? tn_delta_write_hint(d, "EARLIEST", id, err) : TN_OK;
 }
 
 /* An id that isn't there (any more) is passed over: what comes behind it is a first one. */
@@ -228,12 +317,5 @@ tn_rc tn_delta_send_snapshot(struct tn_delta *d, int64_t id, struct tn_err *err)
     if (rc == TN_OK) {
         rc = send_parts(d, id, path, text, err);
     }
-    if (rc == TN_OK) {
-        d->have = id;
-        d->result->files++;
-        d->result->bytes += text.size;
-        d->result->first_id = d->result->first_id > 0 ? d->result->first_id : id;
-        d->result->last_id = id;
-    }
-    return rc;
+    return rc == TN_OK ? note_sent(d, id, text, err) : rc;
 }

@@ -147,6 +147,11 @@ static tn_rc settle(struct tn_target *target, struct tn_err *err)
 /* ---- questions ---- */
 
 /* What is found may have got its name just before a kill, so it counts for the next barrier. */
+static tn_rc note_found(struct tn_directory *d, const char *path, struct tn_err *err)
+{
+    return strlen(path) < TN_DIRECTORY_PATH_MAX ? note_folder(d, path, err) : TN_OK;
+}
+
 static tn_rc find(struct tn_target *target, const char *path, uint64_t *size, struct tn_err *err)
 {
     struct tn_directory *d = of(target);
@@ -154,13 +159,10 @@ static tn_rc find(struct tn_target *target, const char *path, uint64_t *size, st
     if (rc == TN_OK) {
         rc = d->io->vtable->stat(d->io, path, size, err);
     }
-    if (rc == TN_ABSENT) {
-        return rc;
+    if (rc == TN_OK) {
+        rc = note_found(d, path, err);
     }
-    if (rc == TN_OK && strlen(path) < TN_DIRECTORY_PATH_MAX) {
-        rc = note_folder(d, path, err);
-    }
-    return checked(target, rc, err);
+    return rc == TN_ABSENT ? rc : checked(target, rc, err);
 }
 
 static tn_rc read_small(struct tn_target *target, const char *path, size_t size_max,
@@ -170,7 +172,10 @@ static tn_rc read_small(struct tn_target *target, const char *path, size_t size_
     if (rc == TN_OK) {
         rc = tn_io_read_all(of(target)->io, path, size_max, arena, bytes, err);
     }
-    target->counts.bytes_received += rc == TN_OK ? bytes->size : 0;
+    if (rc == TN_OK) {
+        target->counts.bytes_received += bytes->size;
+        rc = note_found(of(target), path, err);
+    }
     return rc == TN_ABSENT ? rc : checked(target, rc, err);
 }
 
@@ -405,6 +410,17 @@ static tn_rc publish(struct tn_target *target, const char *path, struct tn_bytes
     return checked(target, rc, err);
 }
 
+static tn_rc replace_file(struct tn_directory *d, const char *path, struct tn_bytes bytes,
+                          struct tn_err *err)
+{
+    tn_rc rc = draft_of(path, d->draft, err);
+    if (rc == TN_OK) {
+        rc = tn_publish_over(d->io, d->draft, path, bytes, err);
+    }
+    d->target.counts.bytes_sent += rc == TN_OK ? bytes.size : 0;
+    return rc == TN_OK ? note_found(d, path, err) : rc;
+}
+
 static tn_rc replace(struct tn_target *target, const char *path, struct tn_bytes bytes,
                      struct tn_err *err)
 {
@@ -412,15 +428,12 @@ static tn_rc replace(struct tn_target *target, const char *path, struct tn_bytes
     char folder[TN_DIRECTORY_PATH_MAX];
     tn_rc rc = stopped(target, err);
     if (rc == TN_OK) {
-        rc = clear_way(d, path, folder, err);
+        folder_of(path, folder);
+        rc = d->io->vtable->make_dir(d->io, folder, err);
     }
     if (rc == TN_OK) {
-        rc = tn_io_write_new(d->io, d->draft, bytes, err);
+        rc = replace_file(d, path, bytes, err);
     }
-    if (rc == TN_OK) {
-        rc = d->io->vtable->replace(d->io, d->draft, path, err);
-    }
-    d->target.counts.bytes_sent += rc == TN_OK ? bytes.size : 0;
     return checked(target, rc, err);
 }
 
@@ -429,12 +442,8 @@ static tn_rc swap_known(struct tn_directory *d, const char *path, struct tn_byte
 {
     tn_rc rc = compare(d, path, was, err);
     if (rc == TN_OK) {
-        rc = draft_of(path, d->draft, err);
+        rc = replace_file(d, path, bytes, err);
     }
-    if (rc == TN_OK) {
-        rc = tn_publish_over(d->io, d->draft, path, bytes, err);
-    }
-    d->target.counts.bytes_sent += rc == TN_OK ? bytes.size : 0;
     return rc == TN_OK ? sync_folder(d, path, err) : rc;
 }
 

@@ -8,9 +8,9 @@
  *          |                 |
  *          +---- error ------+--> drop -> from the start
  *
- * A name that `stat` finds is whole, whatever was cut or killed before; that it is durable only the
- * next `settle` says. No file is ever replaced by one of other bytes, but for what `replace` and
- * `swap` write.
+ * A name that `stat` or `read` finds is whole, whatever was cut or killed before; that it is
+ * durable only the next `settle` says. No file is ever replaced by one of other bytes, but for what
+ * `replace` and `swap` write.
  *
  * Paths are those of the warehouse ("db.db/t/snapshot/snapshot-7"), the same on both sides. All
  * texts and bytes that a call is given are copied by what needs them longer; only the `io` of a
@@ -48,8 +48,8 @@ struct tn_target_vtable {
      * and names that one. */
     tn_rc (*send)(struct tn_target *target, struct tn_io *from, const char *path, uint64_t size,
                   struct tn_err *err);
-    /* All that was sent, and all that `stat` has found, is whole and survives a power cut. Errors
-     * as those of `send`. */
+    /* All that was sent, and all that `stat` and `read` have found, is whole and survives a power
+     * cut. Errors as those of `send`. */
     tn_rc (*settle)(struct tn_target *target, struct tn_err *err);
     /* Ends what is under way and forgets what was sent since the last `settle`. Twice is harmless,
      * and so it is with nothing under way. */
@@ -58,7 +58,8 @@ struct tn_target_vtable {
      * with these bytes is OK, with others CONFLICT. After IO nobody knows whether it is there. */
     tn_rc (*publish)(struct tn_target *target, const char *path, struct tn_bytes bytes,
                      struct tn_err *err);
-    /* PUT: a small file that may be there: a hint, which a power cut may take back. */
+    /* PUT: a small file that may be there: a hint. At a cut it is the old one or the new
+     * one; that it is the new one the next `settle` says. */
     tn_rc (*replace)(struct tn_target *target, const char *path, struct tn_bytes bytes,
                      struct tn_err *err);
     /* PUT: a small file that is there with the bytes `was` (data NULL: that isn't there) gets

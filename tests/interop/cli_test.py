@@ -68,6 +68,21 @@ def test_a_rollback_takes_inputs_back_and_tells_of_consumers(tarn):
     clean(tarn)
 
 
+def test_a_rollback_never_takes_back_what_a_lake_has(tarn):
+    lake = tarn.warehouse + ".lake"
+    three_commits(tarn)
+    tarn.run("sync", TABLE, lake).ok("sync")
+    for target in (1, 2):
+        refused(tarn.run("rollback", TABLE, target), 2, "has snapshot 3: what a lake has can't be taken back", "rollback to %d" % target)
+        refused(tarn.run("rollback", TABLE, target, "--dry-run"), 2, "has snapshot 3", "dry run")
+    want = tarn.run("cat", TABLE).ok("cat")
+    write(tarn, [{"dev": "d0", "temp": 99.0}])
+    same(rows_of(tarn.run("rollback", TABLE, 3), "rollback")[0]["snapshots"], 1, "what no lake has goes back")
+    same(tarn.run("cat", TABLE).ok("cat"), want, "rows")
+    tarn.run("sync", TABLE, lake).ok("sync")
+    clean(tarn)
+
+
 # ---- expire ----
 
 def commits(tarn, count, *args):

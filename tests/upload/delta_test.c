@@ -13,8 +13,11 @@ enum { STRIDE = 1, HISTORIES = 12 };
 static void some_history(struct world *w, int steps)
 {
     for (int i = 0; i < steps; i++) {
-        if (random_below(&w->random, 3) == 0) {
+        uint64_t what = random_below(&w->random, 6);
+        if (what < 2) {
             world_compact(w);
+        } else if (what == 2) {
+            world_lift(w);
         } else {
             world_append(w);
         }
@@ -90,102 +93,135 @@ static void prepare(struct world *w, int before, int behind)
     w->source.options.snapshot_expire_limit = 0;
 }
 
-static bool cut_and_resume(struct world *w, const struct sim_disk *fresh, uint64_t call,
-                           uint64_t seed, int64_t had)
+enum cut { CUT_TARGET, CUT_SOURCE, CUT_BOTH, CUTS };
+
+static bool cut_and_resume(struct world *w, const struct world_pair *fresh, enum cut cut,
+                           uint64_t call, uint64_t seed, int64_t had)
 {
-    sim_disk_clone(&w->target, fresh);
-    sim_disk_cut_at(&w->target, w->target.calls + call);
+    world_go_back(w, fresh);
+    if (cut == CUT_TARGET) {
+        sim_disk_cut_at(&w->target, w->target.calls + call);
+    } else {
+        sim_disk_cut_at(&w->source.disk, w->source.disk.calls + call);
+    }
     tn_rc rc = world_sync(w);
     bool done = rc == TN_OK;
-    sim_disk_reboot(&w->target, seed);
+    if (cut != CUT_SOURCE) {
+        sim_disk_reboot(&w->target, seed);
+    }
+    if (cut != CUT_TARGET) {
+        sim_disk_reboot(&w->source.disk, seed);
+    }
     CHECK(world_whole(w, 1, done ? w->newest : had));
     rc = world_sync(w);
     CHECK_OK(rc, w->err);
+    CHECK(w->counting.sent_again == 0 && world_asked(w, TN_TARGET_LIST) <= (had == 0));
     sim_disk_reboot(&w->target, SIM_SEED_NOTHING);
     CHECK(world_whole(w, 1, w->newest));
-    sim_disk_deinit(&w->target);
+    CHECK(world_hint(w, "LATEST") == w->newest && world_hint(w, "EARLIEST") == 1);
     return done;
 }
 
-/* The power goes before every call of a sync: what the mirror shows is whole, and the next sync
- * ends it. Then the power goes again. */
+/* The power goes before every call of a sync, at the mirror, at the source, or at both: what the
+ * mirror shows is whole, and the next sync ends it. Then the power goes again. */
 static void mirror_is_whole_after_a_cut_before_every_call(void)
 {
     static const struct {
         int before;
         int behind;
     } cases[] = {{0, 3}, {3, 2}};
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (size_t i = 0; i < COUNT(cases) * CUTS; i++) {
         static struct world w;
-        static struct sim_disk fresh;
-        prepare(&w, cases[i].before, cases[i].behind);
-        int64_t had = cases[i].before > 0 ? w.result.last_id : 0;
-        sim_disk_clone(&fresh, &w.target);
-        sim_disk_deinit(&w.target);
+        static struct world_pair fresh;
+        enum cut cut = (enum cut)(i % CUTS);
+        prepare(&w, cases[i / CUTS].before, cases[i / CUTS].behind);
+        int64_t had = cases[i / CUTS].before > 0 ? w.result.last_id : 0;
+        world_save(&w, &fresh);
         bool done = false;
         for (uint64_t call = 1; !done; call += STRIDE) {
             for (uint64_t seed = 0; seed < 3; seed++) {
-                done = cut_and_resume(&w, &fresh, call, seed, had);
+                done = cut_and_resume(&w, &fresh, cut, call, seed, had);
             }
             CHECK(!done || call > 50);
         }
-        sim_disk_clone(&w.target, &fresh);
-        sim_disk_deinit(&fresh);
+        world_forget(&fresh);
         world_deinit(&w);
     }
 }
 
-/* Each call fails once, before or after it did its work; the next sync ends it, and what it then
- * shows survives a cut that loses all that may be lost. */
+static void fail_call(struct sim_disk *disk, uint64_t call, bool late)
+{
+    if (late) {
+        sim_disk_fail_call_late(disk, disk->calls + call, TN_IO);
+    } else {
+        sim_disk_fail_call(disk, disk->calls + call, TN_FULL);
+    }
+}
+
+/* Each call of either side fails once, before or after it did its work; the next sync ends it, and
+ * what it then shows survives a cut that loses all that may be lost. */
 static void mirror_goes_on_after_a_failure_of_every_call(void)
 {
     static struct world w;
-    static struct sim_disk fresh;
+    static struct world_pair fresh;
     prepare(&w, 0, 3);
-    sim_disk_clone(&fresh, &w.target);
-    tn_rc clean = world_sync(&w);
-    CHECK_OK(clean, w.err);
-    uint64_t calls = w.target.calls - fresh.calls;
-    sim_disk_deinit(&w.target);
-    for (int late = 0; late < 2; late++) {
-        for (uint64_t call = 1; call <= calls; call += STRIDE) {
-            sim_disk_clone(&w.target, &fresh);
-            uint64_t at = w.target.calls;
-            if (late) {
-                sim_disk_fail_call_late(&w.target, at + call, TN_IO);
-            } else {
-                sim_disk_fail_call(&w.target, at + call, TN_FULL);
-            }
+    world_save(&w, &fresh);
+    for (int i = 0; i < 4; i++) {
+        bool at_source = i >= 2;
+        bool done = false;
+        for (uint64_t call = 1; !done; call += STRIDE) {
+            world_go_back(&w, &fresh);
+            struct sim_disk *disk = at_source ? &w.source.disk : &w.target;
+            uint64_t before = disk->calls;
+            fail_call(disk, call, i % 2 == 1);
             tn_rc rc = world_sync(&w);
+            done = rc == TN_OK && disk->calls - before < call;
+            disk->fail_call = 0;
             CHECK(rc == TN_OK || rc == TN_FULL || rc == TN_IO);
-            CHECK(rc == TN_OK || strstr(w.err.text, "lake") != NULL);
+            CHECK(rc == TN_OK || at_source || strstr(w.err.text, "lake") != NULL);
             CHECK(world_whole(&w, 1, rc == TN_OK ? w.newest : 0));
             rc = world_sync(&w);
             CHECK_OK(rc, w.err);
             sim_disk_reboot(&w.target, SIM_SEED_NOTHING);
             CHECK(world_whole(&w, 1, w.newest));
-            sim_disk_deinit(&w.target);
         }
     }
-    sim_disk_clone(&w.target, &fresh);
-    sim_disk_deinit(&fresh);
+    world_forget(&fresh);
     world_deinit(&w);
 }
 
+/* A hint may lag, and names nothing that isn't there. */
+static bool hint_is_right(struct world *w, const char *name)
+{
+    int64_t id = world_hint(w, name);
+    return id < 0 || world_has(w, id);
+}
+
+/* What a sync promises at any cut, and if it is through: ids, hints, and who the owner is. */
+static bool kept(struct world *w, bool done)
+{
+    uint64_t size;
+    struct tn_err err;
+    return world_whole(w, 1, done ? w->newest : 0) && hint_is_right(w, "EARLIEST") &&
+           hint_is_right(w, "LATEST") &&
+           (!done || (world_hint(w, "LATEST") == w->newest && world_hint(w, "EARLIEST") == 1 &&
+                      w->target.io.vtable->stat(&w->target.io, WORLD_OWNER, &size, &err) == TN_OK &&
+                      size > 0));
+}
+
 /* Whether the promises are broken when sync number `sync` does nothing, for some cut and seed. */
-static bool missed(struct world *w, const struct sim_disk *fresh, uint64_t sync)
+static bool missed(struct world *w, const struct world_pair *fresh, uint64_t sync)
 {
     bool bad = false;
     bool done = false;
     for (uint64_t call = 1; !bad && !done; call++) {
         for (uint64_t seed = 0; !bad && seed < 6; seed++) {
-            sim_disk_clone(&w->target, fresh);
+            world_go_back(w, fresh);
             sim_disk_ignore_sync(&w->target, w->target.syncs + sync);
             sim_disk_cut_at(&w->target, w->target.calls + call);
             done = world_sync(w) == TN_OK;
             sim_disk_reboot(&w->target, seed);
-            bad = !world_whole(w, 1, done ? w->newest : 0);
-            sim_disk_deinit(&w->target);
+            bad = !kept(w, done);
         }
     }
     return bad;
@@ -194,23 +230,22 @@ static bool missed(struct world *w, const struct sim_disk *fresh, uint64_t sync)
 static void every_barrier_is_needed(void)
 {
     static struct world w;
-    static struct sim_disk fresh;
+    static struct world_pair fresh;
     prepare(&w, 0, 0);
     world_append(&w);
     world_append(&w);
-    sim_disk_clone(&fresh, &w.target);
+    world_save(&w, &fresh);
     tn_rc rc = world_sync(&w);
     CHECK_OK(rc, w.err);
-    uint64_t syncs = w.target.syncs - fresh.syncs;
-    sim_disk_deinit(&w.target);
+    uint64_t syncs = w.target.syncs - fresh.target.syncs;
     CHECK(w.newest == 2 && syncs >= 8);
     for (uint64_t sync = 1; sync <= syncs; sync += STRIDE) {
         if (!missed(&w, &fresh, sync)) {
-            FAIL("nobody misses sync %" PRIu64 " of %" PRIu64, sync, syncs);
+            FAIL("nobody misses sync %" PRIu64 " of %" PRIu64 ": %s", sync, syncs,
+                 sim_disk_sync_path(&w.target, sync));
         }
     }
-    sim_disk_clone(&w.target, &fresh);
-    sim_disk_deinit(&fresh);
+    world_forget(&fresh);
     world_deinit(&w);
 }
 
@@ -236,6 +271,7 @@ static void diverged_target_gets_nothing(void)
         }
         tn_rc rc = world_sync(&w);
         CHECK_OK(rc, w.err);
+        world_lose_ledger(&w);
         if (i < COUNT(same_id)) {
             replace_text(&w.target.io, same_id[i], "{\"id\":3}");
             world_append(&w);
@@ -251,6 +287,25 @@ static void diverged_target_gets_nothing(void)
         }
         world_deinit(&w);
     }
+}
+
+/* Who knows the mirror finds out at the publish: what somebody committed there stays. */
+static void commit_at_the_mirror_is_met_at_the_publish(void)
+{
+    static struct world w;
+    world_init(&w, 8);
+    world_append(&w);
+    tn_rc rc = world_sync(&w);
+    CHECK_OK(rc, w.err);
+    world_write(&w.target.io, ROOT "/snapshot/snapshot-2", tn_bytes_of("{}"));
+    world_append(&w);
+    for (int i = 0; i < 2; i++) {
+        rc = world_sync(&w);
+        CHECK(rc == TN_CONFLICT);
+        CHECK(strstr(w.err.text, ROOT "/snapshot/snapshot-2 has other content there") != NULL);
+        CHECK(world_hint(&w, "LATEST") == 1);
+    }
+    world_deinit(&w);
 }
 
 /* A data file that is gone or has another size is named, and its snapshot doesn't get there. */
@@ -458,6 +513,7 @@ static const struct test tests[] = {
     TEST(mirror_goes_on_after_a_failure_of_every_call),
     TEST(every_barrier_is_needed),
     TEST(diverged_target_gets_nothing),
+    TEST(commit_at_the_mirror_is_met_at_the_publish),
     TEST(damaged_source_is_named_and_not_published),
     TEST(table_without_snapshots_brings_its_schemas_and_no_table_is_absent),
     TEST(expiry_never_passes_what_the_mirror_has),

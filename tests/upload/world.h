@@ -5,10 +5,15 @@
 #include "base/hash.h"
 #include "commit/bed.h"
 #include "commit/expire.h"
+#include "upload/counting.h"
 #include "upload/delta.h"
 #include "upload/directory.h"
 
 enum { WORLD_IDS = 400, WORLD_FILES = 4096, WORLD_BIG = 150 * 1000 };
+
+#define WORLD_WRITER "6f2c1d0e-0000-4000-8000-000000000001"
+#define WORLD_LEDGER ".tarn/db.t.tarn-lake-test.ledger"
+#define WORLD_OWNER  ".tarn/db.t/owner"
 
 struct world_file {
     struct tn_entry entry;
@@ -23,6 +28,7 @@ struct world {
     uint64_t live[WORLD_IDS]; /* of each snapshot: the sum of its live files' hashes */
     struct world_file files[WORLD_FILES];
     uint32_t file_count;
+    struct counting counting;      /* of the last sync; what it does before a request stays */
     struct tn_delta_result result; /* of the last sync */
     struct tn_err err;
 };
@@ -85,6 +91,7 @@ static __attribute__((unused, noinline)) void world_init(struct world *w, uint64
     world_heaps();
     sim_disk_init(&w->target, BED_DISK_SIZE);
     world_schema(w, 0, NULL);
+    world_write(&w->source.disk.io, ".tarn/db.t.writer", tn_bytes_of(WORLD_WRITER));
 }
 
 static __attribute__((unused, noinline)) void world_deinit(struct world *w)
@@ -191,7 +198,7 @@ static __attribute__((unused, noinline)) void world_append(struct world *w)
     world_commit(w, &spec);
 }
 
-/* Level-0 files of one bucket become one of level 5, or the first of them is only lifted. */
+/* Level-0 files of one bucket become one of level 5. */
 static __attribute__((unused, noinline)) void world_compact(struct world *w)
 {
     struct tn_commit_removal removed[8];
@@ -216,6 +223,32 @@ static __attribute__((unused, noinline)) void world_compact(struct world *w)
     spec.last_seen = w->newest;
     spec.removed = removed;
     spec.compacted = &compacted;
+    spec.compacted_count = 1;
+    world_commit(w, &spec);
+}
+
+/* A level-0 file goes to level 5 as it is, under its name. */
+static __attribute__((unused, noinline)) void world_lift(struct world *w)
+{
+    struct tn_commit_removal removal;
+    struct tn_commit_spec spec = bed_spec(&w->source, w->newest + 1);
+    uint32_t i = 0;
+    while (i < w->file_count && !(w->files[i].live && w->files[i].entry.file.level == 0)) {
+        i++;
+    }
+    if (i == w->file_count) {
+        return;
+    }
+    CHECK(w->file_count < WORLD_FILES);
+    struct world_file *lifted = &w->files[w->file_count++];
+    *lifted = w->files[i];
+    lifted->entry.file.level = 5;
+    w->files[i].live = false;
+    removal = bed_removal(&w->files[i].entry);
+    spec.last_seen = w->newest;
+    spec.removed = &removal;
+    spec.removed_count = 1;
+    spec.compacted = &lifted->entry;
     spec.compacted_count = 1;
     world_commit(w, &spec);
 }
@@ -245,16 +278,64 @@ static __attribute__((unused, noinline)) tn_rc world_sync_with(struct world *w,
     tn_rc rc =
         tn_directory_init(&directory, &w->target.io, "lake", &w->source.worker.arena, &w->err);
     CHECK_OK(rc, w->err);
-    spec.target = &directory.target;
+    w->counting = (struct counting){.target = {.vtable = &counting_vtable, .name = "lake"},
+                                    .inner = &directory.target,
+                                    .before = w->counting.before,
+                                    .user = w->counting.user};
+    spec.target = &w->counting.target;
     rc = tn_delta_sync(&spec, &w->source.worker, &w->result, &w->err);
     CHECK(rc == TN_OK || rc == w->err.code);
     tn_arena_reset(&w->source.worker.arena, mark);
     return rc;
 }
 
+static __attribute__((unused, noinline)) uint64_t world_asked(const struct world *w,
+                                                              enum tn_target_verb verb)
+{
+    return w->counting.target.counts.requests[verb];
+}
+
 static __attribute__((unused, noinline)) tn_rc world_sync(struct world *w)
 {
     return world_sync_with(w, (struct tn_delta_spec){.consumer = "tarn-lake-test"});
+}
+
+/* Both sides at one moment, to go back to. */
+struct world_pair {
+    struct sim_disk source;
+    struct sim_disk target;
+};
+
+/* All that is there by now is durable. */
+static __attribute__((unused, noinline)) void world_save(struct world *w, struct world_pair *pair)
+{
+    sim_disk_reboot(&w->source.disk, SIM_SEED_ALL);
+    sim_disk_reboot(&w->target, SIM_SEED_ALL);
+    sim_disk_clone(&pair->source, &w->source.disk);
+    sim_disk_clone(&pair->target, &w->target);
+}
+
+static __attribute__((unused, noinline)) void world_go_back(struct world *w,
+                                                            const struct world_pair *pair)
+{
+    sim_disk_deinit(&w->source.disk);
+    sim_disk_deinit(&w->target);
+    sim_disk_clone(&w->source.disk, &pair->source);
+    sim_disk_clone(&w->target, &pair->target);
+}
+
+static __attribute__((unused, noinline)) void world_forget(struct world_pair *pair)
+{
+    sim_disk_deinit(&pair->source);
+    sim_disk_deinit(&pair->target);
+}
+
+/* The state of the gateway is lost, but for the table. */
+static __attribute__((unused, noinline)) void world_lose_ledger(struct world *w)
+{
+    struct tn_err err;
+    tn_rc rc = w->source.disk.io.vtable->unlink(&w->source.disk.io, WORLD_LEDGER, &err);
+    CHECK(rc == TN_OK || rc == TN_ABSENT);
 }
 
 struct world_look {
@@ -279,17 +360,31 @@ world_look_at(void *user, const struct tn_entry *entry, struct tn_err *err)
     return rc;
 }
 
+static __attribute__((unused, noinline)) tn_rc world_check_schema(struct world *w,
+                                                                  struct tn_arena *arena)
+{
+    struct tn_bytes here;
+    struct tn_bytes there = {NULL, 0};
+    static const char *const path = ROOT "/schema/schema-0";
+    tn_rc rc = tn_io_read_all(&w->source.disk.io, path, 4096, arena, &here, &w->err);
+    if (rc == TN_OK) {
+        rc = tn_io_read_all(&w->target.io, path, 4096, arena, &there, &w->err);
+    }
+    return rc == TN_OK && !tn_bytes_equal(here, there)
+               ? tn_err_set(&w->err, TN_CORRUPT, 0, "%s is not whole", path)
+               : rc;
+}
+
 /* OK: this snapshot of the mirror is whole and says what the source's said. */
 static __attribute__((unused, noinline)) tn_rc world_check(struct world *w, int64_t id)
 {
     struct tn_worker worker = w->source.worker;
     struct world_look look = {w, &worker, 0};
     struct tn_snapshot snapshot;
-    uint64_t size;
     worker.io = &w->target.io;
     tn_rc rc = tn_snapshot_read(worker.io, ROOT, id, &worker.arena, &snapshot, &w->err);
     if (rc == TN_OK) {
-        rc = worker.io->vtable->stat(worker.io, ROOT "/schema/schema-0", &size, &w->err);
+        rc = world_check_schema(w, &worker.arena);
     }
     if (rc == TN_OK) {
         rc = tn_live_each(ROOT, &snapshot, &w->source.schema, NULL, &worker, world_look_at, &look,

@@ -1,0 +1,381 @@
+#include "upload/delta_private.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "file/names.h"
+
+#define MINUTE_NS (60 * INT64_C(1000000000))
+#define HOUR_MS   (60 * 60 * INT64_C(1000))
+
+static int64_t now_ms(struct tn_delta *d)
+{
+    return d->worker->clock->vtable->now_ms(d->worker->clock);
+}
+
+static int64_t now_ns(struct tn_delta *d)
+{
+    return d->worker->clock->vtable->monotonic_ns(d->worker->clock);
+}
+
+/* ---- is it the same table? ---- */
+
+tn_rc tn_delta_diverged(const struct tn_delta *d, const char *path, struct tn_err *err)
+{
+    return tn_err_set(err, TN_CONFLICT, 0,
+                      "%s: %s has other content there: it is another table, or another history of "
+                      "this one; nothing is sent",
+                      d->target->name, path);
+}
+
+struct met {
+    bool there;
+    struct tn_hash_128 hash; /* of the target's bytes */
+};
+
+/* CONFLICT when both sides have the file and it isn't the same. */
+static tn_rc compare(struct tn_delta *d, const char *path, size_t size_max, struct met *met,
+                     struct tn_err *err)
+{
+    struct tn_arena *arena = &d->worker->arena;
+    struct tn_bytes ours;
+    struct tn_bytes theirs;
+    met->there = false;
+    if (!path) {
+        return tn_delta_no_room(err);
+    }
+    tn_rc rc = d->target->vtable->read(d->target, path, size_max, arena, &theirs, err);
+    if (rc != TN_OK) {
+        return rc == TN_ABSENT ? TN_OK : rc;
+    }
+    met->there = true;
+    met->hash = tn_hash_128(theirs);
+    rc = tn_io_read_all(d->worker->io, path, size_max, arena, &ours, err);
+    if (rc == TN_OK && !tn_bytes_equal(ours, theirs)) {
+        rc = tn_delta_diverged(d, path, err);
+    }
+    return rc == TN_ABSENT ? TN_OK : rc;
+}
+
+static tn_rc compare_numbered(struct tn_delta *d, const char *dir, const char *prefix, int64_t id,
+                              size_t size_max, struct met *met, struct tn_err *err)
+{
+    struct tn_arena *arena = &d->worker->arena;
+    size_t mark = tn_arena_mark(arena);
+    tn_rc rc = compare(d, tn_name_numbered(arena, d->root, dir, prefix, id), size_max, met, err);
+    tn_arena_reset(arena, mark);
+    return rc;
+}
+
+/* One that is there is the newest so far. */
+static tn_rc meet_snapshot(struct tn_delta *d, int64_t id, bool *there, struct tn_err *err)
+{
+    struct met met;
+    tn_rc rc =
+        compare_numbered(d, TN_DIR_SNAPSHOT, "snapshot-", id, TN_SNAPSHOT_SIZE_MAX, &met, err);
+    *there = rc == TN_OK && met.there;
+    if (*there) {
+        d->ledger.have = id;
+        d->ledger.hash = met.hash;
+    }
+    return rc;
+}
+
+/* From `id` to the first that isn't there. */
+static tn_rc walk_up(struct tn_delta *d, int64_t id, struct tn_err *err)
+{
+    bool there = true;
+    tn_rc rc = TN_OK;
+    for (; rc == TN_OK && there && id <= d->source_last + 1; id++) {
+        rc = meet_snapshot(d, id, &there, err);
+    }
+    return rc;
+}
+
+static tn_rc check_ahead(struct tn_delta *d, struct tn_err *err)
+{
+    return d->ledger.have <= d->source_last
+               ? TN_OK
+               : tn_err_set(err, TN_CONFLICT, 0,
+                            "%s has snapshot %" PRId64 ", the newest here is %" PRId64
+                            ": somebody commits there, or this table was made anew; nothing is "
+                            "sent",
+                            d->target->name, d->ledger.have, d->source_last);
+}
+
+/* Whether the newest snapshot there is the one that is here; one that has expired here is. */
+static bool same_history(struct tn_delta *d)
+{
+    struct tn_arena *arena = &d->worker->arena;
+    size_t mark = tn_arena_mark(arena);
+    struct tn_bytes text;
+    struct tn_err ignored;
+    if (d->ledger.have == 0 || d->ledger.have > d->source_last) {
+        return d->ledger.have == 0;
+    }
+    const char *path =
+        tn_name_numbered(arena, d->root, TN_DIR_SNAPSHOT, "snapshot-", d->ledger.have);
+    tn_rc rc =
+        path ? tn_io_read_all(d->worker->io, path, TN_SNAPSHOT_SIZE_MAX, arena, &text, &ignored)
+             : TN_AGAIN;
+    struct tn_hash_128 hash = rc == TN_OK ? tn_hash_128(text) : d->ledger.hash;
+    tn_arena_reset(arena, mark);
+    return (rc == TN_OK || rc == TN_ABSENT) && hash.high == d->ledger.hash.high &&
+           hash.low == d->ledger.hash.low;
+}
+
+/* ---- without a ledger ---- */
+
+struct largest {
+    int64_t number;
+};
+
+static tn_rc note_larger(void *user, const char *name, bool is_dir, struct tn_err *err)
+{
+    (void)err;
+    struct largest *largest = user;
+    int64_t number = is_dir ? 0 : tn_name_number(name, "snapshot-");
+    largest->number = number > largest->number ? number : largest->number;
+    return TN_OK;
+}
+
+static tn_rc list_newest(struct tn_delta *d, struct tn_err *err)
+{
+    struct largest largest = {0};
+    bool there;
+    const char *dir = tn_name_in(&d->worker->arena, d->root, TN_DIR_SNAPSHOT, "");
+    tn_rc rc = dir ? d->target->vtable->list(d->target, dir, note_larger, &largest, err)
+                   : tn_delta_no_room(err);
+    if (rc == TN_OK && largest.number > 0) {
+        rc = meet_snapshot(d, largest.number, &there, err);
+    }
+    return rc == TN_ABSENT ? TN_OK : rc;
+}
+
+/* A hint may lag, so names behind it count; one that names nothing is wrong. */
+static tn_rc find_newest(struct tn_delta *d, int64_t said, struct tn_err *err)
+{
+    bool there = false;
+    tn_rc rc = said > 0 ? meet_snapshot(d, said, &there, err) : TN_OK;
+    if (rc != TN_OK) {
+        return rc;
+    }
+    return there ? walk_up(d, said + 1, err) : list_newest(d, err);
+}
+
+/* They go in the order of their ids, so those below one that is there are. */
+static tn_rc meet_schemas(struct tn_delta *d, struct tn_err *err)
+{
+    tn_rc rc = TN_OK;
+    for (int64_t id = 0; rc == TN_OK && id <= d->schema_last; id++) {
+        struct met met;
+        rc = compare_numbered(d, TN_DIR_SCHEMA, "schema-", id, TN_SCHEMA_SIZE_MAX, &met, err);
+        d->ledger.schema = rc == TN_OK && met.there ? id : d->ledger.schema;
+    }
+    return rc;
+}
+
+static tn_rc is_at_target(struct tn_delta *d, int64_t id, bool *there, struct tn_err *err)
+{
+    struct tn_arena *arena = &d->worker->arena;
+    size_t mark = tn_arena_mark(arena);
+    uint64_t size;
+    const char *path = tn_name_numbered(arena, d->root, TN_DIR_SNAPSHOT, "snapshot-", id);
+    tn_rc rc = path ? d->target->vtable->stat(d->target, path, &size, err) : tn_delta_no_room(err);
+    tn_arena_reset(arena, mark);
+    *there = rc == TN_OK;
+    return rc == TN_ABSENT ? TN_OK : rc;
+}
+
+/* EARLIEST is written right behind a snapshot that follows a gap, so it lags only when that one is
+ * the newest. Without a hint it stands where the unbroken row of ids begins. */
+static tn_rc meet_earliest(struct tn_delta *d, struct tn_err *err)
+{
+    int64_t said;
+    int64_t first = d->ledger.have;
+    bool there = true;
+    tn_rc rc = tn_delta_read_hint(d, "EARLIEST", &said, err);
+    if (rc != TN_OK || said == d->ledger.have) {
+        return rc;
+    }
+    bool right = said > 0 && said < d->ledger.have;
+    while (rc == TN_OK && there && first > 1) {
+        rc = is_at_target(d, first - 1, &there, err);
+        if (right && there) {
+            return rc;
+        }
+        first -= there;
+    }
+    d->first_due = first;
+    return rc;
+}
+
+static tn_rc discover(struct tn_delta *d, struct tn_err *err)
+{
+    int64_t said;
+    d->ledger.have = 0;
+    d->ledger.schema = -1;
+    d->ledger.sending = 0;
+    d->marked = false;
+    d->dirty = true;
+    tn_rc rc = tn_delta_read_hint(d, "LATEST", &said, err);
+    d->resume = said > 0 || !d->unowned;
+    if (rc == TN_OK && d->resume) {
+        rc = find_newest(d, said, err);
+    }
+    if (rc == TN_OK) {
+        rc = check_ahead(d, err);
+    }
+    if (rc == TN_OK && d->ledger.have > 0) {
+        d->latest_due = said != d->ledger.have;
+        rc = meet_schemas(d, err);
+        rc = rc == TN_OK ? meet_earliest(d, err) : rc;
+    }
+    return rc;
+}
+
+/* ---- with one ---- */
+
+/* A sync was cut: what it published since the ledger was written. */
+static tn_rc catch_up(struct tn_delta *d, struct tn_err *err)
+{
+    int64_t had = d->ledger.have;
+    int64_t sending = d->ledger.sending;
+    tn_rc rc = walk_up(d, sending, err);
+    if (rc == TN_OK) {
+        rc = check_ahead(d, err);
+    }
+    if (d->ledger.have >= sending && (had == 0 || had != sending - 1)) {
+        d->first_due = sending;
+    }
+    d->resume = true;
+    d->dirty = true;
+    d->latest_due = true;
+    return rc;
+}
+
+static tn_rc load(struct tn_delta *d, struct tn_err *err)
+{
+    tn_rc rc = d->lake ? tn_ledger_read(d->worker->io, d->table, d->lake, &d->worker->arena,
+                                        &d->ledger, err)
+                       : TN_ABSENT;
+    d->known = rc == TN_OK;
+    if (d->known && d->ledger.sending > 0) {
+        d->marked = true;
+        d->marked_ns = now_ns(d);
+    }
+    return rc == TN_ABSENT ? TN_OK : rc;
+}
+
+/* Somebody may have taken the mirror over: with nothing to send that is no hurry. */
+static bool nothing_to_do(struct tn_delta *d)
+{
+    int64_t age = now_ms(d) - d->ledger.checked_ms;
+    return d->ledger.sending == 0 && d->ledger.have == d->source_last &&
+           d->ledger.schema >= d->schema_last && age >= 0 && age < HOUR_MS && same_history(d);
+}
+
+/* ---- whose it is ---- */
+
+static bool is_ours(const struct tn_delta *d, const struct tn_owner *owner)
+{
+    if (d->known) {
+        return owner->generation == d->ledger.owner.generation &&
+               strcmp(owner->writer, d->ledger.owner.writer) == 0;
+    }
+    return strcmp(owner->writer, d->writer) == 0 ||
+           strcmp(owner->writer, TN_DELTA_WRITER_UNKNOWN) == 0;
+}
+
+static tn_rc ask_owner(struct tn_delta *d, struct tn_err *err)
+{
+    struct tn_owner owner;
+    tn_rc rc = tn_owner_read(d->target, d->table, &d->worker->arena, &owner, err);
+    d->unowned = rc == TN_ABSENT;
+    if (rc != TN_OK) {
+        return rc;
+    }
+    /* another mirror where this one was: whoever named it so has mixed up two */
+    d->known = d->known && strcmp(owner.mirror, d->ledger.owner.mirror) == 0;
+    if (!is_ours(d, &owner)) {
+        return tn_owner_taken(d->target, &owner, err);
+    }
+    d->ledger.owner = owner;
+    d->ledger.checked_ms = now_ms(d);
+    d->owner_ns = now_ns(d);
+    d->owner_asked = true;
+    d->dirty = true;
+    return TN_OK;
+}
+
+tn_rc tn_delta_still_ours(struct tn_delta *d, struct tn_err *err)
+{
+    if (d->owner_asked && now_ns(d) - d->owner_ns < MINUTE_NS) {
+        return TN_OK;
+    }
+    tn_rc rc = ask_owner(d, err);
+    return rc == TN_ABSENT
+               ? tn_err_set(err, TN_CONFLICT, 0,
+                            "%s: its owner's file is gone: somebody empties it", d->target->name)
+               : rc;
+}
+
+/* Of two who meet an empty place one gets CONFLICT, and says whose it is now. */
+static tn_rc make_owner(struct tn_delta *d, struct tn_err *err)
+{
+    struct tn_owner *owner = &d->ledger.owner;
+    owner->generation = owner->generation > 0 ? owner->generation : 1;
+    owner->since_ms = now_ms(d);
+    (void)snprintf(owner->writer, sizeof owner->writer, "%s", d->writer);
+    tn_clock_uuid(d->worker->clock, owner->mirror);
+    tn_rc rc = tn_owner_make(d->target, d->table, owner, &d->worker->arena, err);
+    if (rc == TN_CONFLICT) {
+        rc = ask_owner(d, err);
+        return rc == TN_OK ? tn_owner_taken(d->target, owner, err) : rc;
+    }
+    d->unowned = false;
+    d->owner_asked = rc == TN_OK;
+    d->owner_ns = now_ns(d);
+    d->ledger.checked_ms = owner->since_ms;
+    return rc;
+}
+
+/* ---- */
+
+/* Nothing of it belongs to another now. */
+static tn_rc put_right(struct tn_delta *d, struct tn_err *err)
+{
+    tn_rc rc = d->unowned ? make_owner(d, err) : TN_OK;
+    d->known = rc == TN_OK;
+    if (rc == TN_OK && d->first_due > 0) {
+        rc = tn_delta_write_hint(d, "EARLIEST", d->first_due, err);
+        d->first_due = rc == TN_OK ? 0 : d->first_due;
+    }
+    return rc;
+}
+
+static tn_rc meet(struct tn_delta *d, struct tn_err *err)
+{
+    tn_rc rc = d->owner_asked ? tn_delta_still_ours(d, err) : ask_owner(d, err);
+    if (rc != TN_OK && rc != TN_ABSENT) {
+        return rc;
+    }
+    if (!d->known || d->unowned || !same_history(d)) {
+        d->known = false;
+        rc = discover(d, err);
+    } else {
+        rc = d->ledger.sending > 0 ? catch_up(d, err) : TN_OK;
+    }
+    return rc == TN_OK && !d->spec->dry_run ? put_right(d, err) : rc;
+}
+
+tn_rc tn_delta_meet(struct tn_delta *d, struct tn_err *err)
+{
+    if (!d->target) {
+        d->ledger = (struct tn_ledger){.schema = -1};
+        return TN_OK;
+    }
+    tn_rc rc = d->known ? TN_OK : load(d, err);
+    d->quiet = rc == TN_OK && d->known && nothing_to_do(d);
+    return rc == TN_OK && !d->quiet ? meet(d, err) : rc;
+}

@@ -1,0 +1,170 @@
+#include "upload/ledger.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "commit/publish.h"
+#include "format/json.h"
+
+static const char DIR[] = ".tarn/";
+
+enum { LEDGER_SIZE_MAX = 4096, HASH_DIGITS = 32 };
+
+struct record {
+    int64_t version;
+    int64_t have;
+    const char *hash;
+    int64_t schema;
+    int64_t sending;
+    int64_t since_ms;
+    int64_t checked_ms;
+    int64_t generation;
+    const char *writer;
+    const char *mirror;
+    int64_t owner_since_ms;
+};
+
+#define MEMBER(key, kind, name)                                              \
+    {                                                                        \
+        key, TN_JSON_##kind, TN_JSON_REQUIRED, offsetof(struct record, name) \
+    }
+
+static const struct tn_json_field fields[] = {
+    MEMBER("version", I64, version),
+    MEMBER("have", I64, have),
+    MEMBER("hash", TEXT, hash),
+    MEMBER("schema", I64, schema),
+    MEMBER("sending", I64, sending),
+    MEMBER("sinceMs", I64, since_ms),
+    MEMBER("checkedMs", I64, checked_ms),
+    MEMBER("generation", I64, generation),
+    MEMBER("writer", TEXT, writer),
+    MEMBER("mirror", TEXT, mirror),
+    MEMBER("ownerSinceMs", I64, owner_since_ms),
+};
+enum { FIELDS = sizeof fields / sizeof fields[0] };
+
+struct paths {
+    const char *final;
+    const char *draft;
+};
+
+static tn_rc paths_of(const char *table, const char *lake, struct tn_arena *arena,
+                      struct paths *paths, struct tn_err *err)
+{
+    paths->final = tn_arena_format(arena, "%s%s.%s.ledger", DIR, table, lake);
+    paths->draft = tn_arena_format(arena, "%s.%s.%s.ledger.tmp", DIR, table, lake);
+    return paths->final && paths->draft
+               ? TN_OK
+               : tn_err_set(err, TN_AGAIN, 0, "no memory for a ledger's name");
+}
+
+static bool parse_hash(const char *text, struct tn_hash_128 *hash)
+{
+    char half[HASH_DIGITS / 2 + 1];
+    if (strlen(text) != HASH_DIGITS || strspn(text, "0123456789abcdef") != HASH_DIGITS) {
+        return false;
+    }
+    memcpy(half, text, sizeof half - 1);
+    half[sizeof half - 1] = 0;
+    hash->high = strtoull(half, NULL, 16);
+    hash->low = strtoull(text + HASH_DIGITS / 2, NULL, 16);
+    return true;
+}
+
+/* Whether it may be what was written. */
+static bool take(const struct record *record, struct tn_ledger *ledger)
+{
+    *ledger = (struct tn_ledger){.have = record->have,
+                                 .schema = record->schema,
+                                 .sending = record->sending,
+                                 .since_ms = record->since_ms,
+                                 .checked_ms = record->checked_ms,
+                                 .owner.generation = record->generation,
+                                 .owner.since_ms = record->owner_since_ms};
+    (void)snprintf(ledger->owner.writer, sizeof ledger->owner.writer, "%s", record->writer);
+    (void)snprintf(ledger->owner.mirror, sizeof ledger->owner.mirror, "%s", record->mirror);
+    return record->version == 1 && record->have >= 0 && record->schema >= -1 &&
+           record->generation > 0 && strlen(record->writer) < sizeof ledger->owner.writer &&
+           strlen(record->mirror) < sizeof ledger->owner.mirror &&
+           (record->sending == 0 || record->sending > record->have) &&
+           parse_hash(record->hash, &ledger->hash);
+}
+
+static tn_rc decode(struct tn_bytes text, struct tn_arena *arena, struct tn_ledger *ledger,
+                    struct tn_err *err)
+{
+    struct record record = {0};
+    struct cJSON *root = NULL;
+    tn_rc rc = tn_json_open(text, arena, &root, err);
+    if (rc == TN_OK) {
+        rc = tn_json_read(root, fields, FIELDS, &record, arena, err);
+        tn_json_close(root);
+    }
+    return rc == TN_CORRUPT || (rc == TN_OK && !take(&record, ledger))
+               ? tn_err_set(err, TN_ABSENT, 0, "a ledger of no use")
+               : rc;
+}
+
+tn_rc tn_ledger_read(struct tn_io *io, const char *table, const char *lake,
+                     struct tn_arena *scratch, struct tn_ledger *ledger, struct tn_err *err)
+{
+    size_t mark = tn_arena_mark(scratch);
+    struct paths paths;
+    struct tn_bytes text;
+    tn_rc rc = paths_of(table, lake, scratch, &paths, err);
+    if (rc == TN_OK) {
+        rc = tn_io_read_all(io, paths.final, LEDGER_SIZE_MAX, scratch, &text, err);
+        rc = rc == TN_INVALID ? tn_err_set(err, TN_ABSENT, 0, "a ledger of no use") : rc;
+    }
+    if (rc == TN_OK) {
+        rc = decode(text, scratch, ledger, err);
+    }
+    tn_arena_reset(scratch, mark);
+    return rc;
+}
+
+static void encode(const struct tn_ledger *ledger, struct tn_buf *text)
+{
+    char hash[HASH_DIGITS + 1];
+    struct record record = {.version = 1,
+                            .have = ledger->have,
+                            .hash = hash,
+                            .schema = ledger->schema,
+                            .sending = ledger->sending,
+                            .since_ms = ledger->since_ms,
+                            .checked_ms = ledger->checked_ms,
+                            .generation = ledger->owner.generation,
+                            .writer = ledger->owner.writer,
+                            .mirror = ledger->owner.mirror,
+                            .owner_since_ms = ledger->owner.since_ms};
+    (void)snprintf(hash, sizeof hash, "%016" PRIx64 "%016" PRIx64, ledger->hash.high,
+                   ledger->hash.low);
+    tn_json_write(&record, fields, FIELDS, text);
+}
+
+tn_rc tn_ledger_write(struct tn_io *io, const char *table, const char *lake,
+                      const struct tn_ledger *ledger, struct tn_arena *scratch, struct tn_err *err)
+{
+    static const char *const dirs[] = {DIR};
+    size_t mark = tn_arena_mark(scratch);
+    char memory[1024];
+    struct tn_buf text;
+    struct paths paths;
+    tn_buf_init(&text, memory, sizeof memory);
+    encode(ledger, &text);
+    tn_rc rc = paths_of(table, lake, scratch, &paths, err);
+    if (rc == TN_OK) {
+        rc = io->vtable->make_dir(io, DIR, err);
+    }
+    if (rc == TN_OK) {
+        rc = tn_publish_over(io, paths.draft, paths.final, tn_buf_bytes(&text), err);
+    }
+    if (rc == TN_OK) {
+        rc = io->vtable->sync(io, dirs, 1, err);
+    }
+    tn_arena_reset(scratch, mark);
+    return rc == TN_OK ? rc : tn_err_in(err, "what is known of %s", lake);
+}

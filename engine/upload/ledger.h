@@ -1,0 +1,34 @@
+/* ledger: what is known of a mirror without asking it, a small file a lake at the source:
+ * `.tarn/<db>.<table>.<lake>.ledger`.
+ *
+ *     {"version": 1, "have": 17, "hash": "<of snapshot-17>", "schema": 2, "sending": 18,
+ *      "sinceMs": ..., "checkedMs": ..., "generation": 1, "writer": "...",
+ *      "mirror": "...", "ownerSinceMs": ...}
+ *
+ * It is written before a sync sends its first file (`sending` is set) and at its end (it is 0). One
+ * that says `sending` belongs to a sync that was cut: what it published since is asked for. A lost
+ * one costs some questions, and nothing else.
+ */
+#pragma once
+
+#include "base/hash.h"
+#include "upload/owner.h"
+
+struct tn_ledger {
+    int64_t have;            /* newest snapshot there; 0: none */
+    struct tn_hash_128 hash; /* of its text */
+    int64_t schema;          /* those up to it are there; -1: none */
+    int64_t sending;         /* being sent when a sync was cut; 0: none */
+    int64_t since_ms;        /* when its first file went */
+    int64_t checked_ms;      /* when the owner was asked for last */
+    struct tn_owner owner;   /* as it was then; generation 0: never */
+};
+
+/* ABSENT: there is none, or nothing of use is in it. */
+TN_MUST_USE tn_rc tn_ledger_read(struct tn_io *io, const char *table, const char *lake,
+                                 struct tn_arena *scratch, struct tn_ledger *ledger,
+                                 struct tn_err *err);
+/* Durable when it returns. */
+TN_MUST_USE tn_rc tn_ledger_write(struct tn_io *io, const char *table, const char *lake,
+                                  const struct tn_ledger *ledger, struct tn_arena *scratch,
+                                  struct tn_err *err);

@@ -1,0 +1,122 @@
+#include "upload/owner.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "format/json.h"
+#include "schema/time_text.h"
+
+enum { OWNER_SIZE_MAX = 4096 };
+
+struct record {
+    int64_t version;
+    int64_t generation;
+    const char *writer;
+    const char *mirror;
+    int64_t since_ms;
+};
+
+static const struct tn_json_field fields[] = {
+    {"version", TN_JSON_I64, TN_JSON_REQUIRED, offsetof(struct record, version)},
+    {"generation", TN_JSON_I64, TN_JSON_REQUIRED, offsetof(struct record, generation)},
+    {"writer", TN_JSON_TEXT, TN_JSON_REQUIRED, offsetof(struct record, writer)},
+    {"mirror", TN_JSON_TEXT, TN_JSON_REQUIRED, offsetof(struct record, mirror)},
+    {"sinceMs", TN_JSON_I64, TN_JSON_REQUIRED, offsetof(struct record, since_ms)},
+};
+enum { FIELDS = sizeof fields / sizeof fields[0] };
+
+static tn_rc path_of(const char *table, struct tn_arena *arena, const char **path,
+                     struct tn_err *err)
+{
+    *path = tn_arena_format(arena, ".tarn/%s/owner", table);
+    return *path ? TN_OK : tn_err_set(err, TN_AGAIN, 0, "no memory for the owner's name");
+}
+
+static tn_rc take(const struct record *record, struct tn_owner *owner, struct tn_err *err)
+{
+    if (record->version != 1) {
+        return tn_err_set(err, TN_UNSUPPORTED, 0, "$.version: %" PRId64, record->version);
+    }
+    if (record->generation < 1 || strlen(record->writer) >= TN_OWNER_ID_SIZE ||
+        strlen(record->mirror) >= TN_OWNER_ID_SIZE) {
+        return tn_err_set(err, TN_CORRUPT, 0, "no generation, or no ids");
+    }
+    owner->generation = record->generation;
+    owner->since_ms = record->since_ms;
+    (void)snprintf(owner->writer, sizeof owner->writer, "%s", record->writer);
+    (void)snprintf(owner->mirror, sizeof owner->mirror, "%s", record->mirror);
+    return TN_OK;
+}
+
+static tn_rc decode(struct tn_bytes text, struct tn_arena *arena, struct tn_owner *owner,
+                    struct tn_err *err)
+{
+    struct record record = {0};
+    struct cJSON *root = NULL;
+    tn_rc rc = tn_json_open(text, arena, &root, err);
+    if (rc == TN_OK) {
+        rc = tn_json_read(root, fields, FIELDS, &record, arena, err);
+        tn_json_close(root);
+    }
+    return rc == TN_OK ? take(&record, owner, err) : rc;
+}
+
+tn_rc tn_owner_read(struct tn_target *target, const char *table, struct tn_arena *scratch,
+                    struct tn_owner *owner, struct tn_err *err)
+{
+    size_t mark = tn_arena_mark(scratch);
+    const char *path;
+    struct tn_bytes text;
+    tn_rc rc = path_of(table, scratch, &path, err);
+    if (rc == TN_OK) {
+        rc = target->vtable->read(target, path, OWNER_SIZE_MAX, scratch, &text, err);
+    }
+    if (rc == TN_OK) {
+        rc = decode(text, scratch, owner, err);
+        rc = rc == TN_OK ? rc : tn_err_in(err, "%s: %s", target->name, path);
+    }
+    tn_arena_reset(scratch, mark);
+    return rc;
+}
+
+tn_rc tn_owner_make(struct tn_target *target, const char *table, const struct tn_owner *owner,
+                    struct tn_arena *scratch, struct tn_err *err)
+{
+    size_t mark = tn_arena_mark(scratch);
+    char memory[512];
+    struct tn_buf text;
+    struct record record = {1, owner->generation, owner->writer, owner->mirror, owner->since_ms};
+    const char *path;
+    tn_rc rc = path_of(table, scratch, &path, err);
+    if (rc == TN_OK) {
+        tn_buf_init(&text, memory, sizeof memory);
+        tn_json_write(&record, fields, FIELDS, &text);
+        rc = target->vtable->swap(target, path, (struct tn_bytes){NULL, 0}, tn_buf_bytes(&text),
+                                  err);
+    }
+    tn_arena_reset(scratch, mark);
+    return rc;
+}
+
+/* "2026-11-30 15:04:05 UTC". */
+static void format_time(int64_t ms, char *text, size_t size)
+{
+    int64_t seconds = ms > 0 ? ms / 1000 : 0;
+    struct tn_date date = tn_date_of_days(seconds / 86400);
+    int64_t second = seconds % 86400;
+    (void)snprintf(text, size, "%" PRId64 "-%02u-%02u %02d:%02d:%02d UTC", (int64_t)date.year,
+                   (unsigned)date.month, (unsigned)date.day, (int)(second / 3600),
+                   (int)(second / 60 % 60), (int)(second % 60));
+}
+
+tn_rc tn_owner_taken(const struct tn_target *target, const struct tn_owner *owner,
+                     struct tn_err *err)
+{
+    char time[64];
+    format_time(owner->since_ms, time, sizeof time);
+    return tn_err_set(err, TN_CONFLICT, 0,
+                      "%s: writer %s took this mirror over at %s (generation %" PRId64
+                      "); nothing is sent",
+                      target->name, owner->writer, time, owner->generation);
+}

@@ -1,0 +1,110 @@
+/* counting: a target before another one that counts what an object store would be asked, looks for
+ * files that are sent twice or replaced, and lets a test do something in between. */
+#pragma once
+
+#include "check.h"
+#include "upload/target.h"
+
+struct counting {
+    struct tn_target target; /* first */
+    struct tn_target *inner;
+    uint64_t sent_again; /* files that were there */
+    uint64_t replaced;   /* by other bytes, but hints */
+    void (*before)(void *user, enum tn_target_verb verb, const char *path); /* or NULL */
+    void *user;
+};
+
+static struct counting *counting_of(struct tn_target *target)
+{
+    return (struct counting *)(void *)target;
+}
+
+static struct tn_target *counting_ask(struct tn_target *target, enum tn_target_verb verb,
+                                      const char *path)
+{
+    struct counting *c = counting_of(target);
+    target->counts.requests[verb]++;
+    if (c->before) {
+        c->before(c->user, verb, path);
+    }
+    return c->inner;
+}
+
+static tn_rc counting_stat(struct tn_target *target, const char *path, uint64_t *size,
+                           struct tn_err *err)
+{
+    struct tn_target *inner = counting_ask(target, TN_TARGET_HEAD, path);
+    return inner->vtable->stat(inner, path, size, err);
+}
+
+static tn_rc counting_read(struct tn_target *target, const char *path, size_t size_max,
+                           struct tn_arena *arena, struct tn_bytes *bytes, struct tn_err *err)
+{
+    struct tn_target *inner = counting_ask(target, TN_TARGET_GET, path);
+    return inner->vtable->read(inner, path, size_max, arena, bytes, err);
+}
+
+static tn_rc counting_list(struct tn_target *target, const char *path, tn_io_name_fn *each,
+                           void *user, struct tn_err *err)
+{
+    struct tn_target *inner = counting_ask(target, TN_TARGET_LIST, path);
+    return inner->vtable->list(inner, path, each, user, err);
+}
+
+static tn_rc counting_send(struct tn_target *target, struct tn_io *from, const char *path,
+                           uint64_t size, struct tn_err *err)
+{
+    struct tn_target *inner = counting_ask(target, TN_TARGET_PUT, path);
+    uint64_t there;
+    if (inner->vtable->stat(inner, path, &there, err) == TN_OK) {
+        counting_of(target)->sent_again++;
+    }
+    return inner->vtable->send(inner, from, path, size, err);
+}
+
+static tn_rc counting_settle(struct tn_target *target, struct tn_err *err)
+{
+    struct tn_target *inner = counting_of(target)->inner;
+    return inner->vtable->settle(inner, err);
+}
+
+static void counting_drop(struct tn_target *target)
+{
+    struct tn_target *inner = counting_of(target)->inner;
+    inner->vtable->drop(inner);
+}
+
+static tn_rc counting_publish(struct tn_target *target, const char *path, struct tn_bytes bytes,
+                              struct tn_err *err)
+{
+    struct tn_target *inner = counting_ask(target, TN_TARGET_PUT, path);
+    return inner->vtable->publish(inner, path, bytes, err);
+}
+
+static tn_rc counting_replace(struct tn_target *target, const char *path, struct tn_bytes bytes,
+                              struct tn_err *err)
+{
+    struct tn_target *inner = counting_ask(target, TN_TARGET_PUT, path);
+    counting_of(target)->replaced +=
+        strcmp(strrchr(path, '/'), "/LATEST") != 0 && strcmp(strrchr(path, '/'), "/EARLIEST") != 0;
+    return inner->vtable->replace(inner, path, bytes, err);
+}
+
+static tn_rc counting_swap(struct tn_target *target, const char *path, struct tn_bytes was,
+                           struct tn_bytes bytes, struct tn_err *err)
+{
+    struct tn_target *inner = counting_ask(target, TN_TARGET_PUT, path);
+    return inner->vtable->swap(inner, path, was, bytes, err);
+}
+
+static const struct tn_target_vtable counting_vtable = {
+    .stat = counting_stat,
+    .read = counting_read,
+    .list = counting_list,
+    .send = counting_send,
+    .settle = counting_settle,
+    .drop = counting_drop,
+    .publish = counting_publish,
+    .replace = counting_replace,
+    .swap = counting_swap,
+};

@@ -1,0 +1,200 @@
+/* Of two who believe that a mirror is theirs, one brings it up to date. */
+#include "given.h"
+#include "upload/world.h"
+
+/* Somebody raises the generation, or is another writer. */
+static void take_over(struct world *w, int64_t generation, const char *writer)
+{
+    struct tn_err ignored;
+    char text[256];
+    (void)!w->target.io.vtable->unlink(&w->target.io, WORLD_OWNER, &ignored);
+    (void)snprintf(text, sizeof text,
+                   "{\"version\": 1, \"generation\": %" PRId64
+                   ", \"writer\": \"%s\", \"mirror\": \"m\", \"sinceMs\": 1704103445000}",
+                   generation, writer);
+    world_write(&w->target.io, WORLD_OWNER, tn_bytes_of(text));
+}
+
+/* With the mirror's own id, as a restore does. */
+static void raise_generation(struct world *w, int64_t generation)
+{
+    static unsigned char memory[4096];
+    struct tn_arena arena;
+    struct tn_bytes text;
+    struct tn_err err;
+    tn_arena_init(&arena, memory, sizeof memory);
+    tn_rc rc = tn_io_read_all(&w->target.io, WORLD_OWNER, 1024, &arena, &text, &err);
+    CHECK_OK(rc, err);
+    char *digit = strstr((char *)text.data, "\"generation\" : ");
+    CHECK(digit != NULL && generation < 10);
+    digit[strlen("\"generation\" : ")] = (char)('0' + generation);
+    rc = w->target.io.vtable->unlink(&w->target.io, WORLD_OWNER, &err);
+    CHECK_OK(rc, err);
+    world_write(&w->target.io, WORLD_OWNER, text);
+}
+
+static void check_taken(struct world *w, const char *who)
+{
+    uint64_t calls = w->target.calls;
+    tn_rc rc = world_sync(w);
+    CHECK(rc == TN_CONFLICT);
+    CHECK(strstr(w->err.text, "took this mirror over") != NULL);
+    CHECK(strstr(w->err.text, who) != NULL && strstr(w->err.text, "nothing is sent") != NULL);
+    for (uint64_t call = calls + 1; call <= w->target.calls; call++) {
+        CHECK(!sim_disk_call_changes(&w->target, call));
+    }
+    CHECK(world_asked(w, TN_TARGET_GET) == 1 && world_asked(w, TN_TARGET_PUT) == 0);
+}
+
+static void who_was_taken_over_sends_nothing(void)
+{
+    static struct world w;
+    for (int i = 0; i < 4; i++) {
+        world_init(&w, 3);
+        world_append(&w);
+        tn_rc rc = world_sync(&w);
+        CHECK_OK(rc, w.err);
+        world_append(&w);
+        if (i == 0) {
+            raise_generation(&w, 2);
+            check_taken(&w, WORLD_WRITER);
+        } else {
+            take_over(&w, i == 1 ? 1 : 2, "another");
+            if (i == 3) {
+                world_lose_ledger(&w);
+            }
+            check_taken(&w, "writer another");
+            CHECK(strstr(w.err.text, "2024-01-01 10:04:05 UTC") != NULL);
+        }
+        CHECK(!world_has(&w, 2));
+        world_deinit(&w);
+    }
+}
+
+/* The table's writer with nothing else left goes on: what is there says whether it may. */
+static void writer_without_a_ledger_goes_on(void)
+{
+    static struct world w;
+    world_init(&w, 4);
+    world_append(&w);
+    tn_rc rc = world_sync(&w);
+    CHECK_OK(rc, w.err);
+    raise_generation(&w, 7);
+    world_lose_ledger(&w);
+    world_append(&w);
+    rc = world_sync(&w);
+    CHECK_OK(rc, w.err);
+    CHECK(world_whole(&w, 1, 2));
+    world_append(&w);
+    rc = world_sync(&w);
+    CHECK_OK(rc, w.err);
+    CHECK(world_asked(&w, TN_TARGET_GET) == 1);
+    world_deinit(&w);
+}
+
+/* Two mirrors change places under their names: the ledger of one is not believed at the other,
+ * which is behind. */
+static void ledger_of_another_mirror_is_not_believed(void)
+{
+    static struct world w;
+    static struct sim_disk other;
+    world_init(&w, 5);
+    world_append(&w);
+    tn_rc rc = world_sync(&w);
+    CHECK_OK(rc, w.err);
+    sim_disk_clone(&other, &w.target);
+    sim_disk_deinit(&w.target);
+    sim_disk_init(&w.target, BED_DISK_SIZE);
+    world_append(&w);
+    rc = world_sync(&w);
+    CHECK_OK(rc, w.err);
+    CHECK(world_whole(&w, 1, 2));
+    world_append(&w);
+    sim_disk_deinit(&w.target);
+    sim_disk_clone(&w.target, &other);
+    sim_disk_deinit(&other);
+    rc = world_sync(&w);
+    CHECK_OK(rc, w.err);
+    CHECK(world_whole(&w, 1, 3));
+    world_deinit(&w);
+}
+
+struct intruder {
+    struct world *w;
+    enum tn_target_verb verb;
+    const char *part;  /* of the path of the request before which it comes */
+    int64_t passed_ms; /* at each request */
+    bool done;
+};
+
+static void intrude(void *user, enum tn_target_verb verb, const char *path)
+{
+    struct intruder *i = user;
+    sim_clock_advance_ms(&i->w->source.clock, i->passed_ms);
+    if (!i->done && verb == i->verb && strstr(path, i->part)) {
+        i->done = true;
+        take_over(i->w, 1, "another");
+    }
+}
+
+/* Two meet an empty place: the other one was first. */
+static void one_of_two_makes_a_mirror(void)
+{
+    static struct world w;
+    world_init(&w, 6);
+    world_append(&w);
+    struct intruder intruder = {.w = &w, .verb = TN_TARGET_PUT, .part = "/owner"};
+    w.counting.before = intrude;
+    w.counting.user = &intruder;
+    tn_rc rc = world_sync(&w);
+    CHECK(rc == TN_CONFLICT && intruder.done);
+    CHECK(strstr(w.err.text, "writer another") != NULL);
+    CHECK(world_asked(&w, TN_TARGET_PUT) == 1 && !world_has(&w, 1));
+    world_deinit(&w);
+}
+
+/* A sync of some minutes asks again: what was published is whole, and nothing more is. */
+static void long_sync_hears_of_a_new_owner(void)
+{
+    static struct world w;
+    world_init(&w, 7);
+    while (w.newest < 6) {
+        world_append(&w);
+    }
+    struct intruder intruder = {
+        .w = &w, .verb = TN_TARGET_PUT, .part = "/snapshot-2", .passed_ms = 20 * 1000};
+    w.counting.before = intrude;
+    w.counting.user = &intruder;
+    tn_rc rc = world_sync(&w);
+    CHECK(rc == TN_CONFLICT && intruder.done);
+    CHECK(strstr(w.err.text, "writer another") != NULL);
+    CHECK(world_whole(&w, 1, 2) && !world_has(&w, 4));
+    world_deinit(&w);
+}
+
+/* What stands in the owner's place and can't be read is nobody's to pass over. */
+static void owner_that_cannot_be_read_stops_a_sync(void)
+{
+    static const char *const texts[] = {"", "{", "{\"version\": 1}", "{\"version\": 2}", "[]"};
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        static struct world w;
+        world_init(&w, 8);
+        world_append(&w);
+        world_write(&w.target.io, WORLD_OWNER, tn_bytes_of(texts[i]));
+        tn_rc rc = world_sync(&w);
+        CHECK(rc == TN_CORRUPT || rc == TN_UNSUPPORTED);
+        CHECK(strstr(w.err.text, WORLD_OWNER) != NULL && !world_has(&w, 1));
+        world_deinit(&w);
+    }
+}
+
+static const struct test tests[] = {
+    TEST(who_was_taken_over_sends_nothing),         TEST(writer_without_a_ledger_goes_on),
+    TEST(ledger_of_another_mirror_is_not_believed), TEST(one_of_two_makes_a_mirror),
+    TEST(long_sync_hears_of_a_new_owner),           TEST(owner_that_cannot_be_read_stops_a_sync),
+};
+
+int main(int argc, char **argv)
+{
+    return run_tests(argc, argv, tests, COUNT(tests));
+}
