@@ -1,5 +1,6 @@
 /* A mirror follows its source, whatever happens in between: commits, compactions, expiry, cuts and
  * failures at every call, and a target that isn't ours. */
+#include "given.h"
 #include "upload/world.h"
 
 /* A debug build fills what is free of a heap at each call, so it looks at some of the cases, and
@@ -28,7 +29,8 @@ static void some_history(struct world *w, int steps)
  * snapshot since the first sync, as it was at the source. */
 static void mirror_follows_random_histories(void)
 {
-    for (uint64_t seed = 1; seed <= HISTORIES; seed++) {
+    uint64_t first_seed = given_number("SEED", 1);
+    for (uint64_t seed = first_seed; seed < first_seed + HISTORIES; seed++) {
         static struct world w;
         world_init(&w, seed);
         int64_t first = 0;
@@ -82,12 +84,15 @@ static void second_sync_sends_nothing_and_dry_run_says_what_the_real_one_does(vo
 /* A mirror of some snapshots, and more at the source. */
 static void prepare(struct world *w, int before, int behind)
 {
-    world_init(w, 3);
+    world_init(w, given_number("SEED", 3));
     some_history(w, before);
     if (before > 0) {
         tn_rc rc = world_sync(w);
         CHECK_OK(rc, w->err);
         sim_disk_reboot(&w->target, SIM_SEED_NOTHING);
+    }
+    if (behind > 0) {
+        world_append(w);
     }
     some_history(w, behind);
     w->source.options.snapshot_expire_limit = 0;
