@@ -524,6 +524,18 @@ tn_rc tn_json_read(const struct cJSON *object, const struct tn_json_field *field
     return TN_OK;
 }
 
+tn_rc tn_json_read_text(struct tn_bytes text, const struct tn_json_field *fields, uint32_t count,
+                        void *record, struct tn_arena *arena, struct tn_err *err)
+{
+    struct cJSON *root = NULL;
+    tn_rc rc = tn_json_open(text, arena, &root, err);
+    if (rc == TN_OK) {
+        rc = tn_json_read(root, fields, count, record, arena, err);
+        tn_json_close(root);
+    }
+    return rc;
+}
+
 /* ---- writing ---- */
 
 /* Jackson's escapes: the two-letter ones, capitals in the others, everything above ASCII as it is.

@@ -71,6 +71,11 @@ TN_MUST_USE tn_rc tn_json_read(const struct cJSON *object, const struct tn_json_
                                uint32_t count, void *record, struct tn_arena *arena,
                                struct tn_err *err);
 
+/* The same of a whole document. CORRUPT and AGAIN as tn_json_open, too. */
+TN_MUST_USE tn_rc tn_json_read_text(struct tn_bytes text, const struct tn_json_field *fields,
+                                    uint32_t count, void *record, struct tn_arena *arena,
+                                    struct tn_err *err);
+
 /* Appends the object, two blanks of indentation, ` : ` as Java does; absent members are left out.
  */
 void tn_json_write(const void *record, const struct tn_json_field *fields, uint32_t count,

@@ -283,8 +283,36 @@ static bool is_ours(const struct tn_delta *d, const struct tn_owner *owner)
         return owner->generation == d->ledger.owner.generation &&
                strcmp(owner->writer, d->ledger.owner.writer) == 0;
     }
-    return strcmp(owner->writer, d->writer) == 0 ||
-           strcmp(owner->writer, TN_DELTA_WRITER_UNKNOWN) == 0;
+    return strcmp(owner->writer, d->writer) == 0;
+}
+
+static bool is_by(const struct tn_snapshot *snapshot, const char *writer)
+{
+    const struct tn_json_map *map = &snapshot->properties;
+    for (uint32_t i = 0; i < map->count; i++) {
+        if (strcmp(map->pairs[i].key, "tarn.writer") == 0) {
+            return strcmp(map->pairs[i].value, writer) == 0;
+        }
+    }
+    return false;
+}
+
+/* The writer's id is lost with the ledger when somebody removes what lies beside the table. That
+ * the owner has written this table tells it from one that was brought back elsewhere, which writes
+ * by an id of its own. */
+static bool wrote_this(struct tn_delta *d, const char *writer)
+{
+    struct tn_arena *arena = &d->worker->arena;
+    struct tn_err ignored;
+    bool found = strcmp(writer, TN_DELTA_WRITER_UNKNOWN) == 0;
+    for (int64_t id = d->source_last; !found && id > 0 && id >= d->source_first; id--) {
+        struct tn_snapshot snapshot;
+        size_t mark = tn_arena_mark(arena);
+        found = tn_snapshot_read(d->worker->io, d->root, id, arena, &snapshot, &ignored) == TN_OK &&
+                is_by(&snapshot, writer);
+        tn_arena_reset(arena, mark);
+    }
+    return found;
 }
 
 static tn_rc ask_owner(struct tn_delta *d, struct tn_err *err)
@@ -297,7 +325,8 @@ static tn_rc ask_owner(struct tn_delta *d, struct tn_err *err)
     }
     /* another mirror where this one was: whoever named it so has mixed up two */
     d->known = d->known && strcmp(owner.mirror, d->ledger.owner.mirror) == 0;
-    if (!is_ours(d, &owner)) {
+    d->heir = !is_ours(d, &owner);
+    if (d->heir && (d->known || !wrote_this(d, owner.writer))) {
         return tn_owner_taken(d->target, &owner, err);
     }
     d->ledger.owner = owner;
@@ -340,12 +369,25 @@ static tn_rc make_owner(struct tn_delta *d, struct tn_err *err)
     return rc;
 }
 
+/* Who else believes that it is the owner hears of it. */
+static tn_rc follow_owner(struct tn_delta *d, struct tn_err *err)
+{
+    struct tn_owner next = {.since_ms = now_ms(d)};
+    memcpy(next.writer, d->writer, sizeof next.writer);
+    tn_rc rc = tn_owner_raise(d->target, d->table, &d->ledger.owner, &next, &d->worker->arena, err);
+    if (rc == TN_OK) {
+        d->ledger.owner = next;
+        d->heir = false;
+    }
+    return rc;
+}
+
 /* ---- */
 
 /* Nothing of it belongs to another now. */
 static tn_rc put_right(struct tn_delta *d, struct tn_err *err)
 {
-    tn_rc rc = d->unowned ? make_owner(d, err) : TN_OK;
+    tn_rc rc = d->unowned ? make_owner(d, err) : d->heir ? follow_owner(d, err) : TN_OK;
     d->known = rc == TN_OK;
     if (rc == TN_OK && d->first_due > 0) {
         rc = tn_delta_write_hint(d, "EARLIEST", d->first_due, err);

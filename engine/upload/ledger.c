@@ -97,12 +97,7 @@ static tn_rc decode(struct tn_bytes text, struct tn_arena *arena, struct tn_ledg
                     struct tn_err *err)
 {
     struct record record = {0};
-    struct cJSON *root = NULL;
-    tn_rc rc = tn_json_open(text, arena, &root, err);
-    if (rc == TN_OK) {
-        rc = tn_json_read(root, fields, FIELDS, &record, arena, err);
-        tn_json_close(root);
-    }
+    tn_rc rc = tn_json_read_text(text, fields, FIELDS, &record, arena, err);
     return rc == TN_CORRUPT || (rc == TN_OK && !take(&record, ledger))
                ? tn_err_set(err, TN_ABSENT, 0, "a ledger of no use")
                : rc;

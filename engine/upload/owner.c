@@ -53,13 +53,19 @@ static tn_rc decode(struct tn_bytes text, struct tn_arena *arena, struct tn_owne
                     struct tn_err *err)
 {
     struct record record = {0};
-    struct cJSON *root = NULL;
-    tn_rc rc = tn_json_open(text, arena, &root, err);
-    if (rc == TN_OK) {
-        rc = tn_json_read(root, fields, FIELDS, &record, arena, err);
-        tn_json_close(root);
-    }
+    tn_rc rc = tn_json_read_text(text, fields, FIELDS, &record, arena, err);
     return rc == TN_OK ? take(&record, owner, err) : rc;
+}
+
+static tn_rc read_text(struct tn_target *target, const char *path, struct tn_arena *arena,
+                       struct tn_bytes *text, struct tn_owner *owner, struct tn_err *err)
+{
+    tn_rc rc = target->vtable->read(target, path, OWNER_SIZE_MAX, arena, text, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    rc = decode(*text, arena, owner, err);
+    return rc == TN_OK ? rc : tn_err_in(err, "%s: %s", target->name, path);
 }
 
 tn_rc tn_owner_read(struct tn_target *target, const char *table, struct tn_arena *scratch,
@@ -70,30 +76,31 @@ tn_rc tn_owner_read(struct tn_target *target, const char *table, struct tn_arena
     struct tn_bytes text;
     tn_rc rc = path_of(table, scratch, &path, err);
     if (rc == TN_OK) {
-        rc = target->vtable->read(target, path, OWNER_SIZE_MAX, scratch, &text, err);
-    }
-    if (rc == TN_OK) {
-        rc = decode(text, scratch, owner, err);
-        rc = rc == TN_OK ? rc : tn_err_in(err, "%s: %s", target->name, path);
+        rc = read_text(target, path, scratch, &text, owner, err);
     }
     tn_arena_reset(scratch, mark);
     return rc;
+}
+
+static tn_rc write_over(struct tn_target *target, const char *path, struct tn_bytes was,
+                        const struct tn_owner *owner, struct tn_err *err)
+{
+    char memory[512];
+    struct tn_buf text;
+    struct record record = {1, owner->generation, owner->writer, owner->mirror, owner->since_ms};
+    tn_buf_init(&text, memory, sizeof memory);
+    tn_json_write(&record, fields, FIELDS, &text);
+    return target->vtable->swap(target, path, was, tn_buf_bytes(&text), err);
 }
 
 tn_rc tn_owner_make(struct tn_target *target, const char *table, const struct tn_owner *owner,
                     struct tn_arena *scratch, struct tn_err *err)
 {
     size_t mark = tn_arena_mark(scratch);
-    char memory[512];
-    struct tn_buf text;
-    struct record record = {1, owner->generation, owner->writer, owner->mirror, owner->since_ms};
     const char *path;
     tn_rc rc = path_of(table, scratch, &path, err);
     if (rc == TN_OK) {
-        tn_buf_init(&text, memory, sizeof memory);
-        tn_json_write(&record, fields, FIELDS, &text);
-        rc = target->vtable->swap(target, path, (struct tn_bytes){NULL, 0}, tn_buf_bytes(&text),
-                                  err);
+        rc = write_over(target, path, (struct tn_bytes){NULL, 0}, owner, err);
     }
     tn_arena_reset(scratch, mark);
     return rc;
@@ -119,4 +126,36 @@ tn_rc tn_owner_taken(const struct tn_target *target, const struct tn_owner *owne
                       "%s: writer %s took this mirror over at %s (generation %" PRId64
                       "); nothing is sent",
                       target->name, owner->writer, time, owner->generation);
+}
+
+static tn_rc raise_at(struct tn_target *target, const char *path, const struct tn_owner *seen,
+                      struct tn_owner *next, struct tn_arena *scratch, struct tn_err *err)
+{
+    struct tn_bytes text;
+    struct tn_owner now = {0};
+    tn_rc rc = read_text(target, path, scratch, &text, &now, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    if (now.generation != seen->generation || strcmp(now.writer, seen->writer) != 0) {
+        return tn_owner_taken(target, &now, err);
+    }
+    next->generation = now.generation + 1;
+    memcpy(next->mirror, now.mirror, sizeof next->mirror);
+    return write_over(target, path, text, next, err);
+}
+
+tn_rc tn_owner_raise(struct tn_target *target, const char *table, const struct tn_owner *seen,
+                     struct tn_owner *next, struct tn_arena *scratch, struct tn_err *err)
+{
+    size_t mark = tn_arena_mark(scratch);
+    const char *path;
+    tn_rc rc = path_of(table, scratch, &path, err);
+    if (rc == TN_OK) {
+        rc = raise_at(target, path, seen, next, scratch, err);
+    }
+    tn_arena_reset(scratch, mark);
+    return rc == TN_ABSENT
+               ? tn_err_set(err, TN_CONFLICT, 0, "%s: its owner's file is gone", target->name)
+               : rc;
 }

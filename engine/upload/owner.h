@@ -32,6 +32,12 @@ TN_MUST_USE tn_rc tn_owner_make(struct tn_target *target, const char *table,
                                 const struct tn_owner *owner, struct tn_arena *scratch,
                                 struct tn_err *err);
 
+/* The owner that was `seen` is followed by `next`: its generation and mirror are set. CONFLICT: it
+ * is another one by now. */
+TN_MUST_USE tn_rc tn_owner_raise(struct tn_target *target, const char *table,
+                                 const struct tn_owner *seen, struct tn_owner *next,
+                                 struct tn_arena *scratch, struct tn_err *err);
+
 /* Says CONFLICT: who has it, and since when. */
 tn_rc tn_owner_taken(const struct tn_target *target, const struct tn_owner *owner,
                      struct tn_err *err);

@@ -92,6 +92,35 @@ static void writer_without_a_ledger_goes_on(void)
     world_deinit(&w);
 }
 
+/* Writer's id and ledger are gone: the owner has written this table, so its sender goes on, as one
+ * of a higher generation; whoever had the ledger is told. */
+static void who_lost_all_state_follows_its_own_owner(void)
+{
+    static struct world w;
+    static struct world_pair before;
+    world_init(&w, 9);
+    world_append(&w);
+    tn_rc rc = world_sync(&w);
+    CHECK_OK(rc, w.err);
+    world_append(&w);
+    world_save(&w, &before);
+    world_lose_ledger(&w);
+    world_change_writer(&w, "6f2c1d0e-0000-4000-8000-000000000002");
+    rc = world_sync(&w);
+    CHECK_OK(rc, w.err);
+    CHECK(world_whole(&w, 1, 2) && w.counting.sent_again == 0);
+    world_append(&w);
+    rc = world_sync(&w);
+    CHECK_OK(rc, w.err);
+    CHECK(world_asked(&w, TN_TARGET_GET) == 1 && world_has(&w, 3));
+    sim_disk_deinit(&w.source.disk); /* the other one, with the old state */
+    sim_disk_clone(&w.source.disk, &before.source);
+    check_taken(&w, "6f2c1d0e-0000-4000-8000-000000000002");
+    CHECK(strstr(w.err.text, "(generation 2)") != NULL);
+    world_forget(&before);
+    world_deinit(&w);
+}
+
 /* Two mirrors change places under their names: the ledger of one is not believed at the other,
  * which is behind. */
 static void ledger_of_another_mirror_is_not_believed(void)
@@ -189,9 +218,13 @@ static void owner_that_cannot_be_read_stops_a_sync(void)
 }
 
 static const struct test tests[] = {
-    TEST(who_was_taken_over_sends_nothing),         TEST(writer_without_a_ledger_goes_on),
-    TEST(ledger_of_another_mirror_is_not_believed), TEST(one_of_two_makes_a_mirror),
-    TEST(long_sync_hears_of_a_new_owner),           TEST(owner_that_cannot_be_read_stops_a_sync),
+    TEST(who_was_taken_over_sends_nothing),
+    TEST(writer_without_a_ledger_goes_on),
+    TEST(who_lost_all_state_follows_its_own_owner),
+    TEST(ledger_of_another_mirror_is_not_believed),
+    TEST(one_of_two_makes_a_mirror),
+    TEST(long_sync_hears_of_a_new_owner),
+    TEST(owner_that_cannot_be_read_stops_a_sync),
 };
 
 int main(int argc, char **argv)

@@ -185,10 +185,19 @@ static __attribute__((unused, noinline)) void world_commit(struct world *w,
     }
 }
 
+/* As tarn commits: the writer's id is in the snapshot. */
+static __attribute__((unused, noinline)) struct tn_commit_spec world_spec(struct world *w)
+{
+    static struct tn_json_pair writer[] = {{"tarn.writer", WORLD_WRITER}};
+    struct tn_commit_spec spec = bed_spec(&w->source, w->newest + 1);
+    spec.properties = (struct tn_json_map){writer, 1};
+    return spec;
+}
+
 static __attribute__((unused, noinline)) void world_append(struct world *w)
 {
     struct tn_entry added[4];
-    struct tn_commit_spec spec = bed_spec(&w->source, w->newest + 1);
+    struct tn_commit_spec spec = world_spec(w);
     spec.last_seen = w->newest;
     spec.added = added;
     spec.added_count = 1 + random_below(&w->random, COUNT(added));
@@ -204,7 +213,7 @@ static __attribute__((unused, noinline)) void world_compact(struct world *w)
     struct tn_commit_removal removed[8];
     struct tn_entry compacted;
     const struct tn_entry *first = NULL;
-    struct tn_commit_spec spec = bed_spec(&w->source, w->newest + 1);
+    struct tn_commit_spec spec = world_spec(w);
     for (uint32_t i = 0; i < w->file_count && spec.removed_count < COUNT(removed); i++) {
         struct tn_entry *entry = &w->files[i].entry;
         if (!w->files[i].live || entry->file.level != 0 ||
@@ -231,7 +240,7 @@ static __attribute__((unused, noinline)) void world_compact(struct world *w)
 static __attribute__((unused, noinline)) void world_lift(struct world *w)
 {
     struct tn_commit_removal removal;
-    struct tn_commit_spec spec = bed_spec(&w->source, w->newest + 1);
+    struct tn_commit_spec spec = world_spec(w);
     uint32_t i = 0;
     while (i < w->file_count && !(w->files[i].live && w->files[i].entry.file.level == 0)) {
         i++;
@@ -331,6 +340,14 @@ static __attribute__((unused, noinline)) void world_forget(struct world_pair *pa
 }
 
 /* The state of the gateway is lost, but for the table. */
+static __attribute__((unused, noinline)) void world_change_writer(struct world *w, const char *id)
+{
+    struct tn_err err;
+    tn_rc rc = w->source.disk.io.vtable->unlink(&w->source.disk.io, ".tarn/db.t.writer", &err);
+    CHECK_OK(rc, err);
+    world_write(&w->source.disk.io, ".tarn/db.t.writer", tn_bytes_of(id));
+}
+
 static __attribute__((unused, noinline)) void world_lose_ledger(struct world *w)
 {
     struct tn_err err;
