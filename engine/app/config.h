@@ -120,10 +120,12 @@ struct tn_config_source {
 
 /* Where committed snapshots are sent. */
 struct tn_config_lake {
-    const char *name;                 /* "cloud" */
-    const char *target;               /* a folder, from "/" */
-    struct tn_text_list_item *tables; /* that are configured; never empty */
-    uint32_t every_ms;                /* from one upload of a table to the next; 0: at once */
+    const char *name;                  /* "cloud" */
+    const char *target;                /* "s3://bucket/prefix", or a folder, from "/" */
+    struct tn_text_list_item *options; /* "s3.endpoint=...", of a store */
+    uint32_t rate;                     /* bytes a second, likewise; 0: as fast as it goes */
+    struct tn_text_list_item *tables;  /* that are configured; never empty */
+    uint32_t every_ms;                 /* from one upload of a table to the next; 0: at once */
     bool gap; /* `on_full`: when the disk is full the lake loses snapshots; else sources stop */
     struct tn_config_lake *next; /* by name */
 };

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "app/config_private.h"
+#include "app/lake_store.h"
 
 enum {
     NAME_MAX_SIZE = 24, /* it is a part of a consumer's name */
@@ -12,12 +13,62 @@ enum {
 static void take_target(struct tn_config_reader *r, struct tn_config_node *node,
                         const struct tn_config_member *member, void *target)
 {
-    static const char want[] = "a folder, like '/mnt/lake'";
+    static const char want[] = "s3://bucket/prefix, or a folder, like '/mnt/lake'";
     const char *text = tn_config_text(r, node, want);
-    if (text && strstr(text, "://")) {
-        tn_config_wrong_value(r, node, "%s: other targets can't be written yet", want);
-    } else if (text) {
+    struct tn_s3_place place;
+    struct tn_err err;
+    if (text && !tn_lake_is_store(text)) {
         tn_config_take_path(r, node, member, target);
+    } else if (text && tn_s3_place_parse(&place, text, &err) == TN_OK) {
+        *(const char **)target = tn_config_keep(r, text);
+    } else if (text) {
+        tn_config_wrong_value(r, node, "%s", want);
+    }
+}
+
+/* Values may be secret, and are never told. */
+static const char *option_text(struct tn_config_reader *r, struct tn_config_node *node)
+{
+    struct tn_lake_options options = {.ca_file = NULL};
+    struct tn_err err;
+    if (!node->key) {
+        tn_config_wrong(r, node, "a list's item where names are wanted: ['s3.region'] = 'x'");
+        return NULL;
+    }
+    node->secret = true;
+    if (node->kind != TN_CONFIG_TEXT) {
+        tn_config_wrong_value(r, node, "a text");
+        return NULL;
+    }
+    const char *end = strrchr(node->key, '-');
+    bool is_path = end && strcmp(end, "-file") == 0;
+    const char *value = is_path ? tn_config_path(r, node->text) : node->text;
+    const char *text = value ? tn_arena_format(r->kept, "%s=%s", node->key, value) : NULL;
+    r->full |= !text;
+    if (text && tn_lake_option(&options, text, &err) != TN_OK) {
+        tn_config_wrong(r, node, "there is no such option of a lake; see `tarn help upload`");
+        return NULL;
+    }
+    return text;
+}
+
+static void take_options(struct tn_config_reader *r, struct tn_config_node *node,
+                         const struct tn_config_member *member, void *target)
+{
+    struct tn_text_list_item **end = target;
+    (void)member;
+    if (node->kind != TN_CONFIG_TABLE) {
+        tn_config_wrong_value(r, node, "a table: { ['s3.endpoint'] = 'https://...' }");
+        return;
+    }
+    for (struct tn_config_node *child = node->first; child; child = child->next) {
+        const char *text = option_text(r, child);
+        struct tn_text_list_item *item = text ? tn_config_take(r, sizeof *item) : NULL;
+        if (item) {
+            *item = (struct tn_text_list_item){.text = text};
+            *end = item;
+            end = &item->next;
+        }
     }
 }
 
@@ -87,6 +138,9 @@ static struct tn_config_lake *take_one(struct tn_config_reader *r, struct tn_con
         {"tables", take_tables, offsetof(struct tn_config_lake, tables), 0, 0, false},
         {"every", tn_config_take_ms, offsetof(struct tn_config_lake, every_ms), SECOND_MS, WEEK_MS,
          false},
+        {"options", take_options, offsetof(struct tn_config_lake, options), 0, 0, false},
+        {"rate", tn_config_take_size_32, offsetof(struct tn_config_lake, rate), 1024,
+         UINT64_C(1) << 31, false},
         {"on_full", take_full, offsetof(struct tn_config_lake, gap), 0, 0, false},
     };
     struct tn_config_lake *lake = tn_config_take(r, sizeof *lake);
@@ -115,6 +169,10 @@ static void check_target(struct tn_config_reader *r, const struct tn_config_node
     const char *warehouse = r->config->warehouse;
     if (!lake->target) {
         return;
+    }
+    if (!tn_lake_is_store(lake->target) && (lake->options || lake->rate > 0)) {
+        tn_config_wrong(r, tn_config_member_of(node, lake->options ? "options" : "rate"),
+                        "is of s3://..., and the target is a folder");
     }
     if (warehouse && strcmp(warehouse, lake->target) == 0) {
         tn_config_wrong(r, target, "that is the warehouse itself");

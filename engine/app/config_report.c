@@ -5,7 +5,7 @@
 #include "app/boot.h"
 #include "app/config_private.h"
 #include "app/control.h"
-#include "app/lakes.h"
+#include "app/lakes_boot.h"
 #include "app/net_boot.h"
 #include "app/share.h"
 #include "app/sizes.h"
@@ -47,7 +47,8 @@ static uint64_t tls_of(const struct tn_config_tls *tls, bool used)
 /* Who comes by HTTP or socket when it is used up waits; one at a time is the least. */
 static uint64_t tls_needs(const struct sum *s)
 {
-    uint64_t need = tls_of(&s->config->http.tls, s->config->http.tls.certificate);
+    uint64_t lakes = tn_lakes_boot_tls(s->config) ? 2 * TN_TLS_STREAM_SIZE : 0;
+    uint64_t need = lakes + tls_of(&s->config->http.tls, s->config->http.tls.certificate);
     for (const struct tn_config_source *source = s->config->sources; source;
          source = source->next) {
         bool client = source->kind == TN_SOURCE_MQTT && tn_config_url_tls(source->url);
@@ -110,7 +111,7 @@ static uint64_t sources_needs(const struct sum *s)
 
 static uint64_t upload_needs(const struct sum *s)
 {
-    return s->config->lakes ? TN_LAKES_MEMORY_MIN : 0;
+    return tn_lakes_boot_needs(s->config);
 }
 
 static uint64_t net_needs(const struct sum *s)

@@ -136,12 +136,15 @@ static tn_rc open_doors(struct tn_daemon *d, struct tn_err *err)
     struct tn_app *app = d->spec.app;
     bool tls;
     uint32_t streams = TN_CONTROL_STREAMS + tn_sources_streams(d->spec.config, &tls);
-    tn_rc rc = d->spec.config->lakes ? tn_lakes_boot(&d->uploads, app, err) : TN_OK;
+    tn_rc rc = d->spec.config->lakes ? tn_lakes_boot(&d->uploads, app, d->spec.config, err) : TN_OK;
     if (rc == TN_OK) {
         rc = tn_net_boot(app, streams, &d->net, err);
     }
-    if (rc == TN_OK && tls) {
+    if (rc == TN_OK && (tls || tn_lakes_boot_tls(d->spec.config))) {
         tn_net_boot_tls(app);
+    }
+    if (rc == TN_OK && d->spec.config->lakes) {
+        rc = tn_lakes_boot_stores(&d->uploads, d->spec.config, err);
     }
     if (rc == TN_OK) {
         rc = tn_exec_threads_open(d->threads, app->exec.exec.contexts, &d->exec, err);
@@ -701,6 +704,7 @@ void tn_daemon_close(struct tn_daemon *daemon)
         (void)tn_exec_turn(d->exec, true);
     }
     tn_lakes_close(&d->lakes);
+    tn_lakes_boot_close(&d->uploads, d->exec, REST_MS);
     tn_intake_close(&d->intake);
     bool rests = d->net && tn_net_rest(d->net, d->exec, REST_MS);
     if (d->exec) {

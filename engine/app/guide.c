@@ -339,8 +339,8 @@ static const char upload_text[] =
     "and\n"
     "EARLIEST. The target is a Paimon table by itself: others may read, tag and expire it, but "
     "nobody\n"
-    "else may write to it. To folders `tarn run` does so by itself, after each commit: `lakes` of\n"
-    "`tarn help config`.\n"
+    "else may write to it. `tarn run` does so by itself, after each commit: `lakes` of `tarn\n"
+    "help config`.\n"
     "\n"
     "A snapshot that was not sent yet doesn't expire: a consumer, tarn-lake-..., holds it from "
     "the\n"
@@ -565,14 +565,19 @@ static const char config_text[] =
     "  input is one of `tarn help inputs`; \"json\" when it isn't said.\n"
     "\n"
     "  lakes          by name: where committed snapshots are sent (`tarn help upload`)\n"
-    "      target     a folder: \"/mnt/lake\"\n"
+    "      target     \"s3://bucket/prefix\", or a folder: \"/mnt/lake\"\n"
+    "      options    of a bucket: { [\"s3.endpoint\"] = ..., [\"s3.secret-key\"] = "
+    "env(\"SECRET\") }\n"
+    "      rate       \"1M\" a second, likewise; else as fast as it goes\n"
     "      tables     { \"plant.levels\" }; all that are configured when it isn't said\n"
     "      every      \"5min\" from one upload of a table to the next (a full disk doesn't "
     "wait\n"
     "                 for it); else at once\n"
     "      on_full    \"stop\": when the disk is full sources stop until it is sent; or \"gap\":\n"
     "                 snapshots expire unsent, and the lake goes on behind a gap\n"
-    "\n"
+    "\n";
+
+static const char other_config_text[] =
     "Many tables: those of one bucket that are made here, with 16 columns at most, without\n"
     "partitions, script and table of dead letters, do with little memory: 200 of them fit 32M.\n"
     "They compact four at a time then. `pace` spares the disk their commits' barriers: who is\n"
@@ -847,7 +852,7 @@ const struct tn_guide_topic tn_guide[] = {
     {"upload", "a copy in another folder or in a bucket", upload_text, NULL},
     {"lua", "scripts that map, merge and announce rows", lua_text, NULL},
     {"map", "the records that a script's map gets", map_text, NULL},
-    {"config", "what the daemon is told", config_text, NULL},
+    {"config", "what the daemon is told", config_text, other_config_text},
     {"daemon", "what `run` does: journal, answers, failures, pages", daemon_text,
      other_daemon_text},
     {"shadow", "what new scripts would do, before they count", shadow_text, NULL},

@@ -234,6 +234,36 @@ static tn_rc open_xml(struct tn_lake_doors *doors, struct tn_app *app, struct tn
     return rc;
 }
 
+bool tn_lake_is_plain(const struct tn_lake_options *options)
+{
+    return is_plain(&options->s3);
+}
+
+tn_rc tn_lake_trust(struct tn_lake_doors *doors, const struct tn_lake_options *options,
+                    struct tn_arena *arena, struct tn_err *err)
+{
+    struct tn_tls_spec spec = {.clock = &tn_clock_system};
+    size_t mark = tn_arena_mark(arena);
+    doors->tls = NULL;
+    if (is_plain(&options->s3)) {
+        return check_plain(&options->s3, err);
+    }
+    tn_rc rc = read_ca(options, arena, &spec.ca, err);
+    if (rc == TN_OK) {
+        rc = tn_tls_config_make(&spec, &doors->tls, err);
+    }
+    tn_arena_reset(arena, mark);
+    return rc;
+}
+
+void tn_lake_distrust(struct tn_lake_doors *doors)
+{
+    if (doors->tls) {
+        tn_tls_config_free(doors->tls);
+    }
+    doors->tls = NULL;
+}
+
 tn_rc tn_lake_doors_open(struct tn_lake_doors *doors, struct tn_app *app,
                          const struct tn_lake_options *options, struct tn_err *err)
 {

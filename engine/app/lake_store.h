@@ -44,6 +44,13 @@ TN_MUST_USE tn_rc tn_lake_doors_open(struct tn_lake_doors *doors, struct tn_app 
                                      const struct tn_lake_options *options, struct tn_err *err);
 void tn_lake_doors_close(struct tn_lake_doors *doors);
 
+/* Of one that has net and memory for TLS already: whom the options trust, or that none is needed.
+ * The arena is for the moment. Errors as above. */
+TN_MUST_USE tn_rc tn_lake_trust(struct tn_lake_doors *doors, const struct tn_lake_options *options,
+                                struct tn_arena *arena, struct tn_err *err);
+void tn_lake_distrust(struct tn_lake_doors *doors);
+bool tn_lake_is_plain(const struct tn_lake_options *options);
+
 /* The name of the consumer that stands for a lake: of endpoint, bucket and prefix. INVALID: `where`
  * isn't s3://bucket/prefix. */
 TN_MUST_USE tn_rc tn_lake_store_hash(const char *where, const struct tn_lake_options *options,

@@ -1,20 +1,51 @@
 #include "app/lakes_boot.h"
 
+#include "base/check.h"
 #include "commit/manifest.h"
+#include "io/net_uv.h"
+#include "upload/s3_target.h"
+#include "upload/xml.h"
 
-static bool fits(const struct tn_app *app)
+enum {
+    BUFFER_SIZE = 4096,
+    TLS_BESIDE = 64 * 1024, /* what is TLS's whoever speaks it, and some certificates */
+    BUFFERS = 4,
+    ROUNDING = 64,
+    XML_SIZE = 16 * 1024,      /* a connection */
+    BESIDE_LINKS = 192 * 1024, /* what a sync takes beside its connections: a guess from some */
+};
+
+/* ---- stores ---- */
+
+static bool has_stores(const struct tn_config *config)
 {
-    struct tn_budget *budget = (struct tn_budget *)&app->budget;
-    const struct tn_part *part = tn_budget_part(budget, "upload");
-    return part->size >= TN_LAKES_MEMORY_MIN &&
-           part->size < tn_budget_part(budget, "memtable")->size;
+    bool any = false;
+    for (const struct tn_config_lake *l = config->lakes; l; l = l->next) {
+        any = any || tn_lake_is_store(l->target);
+    }
+    return any;
 }
 
-tn_rc tn_lakes_boot(struct tn_lakes_boot *boot, struct tn_app *app, struct tn_err *err)
+size_t tn_lakes_boot_needs(const struct tn_config *config)
+{
+    size_t net = tn_net_uv_size(2 * TN_LAKE_LINKS) + BUFFERS * (BUFFER_SIZE + ROUNDING);
+    size_t stores = net + (size_t)TN_LAKE_LINKS * XML_SIZE + tn_s3_target_size(1);
+    return !config->lakes ? 0 : TN_LAKES_MEMORY_MIN + (has_stores(config) ? stores : 0);
+}
+
+static bool fits(struct tn_app *app, const struct tn_config *config)
+{
+    const struct tn_part *part = tn_budget_part(&app->budget, "upload");
+    return part->size >= tn_lakes_boot_needs(config) &&
+           part->size < tn_budget_part(&app->budget, "memtable")->size;
+}
+
+tn_rc tn_lakes_boot(struct tn_lakes_boot *boot, struct tn_app *app, const struct tn_config *config,
+                    struct tn_err *err)
 {
     struct tn_worker *worker = &boot->worker;
     *boot = (struct tn_lakes_boot){.app = app};
-    if (!fits(app)) {
+    if (!fits(app, config)) {
         return tn_err_set(
             err, TN_INVALID, 0,
             "lakes: the %zu KiB of the part 'upload' are too few; give it more memory",
@@ -28,7 +59,111 @@ tn_rc tn_lakes_boot(struct tn_lakes_boot *boot, struct tn_app *app, struct tn_er
     return rc == TN_OK ? tn_plan_cache_make(&worker->arena, &worker->plans, err) : rc;
 }
 
+static uint32_t links_of(const struct tn_arena *arena)
+{
+    uint32_t links = TN_LAKE_LINKS;
+    while (links > 1 && tn_s3_target_size(links) + BESIDE_LINKS > tn_arena_free(arena)) {
+        links--;
+    }
+    return links;
+}
+
+static uint32_t tls_links_of(struct tn_budget *budget)
+{
+    size_t size = tn_budget_part(budget, "tls")->size;
+    size_t beside = TLS_BESIDE + TN_TLS_STREAM_SIZE;
+    size_t links = size > beside ? (size - beside) / TN_TLS_STREAM_SIZE : 0;
+    return links == 0 ? 1 : links < TN_LAKE_LINKS ? (uint32_t)links : TN_LAKE_LINKS;
+}
+
+static tn_rc open_net(struct tn_lakes_boot *boot, struct tn_err *err)
+{
+    struct tn_arena *arena = &boot->worker.arena;
+    void *memory;
+    tn_rc rc = tn_arena_need(arena, BUFFERS * (BUFFER_SIZE + ROUNDING), "buffers", &memory, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    tn_pool_init(&boot->buffers, memory, BUFFERS * (BUFFER_SIZE + ROUNDING), BUFFER_SIZE);
+    struct tn_net_spec spec = {.heap = &boot->app->uv,
+                               .arena = arena,
+                               .buffers = &boot->buffers,
+                               .clock = &tn_clock_system,
+                               .streams_max = 2 * TN_LAKE_LINKS};
+    return tn_net_uv_open(&spec, &boot->doors.net, err);
+}
+
+static tn_rc open_xml(struct tn_lakes_boot *boot, struct tn_err *err)
+{
+    size_t size = (size_t)TN_LAKE_LINKS * XML_SIZE;
+    void *memory;
+    tn_rc rc = tn_arena_need(&boot->worker.arena, size, "a store's answers", &memory, err);
+    if (rc == TN_OK) {
+        tn_heap_init(&boot->doors.xml, memory, size, true);
+        tn_xml_use_heap(&boot->doors.xml);
+    }
+    return rc;
+}
+
+tn_rc tn_lakes_boot_stores(struct tn_lakes_boot *boot, const struct tn_config *config,
+                           struct tn_err *err)
+{
+    bool any = has_stores(config);
+    tn_rc rc = any ? open_net(boot, err) : TN_OK;
+    if (rc == TN_OK && any) {
+        rc = open_xml(boot, err);
+    }
+    boot->links = links_of(&boot->worker.arena);
+    boot->tls_links = tls_links_of(&boot->app->budget);
+    return rc;
+}
+
+bool tn_lakes_boot_tls(const struct tn_config *config)
+{
+    for (const struct tn_config_lake *l = config->lakes; l; l = l->next) {
+        struct tn_lake_options options = {.ca_file = NULL};
+        struct tn_err ignored;
+        tn_rc rc = TN_OK;
+        for (const struct tn_text_list_item *o = l->options; rc == TN_OK && o; o = o->next) {
+            rc = tn_lake_option(&options, o->text, &ignored);
+        }
+        tn_lake_options_environment(&options);
+        if (tn_lake_is_store(l->target) && !tn_lake_is_plain(&options)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void tn_lakes_boot_close(struct tn_lakes_boot *boot, struct tn_exec *exec, uint32_t wait_ms)
+{
+    if (boot->doors.net && tn_net_rest(boot->doors.net, exec, wait_ms)) {
+        tn_net_close(boot->doors.net);
+    }
+    boot->doors.net = NULL;
+}
+
 /* ---- the door ---- */
+
+/* Of the last lake that was opened: each has options of its own, and few change between two. */
+static tn_rc prepare_store(struct tn_lakes_boot *boot, const struct tn_config_lake *config,
+                           struct tn_lake_spec *spec, struct tn_err *err)
+{
+    tn_rc rc = TN_OK;
+    boot->options = (struct tn_lake_options){.ca_file = NULL};
+    for (const struct tn_text_list_item *o = config->options; rc == TN_OK && o; o = o->next) {
+        rc = tn_lake_option(&boot->options, o->text, err);
+    }
+    tn_lake_options_environment(&boot->options);
+    if (rc == TN_OK) {
+        rc = tn_lake_trust(&boot->doors, &boot->options, spec->arena, err);
+    }
+    bool plain = tn_lake_is_plain(&boot->options);
+    boot->doors.links = plain || boot->links < boot->tls_links ? boot->links : boot->tls_links;
+    spec->options = &boot->options;
+    spec->doors = &boot->doors;
+    return rc;
+}
 
 static tn_rc open_lake(void *user, const struct tn_config_lake *config, const char *table,
                        atomic_bool *stop, struct tn_arena *arena, struct tn_target **target,
@@ -40,9 +175,14 @@ static tn_rc open_lake(void *user, const struct tn_config_lake *config, const ch
                                 .who = "tarn run",
                                 .warehouse = boot->app->posix.root,
                                 .make = true,
-                                .arena = arena};
+                                .arena = arena,
+                                .io = boot->app->env.io,
+                                .rate = config->rate};
     void *memory;
     tn_rc rc = tn_arena_need(arena, sizeof *boot->lake, "a lake", &memory, err);
+    if (rc == TN_OK && tn_lake_is_store(config->target)) {
+        rc = prepare_store(boot, config, &spec, err);
+    }
     if (rc == TN_OK) {
         boot->lake = memory;
         rc = tn_lake_open_by(boot->lake, &spec, err);
@@ -50,6 +190,8 @@ static tn_rc open_lake(void *user, const struct tn_config_lake *config, const ch
     if (rc == TN_OK) {
         *target = tn_lake_target(boot->lake);
         (*target)->stop = stop;
+    } else {
+        tn_lake_distrust(&boot->doors);
     }
     return rc;
 }
@@ -59,6 +201,7 @@ static void close_lake(void *user, struct tn_target *target)
     struct tn_lakes_boot *boot = user;
     (void)target;
     tn_lake_close(boot->lake);
+    tn_lake_distrust(&boot->doors);
 }
 
 struct tn_lakes_door tn_lakes_door(struct tn_lakes_boot *boot)

@@ -8,10 +8,25 @@
 struct tn_lakes_boot {
     struct tn_app *app;
     struct tn_worker worker; /* of the lane UPLOAD */
-    struct tn_lake *lake;    /* that is open */
+    struct tn_pool buffers;  /* of the network's door */
+    struct tn_lake_doors doors;
+    uint32_t links;                 /* that there is memory for; */
+    uint32_t tls_links;             /* of those that speak TLS, beside one of a source */
+    struct tn_lake_options options; /* of the lake that is open, and it */
+    struct tn_lake *lake;
 };
 
 /* Carves the part "upload" out of the memtable's, before anybody uses that. INVALID: it is too
  * small. */
-TN_MUST_USE tn_rc tn_lakes_boot(struct tn_lakes_boot *boot, struct tn_app *app, struct tn_err *err);
+TN_MUST_USE tn_rc tn_lakes_boot(struct tn_lakes_boot *boot, struct tn_app *app,
+                                const struct tn_config *config, struct tn_err *err);
+/* For stores, once the daemon's own network is there: a door to it for the lane's thread alone. */
+TN_MUST_USE tn_rc tn_lakes_boot_stores(struct tn_lakes_boot *boot, const struct tn_config *config,
+                                       struct tn_err *err);
+/* Bytes of the part that an upload needs at the least. */
+size_t tn_lakes_boot_needs(const struct tn_config *config);
+/* Whether one of them speaks TLS, whose memory is the process's. */
+bool tn_lakes_boot_tls(const struct tn_config *config);
+/* No upload is under way. A lookup that doesn't end is left behind after `wait_ms`. */
+void tn_lakes_boot_close(struct tn_lakes_boot *boot, struct tn_exec *exec, uint32_t wait_ms);
 struct tn_lakes_door tn_lakes_door(struct tn_lakes_boot *boot);

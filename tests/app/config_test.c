@@ -323,9 +323,21 @@ static void lakes_have_a_target_and_tables_that_are_there(void)
          "lakes['a/b']: a lake has a name, of at most 24 letters, digits, - and _: cloud = "
          "{...}\n"},
         {on_top, "lakes = { a = {} }", "lakes.a: 'target' is missing\n"},
-        {on_top, "lakes = { a = { target = 's3://b' } }",
-         "lakes.a.target: got 's3://b', want a folder, like '/mnt/lake': other targets can't be "
-         "written yet\n"},
+        {on_top,
+         "lakes = { a = { target = 's3://b/c', rate = '1M', options = { ['s3.endpoint'] = "
+         "'http://127.0.0.1:1', ['s3.secret-key'] = 'x' } } }",
+         NULL},
+        {on_top, "lakes = { a = { target = 's4://b' } }",
+         "lakes.a.target: got 's4://b', want s3://bucket/prefix, or a folder, like '/mnt/lake'\n"},
+        {on_top,
+         "lakes = { a = { target = 's3://b', options = { ['s3.endpiont'] = 'x', ['s3.region'] = 1, "
+         "'y' } } }",
+         "lakes.a.options[1]: a list's item where names are wanted: ['s3.region'] = 'x'\n"
+         "lakes.a.options['s3.endpiont']: there is no such option of a lake; see `tarn help "
+         "upload`\n"
+         "lakes.a.options['s3.region']: got a number, want a text\n"},
+        {on_top, "lakes = { a = { target = 'l', rate = '1M' } }",
+         "lakes.a.rate: is of s3://..., and the target is a folder\n"},
         {on_top, "lakes = { a = { target = 'w' } }",
          "lakes.a.target: that is the warehouse itself\n"},
         {on_top, "lakes = { a = { target = 'l' }, b = { target = 'l' } }",
@@ -513,6 +525,8 @@ static void secrets_are_never_told(void)
         "sources = { { kind = 'mqtt', url = 'mqtt://me:hunter2-hunter2@host', subscribe = {} } }",
         "sources = { { kind = 'mqtt', url = 'mqtt://host', password = 77777777, subscribe = {} } }",
         "sources = { { kind = 'socket', name = SECRET, listen = SECRET, table = SECRET } }",
+        "lakes = { a = { target = SECRET, every = SECRET, options = { ['s3.secret-key'] = 1, "
+        "['s3.secret'] = SECRET } } }",
     };
     temp_make(root);
     write_file("secret", "hunter2-hunter2/#/\n", 19);

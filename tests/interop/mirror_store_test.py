@@ -1,0 +1,74 @@
+"""`lakes` of `tarn run` in a real object store, by HTTP and by TLS, also while it is away; a folder beside it has all meanwhile.
+
+    mirror_store_test.py [--seed S] [NAME...]
+"""
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import peer
+import runner
+import store
+from mirror_test import TABLE, Daemon, line_of
+from peer import need, same
+
+
+def certificate(folder):
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=lake",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)], check=True, capture_output=True)
+    return cert, key
+
+
+@contextmanager
+def bucket(tls):
+    """A store, and the lakes of a daemon that has it and a folder."""
+    with tempfile.TemporaryDirectory(prefix="tarn-bucket-") as name:
+        folder = Path(name)
+        cert, key = certificate(folder) if tls else (None, None)
+        with store.Store(folder, cert, key) as s:
+            options = {"s3.endpoint": "%s://127.0.0.1:%d" % ("https" if tls else "http", s.port), "s3.access-key": store.ACCESS,
+                       "s3.secret-key": store.SECRET, "s3.region": store.REGION, "s3.path.style.access": "true"}
+            options.update({"s3.ca-file": str(cert)} if tls else {})
+            yield s, 'near = { target = "lake" }, far = { target = "s3://%s/plant", options = { %s } }' % (
+                store.BUCKET, ", ".join('["%s"] = "%s"' % pair for pair in options.items()))
+
+
+def files_of(lake):
+    """Of the table, but for what is not whole; a folder has a lock, too."""
+    return {str(path.relative_to(lake)): path.read_bytes() for path in (lake / "db.db/t").rglob("*") if path.is_file()}
+
+
+def goes_on(tls):
+    with bucket(tls) as (s, lakes), Daemon(lakes) as daemon:
+        daemon.once("".join(map(line_of, range(50))).encode())
+        daemon.get_ready()
+        newest = daemon.newest_of(daemon.warehouse)
+        daemon.send(range(50, 100))
+        daemon.asked_until("both have all", lambda: all(m["state"] == "has all" and m["snapshot"] > newest for m in daemon.status("mirror")))
+        far = [lake for lake in daemon.status("lake") if lake["lake"] == "far"][0]
+        need(far["puts"] > 4 and far["failures"] == far["deletes"] == 0, far)
+        s.kill()
+        newest = daemon.newest_of(daemon.warehouse)
+        daemon.send(range(100, 150))
+        daemon.asked_until("rows go on", lambda: daemon.newest_of(daemon.warehouse) > newest)
+        daemon.process.terminate()  # in the middle of a try: the end doesn't wait for it
+        daemon.finished("SIGTERM")
+        s.start()
+        daemon.once()
+        same(files_of(s.root / store.BUCKET / "plant"), files_of(daemon.lake), "files of the table in the bucket")
+        peer.Tarn(daemon.lake).run("fsck", TABLE).ok("fsck of the other lake")
+
+
+def test_a_bucket_by_http(_args):
+    goes_on(False)
+
+
+def test_a_bucket_by_tls(_args):
+    goes_on(True)
+
+
+if __name__ == "__main__":
+    sys.exit(runner.run_given(globals()))
