@@ -174,6 +174,7 @@ static tn_rc sync_open(struct tn_lake *lake, struct tn_app *app, struct tn_delta
     bool says =
         lake->target && !o.dry_run && !tn_common.quiet && (o.progress || isatty(STDERR_FILENO));
     spec->consumer = o.no_consumer ? NULL : lake->consumer;
+    spec->lake = lake->consumer;
     spec->target = lake->target;
     if (!says) {
         return tn_delta_sync(spec, worker, result, err);

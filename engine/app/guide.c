@@ -372,13 +372,19 @@ static const char upload_text[] =
     "\n"
     "A command line is seen by everybody on the machine: keys are better in the environment or a "
     "file.\n"
-    "\n"
+    "\n";
+
+static const char upload_more[] =
     "What it may do in the bucket: read and write objects (s3:GetObject, s3:PutObject; for files "
     "over\n"
     "16 MB, which go in parts, s3:AbortMultipartUpload and s3:ListMultipartUploadParts). It never\n"
-    "removes an object, and doesn't list any; yet AWS wants s3:ListBucket, or it says "
-    "\"forbidden\" of\n"
-    "names that aren't there.\n"
+    "removes an object, and lists none but when it has lost its notes of a target (.tarn/*.ledger "
+    "in\n"
+    "the warehouse) whose LATEST is wrong; yet AWS wants s3:ListBucket, or it says \"forbidden\" "
+    "of names\n"
+    "that aren't there. A file or a snapshot costs one PUT, a sync two requests more; with "
+    "nothing\n"
+    "new there is none, but one GET an hour.\n"
     "\n"
     "What goes wrong on the way (the link is cut, the store is busy, an answer is lost) is tried "
     "again\n"
@@ -401,10 +407,11 @@ static const char upload_text[] =
     "own;\n"
     "                          tarn learns its time and signs with that\n"
     "  the store is full       nothing is lost here: it waits, and so do snapshots\n"
-    "  diverged                the target has other snapshots of these numbers: it is another "
+    "  other content there     the target has other snapshots of these numbers: it is another "
     "table's,\n"
     "                          or somebody wrote there. Nothing is sent. Take another prefix\n"
-    "  process N syncs it      two at once would send everything twice; the second one ends\n";
+    "  took this mirror over   another device sends there: one that was made from that mirror\n"
+    "  process N               two at once would send everything twice; the second one ends\n";
 
 static const char lua_text[] =
     "Lua\n"
@@ -849,7 +856,7 @@ const struct tn_guide_topic tn_guide[] = {
     {"merging", "what becomes of a key's versions: merge engines", merging_text, NULL},
     {"compaction", "what it is for, and what to do about it", compaction_text, NULL},
     {"changelog", "following what changes; consumers", changelog_text, NULL},
-    {"upload", "a copy in another folder or in a bucket", upload_text, NULL},
+    {"upload", "a copy in another folder or in a bucket", upload_text, upload_more},
     {"lua", "scripts that map, merge and announce rows", lua_text, NULL},
     {"map", "the records that a script's map gets", map_text, NULL},
     {"config", "what the daemon is told", config_text, other_config_text},

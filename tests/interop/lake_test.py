@@ -6,14 +6,15 @@ The store is a real one (store.py); a proxy before it counts what tarn asks and 
 S3 when the lake is there; what it must read is what `tarn cat` said of each snapshot of the table. Beside syncs that are killed or
 cut a reader of its own process looks again and again: it sees whole snapshots only, and never an older one.
 """
+import base64
 import json
-import os
 import random
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 import child
@@ -91,12 +92,12 @@ class Bucket:
         asked = self.proxy.since(mark)
         if not has_news:
             need(len(asked) <= 1, "a sync with nothing new asked %s" % asked)
-        again = [x for x in asked if x.verb == "PUT" and not x.is_hint and x.key[len(PREFIX) + 1:] in before]
+        again = [x for x in asked if x.verb == "PUT" and not x.is_small and x.key[len(PREFIX) + 1:] in before]
         need(not again, "sent though it was there: %s" % again)
 
     def kill(self, process, seconds):
         """When a byte of some request or of its answer is through."""
-        at, seen = self.rng.randrange(40), self.mark()
+        at, seen = self.rng.randrange(25), self.mark()
 
         def plan(request):
             if len(self.proxy.requests) - seen <= at:
@@ -121,6 +122,7 @@ class Table:
         self.keyed, self.partitioned = rng.random() < 0.7, rng.random() < 0.7
         self.columns = ["p", "k", "v"]
         self.rows, self.first, self.synced = {}, 0, 0  # by snapshot; of the lake
+        self.was_cut, self.altered = False, False  # the last sync; since then
         self.create()
 
     def create(self):
@@ -172,6 +174,7 @@ class Table:
         schema["fields"].append({"id": schema["highestFieldId"], "name": name, "type": "STRING"})
         (self.table / "schema" / ("schema-%d" % (at + 1))).write_text(json.dumps(schema))
         self.columns.append(name)
+        self.altered = True
 
     def step(self):
         what, = self.rng.choices([self.write, self.compact, self.expire, self.add_column], [6, 2, 2, 0.5 if len(self.columns) < 6 else 0])
@@ -197,7 +200,8 @@ class Table:
         same(said.rc, 0, "sync: %s" % said.err)
         need(("synced nothing" in said.err) == (not has_news), "sync said %s, the lake was at %d of %d" % (
             said.err.strip(), self.synced, self.newest()))
-        self.lake.check(mark, before, has_news)
+        self.lake.check(mark, before, has_news or self.was_cut or self.altered)
+        self.was_cut = self.altered = False
         self.check_files(before)
         self.synced = self.newest()
         self.check_ids(self.synced)
@@ -209,7 +213,7 @@ class Table:
 
     def cut(self, seconds):
         """A sync that is killed on its way."""
-        before = self.lake.files()
+        before, self.was_cut = self.lake.files(), True
         with self.start() as process:
             self.lake.kill(process, seconds)
             process.stderr.read()
@@ -247,9 +251,10 @@ class Table:
             got = reader.run("read", where, TABLE, "--snapshot", at, *options).ok("pypaimon at %d" % at)
             need(not peer.difference(self.rows[at], got), "snapshot %d in the lake: %s" % (at, peer.difference(self.rows[at], got)))
 
-    def check_all(self, reader):
-        """Each snapshot, as pypaimon reads it, and what changed between them, as tarn does."""
-        self.check_rows(reader, self.ids())
+    def check_all(self, reader, few=None):
+        """Each snapshot, or a few of them and the newest, as pypaimon reads it, and what changed between them, as tarn does."""
+        ids = self.ids()
+        self.check_rows(reader, ids if few is None else {*self.rng.sample(ids, min(few, len(ids))), ids[-1]})
         self.sound()
         ids = [x["snapshot_id"] for x in rows_of(self.tarn.run("show", TABLE, "snapshots"), "show snapshots")]
         of_both = ["tail", TABLE, "--from", max(ids[0], self.first), "--to", ids[-1]]
@@ -355,7 +360,7 @@ def test_who_reads_while_syncs_are_killed_sees_whole_snapshots(args):
                     table.sync()
             table.sync()
         need(beside.reads, "the reader read nothing")
-        table.check_all(reader)
+        table.check_all(reader, 5)
 
 
 def test_a_lake_needs_no_memory_of_the_sender(args):
@@ -368,7 +373,7 @@ def test_a_lake_needs_no_memory_of_the_sender(args):
                 table.look()
             table.sync()
             shutil.rmtree(Path(table.tarn.warehouse) / ".tarn")
-        table.check_all(reader)
+        table.check_all(reader, 5)
 
 
 def sizes(files):
@@ -406,5 +411,241 @@ def test_a_mirror_sends_what_is_new(args):
         need(sent <= 1.2 * new, "%d bytes were sent, new files have %d" % (sent, new))
 
 
+# ---------------------------------------------------------------- tests of a store
+
+def test_s3_who_reads_while_the_store_fails_sees_whole_snapshots(args):
+    """The link is cut at any byte, the store refuses, answers twice or slowly: tarn tries again, and each key gets its bytes once."""
+    with Place(args) as place, peer.pypaimon() as reader:
+        table, rng, proxy = place.table(), place.rng, place.lake.proxy
+        faults = []
+
+        def plan(request):
+            if len(faults) >= args.faults or rng.random() > 0.15:
+                return None
+            faults.append(store.random_fault(rng, request))
+            return faults[-1]
+        proxy.plan = plan
+        with Reader(table) as beside:
+            while len(faults) < args.faults:
+                for _ in range(rng.randint(1, 3)):
+                    table.step()
+                if not table.rows:
+                    continue
+                before = table.lake.files()
+                said = table.tarn.run(*table.sync_words())
+                same(said.rc, 0, "a sync with %s: %s" % (faults[-5:], said.err))
+                table.check_files(before)
+                same(proxy.wrong, [], "what tarn asked")
+                table.synced = table.check_ids(table.newest())
+                same(table.synced, table.newest(), "the lake's newest snapshot")
+        need(beside.reads, "the reader read nothing")
+        table.check_all(reader, 5)
+
+
+def refused(table, rc, *texts):
+    """A sync that ends so, with these words, and leaves what was there."""
+    before = table.lake.files()
+    said = table.tarn.run(*table.sync_words())
+    same(said.rc, rc, "exit code of sync, which said %s" % said.err)
+    for text in texts:
+        need(text in said.err, "sync said %s, not '%s'" % (said.err, text))
+    table.check_files(before)
+    return said
+
+
+def unsent(table):
+    """Snapshots that a lake lacks, and that expiry would like to have."""
+    for _ in range(4):
+        table.write()
+        table.look()
+    table.tarn.run("expire", TABLE, "--older-than", "0 s", "--retain-max", 1, "--retain-min", 1).ok("expire")
+    table.look()
+
+
+def test_s3_what_a_person_must_change_loses_nothing(args):
+    """Permissions, expired credentials, a full store: nothing expires meanwhile, and then the lake has it all."""
+    kinds = [(403, "AccessDenied", "permission"), (403, "ExpiredToken", "expired"), (403, "InvalidAccessKeyId", "key"),
+             (403, "SignatureDoesNotMatch", "key"), (403, "QuotaExceeded", "")]
+    with Place(args) as place, peer.pypaimon() as reader:
+        table = place.table()
+        table.write()
+        table.look()
+        table.sync()
+        for status, code, text in kinds:
+            unsent(table)
+            place.lake.proxy.plan = lambda request: store.Fault(status=status, code=code) if request.verb == "PUT" else None
+            refused(table, 4, text)
+            place.lake.proxy.plan = lambda request: None
+            table.sync()
+        table.check_all(reader, 5)
+
+
+def test_s3_credentials_are_read_from_their_file(args):
+    """A set of keys of one profile, as they are when tarn needs them."""
+    with Place(args) as place:
+        table, file = place.table(), place.folder / "credentials"
+        table.write()
+        table.look()
+        place.lake.options = ["--option", "s3.endpoint=%s" % place.lake.proxy.endpoint, "--option", "s3.credentials-file=%s" % file]
+        refused(table, 2, "credentials")
+        file.write_text("[default]\naws_access_key_id = %s\naws_secret_access_key = %s\n" % (store.ACCESS, "other"))
+        refused(table, 4)
+        file.write_text("[other]\naws_access_key_id = no\naws_secret_access_key = no\n[default]\naws_access_key_id = %s\n"
+                        "aws_secret_access_key = %s\n" % (store.ACCESS, store.SECRET))
+        table.sync()
+
+
+def test_s3_the_clock_of_the_store_is_signed_with(args):
+    """The device's is an hour wrong: the store's counts, and only for what is signed."""
+    for skew in (3600, -3600 * 24 * 365 * 20):
+        with Place(args) as place, peer.pypaimon() as reader:
+            table = place.table()
+            place.lake.proxy.skew = skew
+            table.write()
+            table.look()
+            table.sync()
+            table.check_all(reader, 5)
+            too_skewed = [x for x in place.lake.proxy.requests if x.status == 403]
+            need(len(too_skewed) <= 4, "the clock was not learned: %s" % too_skewed)
+
+
+def test_s3_two_at_once_are_one(args):
+    """The second one says who syncs, and leaves it alone."""
+    with Place(args) as place:
+        table = place.table()
+        table.write()
+        table.look()
+        waits = threading.Event()
+
+        def plan(request):
+            if request.verb != "PUT":
+                return None
+            waits.set()
+            return store.Fault(silent=True)
+        place.lake.proxy.plan = plan
+        with table.start() as first:
+            try:
+                need(waits.wait(child.DEADLINE), "the first one sends nothing")
+                refused(table, 5, "process %d" % first.pid)
+            finally:
+                first.kill()
+                first.stderr.read()
+        place.lake.proxy.plan = lambda request: None
+        table.sync()
+
+
+def test_s3_what_cannot_be_is_said(args):
+    """Before anything is sent or made."""
+    with Place(args) as place:
+        table = place.table()
+        table.write()
+        table.look()
+        keys = ["--option", "s3.access-key=a", "--option", "s3.secret-key=b"]
+        for target, options, rc, text in (
+                ("s3://lake/x", keys + ["--option", "s3.endpoint=http://example.org"], 2, "https"),
+                ("s3://lake/x", keys + ["--option", "s3.endpiont=x"], 2, "s3.endpiont"),
+                ("s3://lake/x", keys + ["--option", "s3.ca-file=%s" % (place.folder / "none"), "--option", "s3.endpoint=https://127.0.0.1"], 2, "none"),
+                ("s3://", keys, 2, "s3://"), ("gs://lake/x", [], 2, "gs://"), ("hdfs://lake/x", [], 2, "hdfs://"),
+                (str(place.folder / "x"), keys, 2, "folder"),
+                ("s3://none/x", store.options(place.lake.proxy.endpoint), 4, "bucket")):
+            said = table.tarn.run("sync", TABLE, target, *options)
+            same(said.rc, rc, "sync to %s said %s" % (target, said.err))
+            need(text in said.err, "sync to %s said %s, not '%s'" % (target, said.err, text))
+        need(not (place.folder / "x").exists(), "a folder was made")
+        same([x for x in place.lake.proxy.requests if x.verb == "PUT" and x.status == 200], [], "what was sent")
+
+
+def test_s3_a_dry_run_says_what_it_would_take(args):
+    with Place(args) as place:
+        table = place.table()
+        for _ in range(3):
+            table.write()
+            table.look()
+        plan, = rows_of(table.tarn.run(*table.sync_words(), "--dry-run", "--format", "json"), "dry run")
+        need(not place.lake.proxy.counts()["PUT"], "a dry run sent something")
+        mark = place.lake.mark()
+        said = table.sync()
+        need("files=%(files)d bytes=%(bytes)d" % plan in said.err, "the plan was %s, the sync said %s" % (plan, said.err))
+        asked = len(place.lake.proxy.since(mark))
+        need(asked <= plan["requests"] + 2, "%d requests, %d were planned" % (asked, plan["requests"]))
+
+
+def test_s3_a_rate_is_kept(args):
+    """Never faster than it is told; the first second is free."""
+    rate = 200000
+    with Place(args) as place:
+        tarn = peer.Tarn(place.folder / "warehouse")
+        tarn.run("create", TABLE, "--field", "k INT", "--field", "v STRING", "--option", "bucket=-1").ok("create")
+        text = "".join('{"k":%d,"v":"%s"}\n' % (k, place.rng.randbytes(200).hex()) for k in range(3000))
+        tarn.run("write", TABLE, stdin=text).ok("write")
+        begin = time.monotonic()
+        said = tarn.run("sync", TABLE, *place.lake.target, *place.lake.options, "--rate", "200K", "--progress")
+        seconds = time.monotonic() - begin
+        same(said.rc, 0, "sync said %s" % said.err)
+        need("snapshot 1 of 1" in said.err, "no progress: %s" % said.err)
+        sent = store.put_bytes(place.lake.proxy.requests)
+        need(seconds > sent / (rate * 1.024) - 1, "%d bytes in %.1f s" % (sent, seconds))
+
+
+def test_s3_a_large_file_goes_on_at_the_part_where_it_was_cut(args):
+    """In parts of 8 MiB; what a killed sync brought of it isn't sent again."""
+    with Place(args) as place:
+        tarn, rng, proxy = peer.Tarn(place.folder / "warehouse"), place.rng, place.lake.proxy
+        words = ["sync", TABLE, *place.lake.target, *place.lake.options]
+        tarn.run("create", TABLE, "--field", "k INT", "--field", "v STRING", "--option", "bucket=-1").ok("create")
+        text = "".join('{"k":%d,"v":"%s"}\n' % (k, base64.b64encode(rng.randbytes(1500)).decode()) for k in range(20000))
+        tarn.run("write", TABLE, stdin=text).ok("write")
+        with subprocess.Popen([str(peer.TARN), *words, "-w", tarn.warehouse], stderr=subprocess.DEVNULL) as process:
+            parts = []
+
+            def plan(request):
+                if "partNumber=" in request.query:
+                    parts.append(request)
+                return store.Fault(answer=0, then=process.kill) if len(parts) == 3 else None
+            proxy.plan = plan
+            process.wait(child.DEADLINE)
+        proxy.plan = lambda request: None
+        whole, mark = {x.target for x in parts if x.status == 200}, place.lake.mark()
+        need(len(parts) >= 3 and whole, "parts of a large file: %s" % parts)
+        tarn.run(*words).ok("sync")
+        asked = proxy.since(mark)
+        need(not [x for x in asked if x.target in whole], "parts were sent again: %s" % asked)
+        upload = parts[0].query.partition("uploadId=")[2]
+        need([x for x in asked if x.verb == "POST" and x.query.endswith(upload)], "another upload of the file: %s" % asked)
+        same(proxy.wrong, [], "what tarn asked")
+        peer.Tarn(place.lake.root).run("fsck", TABLE).ok("fsck of the lake")
+
+
+def make_certificate(folder, name):
+    done = subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30",
+                           "-subj", "/CN=" + name, "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout", folder / (name + ".key"),
+                           "-out", folder / (name + ".pem")], text=True, capture_output=True, check=False)
+    need(done.returncode == 0, "openssl: " + done.stderr)
+    return folder / (name + ".pem"), folder / (name + ".key")
+
+
+def test_s3_a_store_is_known_by_its_certificate(args):
+    """Over TLS the payload isn't hashed; who isn't known gets nothing."""
+    with Place(args) as place:
+        cert, key = make_certificate(place.folder, "store")
+        other, _ = make_certificate(place.folder, "other")
+        (place.folder / "tls").mkdir()
+        table = place.table()
+        table.write()
+        table.look()
+        with store.Store(place.folder / "tls", cert, key) as secure:
+            place.lake.root = secure.root / store.BUCKET / PREFIX
+            for ca, rc, text in ((other, 4, "certificate"), (cert, 0, "synced")):
+                place.lake.options = [*store.options(secure.endpoint), "--option", "s3.ca-file=%s" % ca]
+                refused(table, rc, text)
+        same(table.ids(), sorted(table.rows), "snapshots in the lake")
+        table.sound()
+
+
+def tests(words):
+    """Those of a store need one."""
+    return [x for x in runner.tests_of(globals()) if "s3" in words or not x.__name__.startswith("test_s3_")]
+
+
 if __name__ == "__main__":
-    sys.exit(runner.run_given(globals(), store="folder", cases=4, kills=20, large=False))
+    sys.exit(runner.run_given(globals(), tests(sys.argv), store="folder", cases=4, kills=20, faults=50, large=False))

@@ -131,8 +131,14 @@ class Request:
         return self.key.rpartition("/")[2] in HINTS
 
     @property
-    def is_snapshot(self):
-        return "/snapshot/snapshot-" in self.key
+    def is_swap(self):
+        """Of who owns a mirror, for somebody who knows what was there."""
+        return self.key.endswith("/owner") and "if-match" in self.headers
+
+    @property
+    def is_small(self):
+        """A hint, the owner, a snapshot or a schema: whether it is there a PUT asks that makes it only if it isn't."""
+        return self.is_hint or self.is_swap or "/snapshot/snapshot-" in self.key or "/schema/schema-" in self.key
 
     def __repr__(self):
         return "%s %s %s%s" % (self.verb, self.target, self.status, "" if self.fault is None else " (%r)" % self.fault)
@@ -243,6 +249,7 @@ def gone(connection):
 class Proxy:
     def __init__(self, store):
         self.store, self.skew = store, 0  # seconds that the store's clock is ahead
+        self.hides = False  # what isn't there is forbidden: AWS's answer to who may not list
         self.plan = lambda request: None
         self.requests, self.wrong, self.content = [], [], {}
         self.lock = threading.Lock()
@@ -330,6 +337,8 @@ class Proxy:
         if fault.twice:
             again = self.ask(request, head)
             answer = again if fault.last else answer
+        if self.hides and request.status == 404:
+            return Fault(status=403, code="AccessDenied").own_answer(request.verb, date)
         return answer
 
     def ask(self, request, head):
@@ -376,7 +385,7 @@ class Proxy:
     def note(self, request):
         if request.verb == "PUT" and request.status == 200 and not request.query:
             digest = hashlib.sha256(request.body).hexdigest()
-            if self.content.setdefault(request.key, digest) != digest and not request.is_hint:
+            if self.content.setdefault(request.key, digest) != digest and not request.is_hint and not request.is_swap:
                 self.wrong.append("%r: replaces other bytes" % request)
             self.content[request.key] = digest
 
