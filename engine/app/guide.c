@@ -758,8 +758,9 @@ static const char troubles_text[] =
     "      status   behind, behind_bytes, behind_ms, failures, day_bytes, month_bytes\n"
     "      metrics  tarn_mirror_behind_snapshots, tarn_mirror_behind_bytes,\n"
     "               tarn_mirror_behind_seconds, tarn_mirror_trouble, tarn_lake_sent_bytes_total\n"
-    "    Do: what the error says. A lake that is configured no more still holds its snapshots:\n"
-    "    `tarn tail D.T --consumer tarn-lake-NAME --forget`.\n"
+    "    Do: what the error says. A lake that is configured no more, or elsewhere, still holds "
+    "its\n"
+    "    snapshots: `tarn show D.T consumers`, `tarn tail D.T --consumer tarn-lake-... --forget`.\n"
     "\n";
 
 static const char other_troubles_text[] =

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "commit/consumer.h"
 #include "commit/snapshot.h"
 #include "file/names.h"
@@ -97,13 +98,25 @@ static tn_rc open_mirror(struct tn_lakes *lakes, struct tn_lakes_lake *lake, con
     return TN_OK;
 }
 
+/* What is known of a lake is known by this name: one that lies elsewhere now is another. */
+static void name_consumer(struct tn_lakes_lake *lake)
+{
+    uint64_t hash = tn_hash_64(tn_bytes_of(lake->config->target), 0);
+    for (const struct tn_text_list_item *o = lake->config->options; o; o = o->next) {
+        bool where = strncmp(o->text, "s3.endpoint=", strlen("s3.endpoint=")) == 0;
+        hash = where ? tn_hash_64(tn_bytes_of(o->text), hash) : hash;
+    }
+    (void)snprintf(lake->consumer, sizeof lake->consumer, "tarn-lake-%s-%08" PRIx32,
+                   lake->config->name, (uint32_t)hash);
+}
+
 static tn_rc open_lake(struct tn_lakes *lakes, const struct tn_config_lake *config,
                        struct tn_err *err)
 {
     struct tn_lakes_lake *lake = &lakes->lakes[lakes->lake_count++];
     tn_rc rc = TN_OK;
     *lake = (struct tn_lakes_lake){.config = config};
-    (void)snprintf(lake->consumer, sizeof lake->consumer, "tarn-lake-%s", config->name);
+    name_consumer(lake);
     tn_spent_load(&lake->spent, lakes->spec.env->io, config->name, &lakes->spec.worker->arena);
     for (const struct tn_text_list_item *t = config->tables; rc == TN_OK && t; t = t->next) {
         rc = open_mirror(lakes, lake, t->text, err);

@@ -9,10 +9,10 @@
  * line code (upload/delta.h) in memory of its own, on a thread of its own, so that rows and commits
  * never wait for a link. It never gives up. What a cut leaves the next try goes on with.
  *
- * A lake is a consumer of its tables, "tarn-lake-<name>", from the daemon's start: no expiry passes
- * what it has not got. When that fills the disk, its `on_full` says who gives way: sources stop, as
- * below any reserve, or the lake does: the consumer moves to the newest snapshot, the others expire
- * as the table's options say, and the lake goes on behind a gap.
+ * A lake is a consumer of its tables, "tarn-lake-<name>-<place>", from the daemon's start: no
+ * expiry passes what it has not got. When that fills the disk, its `on_full` says who gives way:
+ * sources stop, as below any reserve, or the lake does: the consumer moves to the newest snapshot,
+ * the others expire as the table's options say, and the lake goes on behind a gap.
  *
  * What was sent in a day and a month is kept in `.tarn/lakes/<name>`, as of the last minute. The
  * loop's thread only.
@@ -26,7 +26,7 @@
 #include "upload/delta.h"
 
 enum {
-    TN_LAKES_CONSUMER_SIZE = 48,
+    TN_LAKES_CONSUMER_SIZE = 64,
     TN_LAKES_MEMORY_MIN = 384 * 1024, /* measured: what a sync of a folder takes, and some */
 };
 

@@ -135,6 +135,14 @@ def test_a_lake_with_another_history_is_said_and_left_alone(_args):
         daemon.stop()
 
 
+def test_a_lake_that_lies_elsewhere_is_another(_args):
+    with Daemon() as daemon:
+        daemon.once(line_of(1).encode())
+        daemon.config.write_text(daemon.config.read_text().replace('"lake"', '"elsewhere"'))
+        daemon.once()
+        same(daemon.newest_of(daemon.folder / "elsewhere"), daemon.newest_of(daemon.lake), "newest snapshot")
+
+
 def test_what_it_sent_is_counted_over_a_restart(_args):
     with Daemon() as daemon:
         daemon.once(b'{"id":1,"n":1}\n')
