@@ -103,7 +103,8 @@ static tn_rc check_ahead(struct tn_delta *d, struct tn_err *err)
                             d->target->name, d->ledger.have, d->source_last);
 }
 
-/* Whether the newest snapshot there is the one that is here; one that has expired here is. */
+/* Whether the newest snapshot there is the one that is here. One that has expired here says
+ * nothing: the table may have been made anew. */
 static bool same_history(struct tn_delta *d)
 {
     struct tn_arena *arena = &d->worker->arena;
@@ -118,10 +119,12 @@ static bool same_history(struct tn_delta *d)
     tn_rc rc =
         path ? tn_io_read_all(d->worker->io, path, TN_SNAPSHOT_SIZE_MAX, arena, &text, &ignored)
              : TN_AGAIN;
-    struct tn_hash_128 hash = rc == TN_OK ? tn_hash_128(text) : d->ledger.hash;
+    struct tn_hash_128 hash = {0};
+    if (rc == TN_OK) {
+        hash = tn_hash_128(text);
+    }
     tn_arena_reset(arena, mark);
-    return (rc == TN_OK || rc == TN_ABSENT) && hash.high == d->ledger.hash.high &&
-           hash.low == d->ledger.hash.low;
+    return rc == TN_OK && hash.high == d->ledger.hash.high && hash.low == d->ledger.hash.low;
 }
 
 /* ---- without a ledger ---- */

@@ -405,6 +405,39 @@ static void gap_is_left_behind_earliest(void)
     world_deinit(&w);
 }
 
+/* A table by the same name, whose ledger is that of the old one, and whose snapshots have gone past
+ * what the mirror has: there is none to compare, but schemas are. */
+static void table_made_anew_is_told_from_the_old_one_behind_a_gap(void)
+{
+    static struct world old;
+    static struct world w;
+    struct tn_bytes ledger;
+    world_init(&old, 21);
+    while (old.newest < 3) {
+        world_append(&old);
+    }
+    tn_rc rc = world_sync(&old);
+    CHECK_OK(rc, old.err);
+    rc = tn_io_read_all(&old.source.disk.io, WORLD_LEDGER, 4096, &old.source.own, &ledger, &w.err);
+    CHECK_OK(rc, w.err);
+    world_init(&w, 22);
+    rc = w.source.disk.io.vtable->unlink(&w.source.disk.io, ROOT "/schema/schema-0", &w.err);
+    CHECK_OK(rc, w.err);
+    world_schema(&w, 0, "made anew");
+    world_write(&w.source.disk.io, WORLD_LEDGER, ledger);
+    while (w.newest < 9) {
+        world_append(&w);
+    }
+    world_expire(&w, 2, &w.source.worker);
+    sim_disk_deinit(&w.target);
+    sim_disk_clone(&w.target, &old.target);
+    rc = world_sync(&w);
+    CHECK(rc == TN_CONFLICT && strstr(w.err.text, "schema-0 has other content there") != NULL);
+    CHECK(world_asked(&w, TN_TARGET_PUT) == 0);
+    world_deinit(&w);
+    world_deinit(&old);
+}
+
 /* A source on which expiry runs just before the sync opens a file for the n-th time. */
 struct racing {
     struct tn_io io;
@@ -523,6 +556,7 @@ static const struct test tests[] = {
     TEST(table_without_snapshots_brings_its_schemas_and_no_table_is_absent),
     TEST(expiry_never_passes_what_the_mirror_has),
     TEST(gap_is_left_behind_earliest),
+    TEST(table_made_anew_is_told_from_the_old_one_behind_a_gap),
     TEST(sync_begins_again_when_expiry_is_faster),
     TEST(newer_schemas_travel_behind_the_snapshots),
 };
