@@ -239,12 +239,20 @@ static tn_rc discover(struct tn_delta *d, struct tn_err *err)
 
 /* ---- with one ---- */
 
-/* A sync was cut: what it published since the ledger was written. */
+/* A sync was cut: what it published since the ledger was written. Where there is nothing of that it
+ * may have expired there, together with what the ledger says. */
 static tn_rc catch_up(struct tn_delta *d, struct tn_err *err)
 {
     int64_t had = d->ledger.have;
     int64_t sending = d->ledger.sending;
+    bool there = true;
     tn_rc rc = walk_up(d, sending, err);
+    if (rc == TN_OK && had > 0 && d->ledger.have == had) {
+        rc = is_at_target(d, had, &there, err);
+    }
+    if (rc == TN_OK && !there) {
+        return discover(d, err);
+    }
     if (rc == TN_OK) {
         rc = check_ahead(d, err);
     }

@@ -1,6 +1,7 @@
 /* A mirror follows its source, whatever happens in between: commits, compactions, expiry, cuts and
  * failures at every call, and a target that isn't ours. */
 #include "given.h"
+#include "upload/ledger.h"
 #include "upload/world.h"
 
 /* A debug build fills what is free of a heap at each call, so it looks at some of the cases, and
@@ -438,6 +439,42 @@ static void table_made_anew_is_told_from_the_old_one_behind_a_gap(void)
     world_deinit(&old);
 }
 
+/* A sync was killed after it had brought many, and the mirror is expired before the next one: what
+ * the ledger says is there no longer is. */
+static void mirror_that_expires_after_a_cut_is_met_anew(void)
+{
+    static struct world w;
+    struct tn_ledger ledger;
+    world_init(&w, 31);
+    while (w.newest < 3) {
+        world_append(&w);
+    }
+    tn_rc rc = world_sync(&w);
+    CHECK_OK(rc, w.err);
+    struct tn_io *io = &w.source.disk.io;
+    rc = tn_ledger_read(io, "db.t", "tarn-lake-test", &w.source.own, &ledger, &w.err);
+    CHECK_OK(rc, w.err);
+    while (w.newest < 9) {
+        world_append(&w);
+        world_compact(&w);
+    }
+    rc = world_sync(&w);
+    CHECK_OK(rc, w.err);
+    ledger.sending = 4; /* as it was while all that was sent */
+    rc = tn_ledger_write(io, "db.t", "tarn-lake-test", &ledger, &w.source.own, &w.err);
+    CHECK_OK(rc, w.err);
+    struct tn_worker there = w.source.worker;
+    there.io = &w.target.io;
+    world_expire(&w, 1, &there);
+    CHECK(!world_has(&w, 8) && world_has(&w, 9));
+    world_append(&w);
+    rc = world_sync(&w);
+    CHECK_OK(rc, w.err);
+    CHECK(!world_has(&w, 4) && w.result.first_id == w.newest);
+    CHECK(world_whole(&w, w.newest - 1, w.newest));
+    world_deinit(&w);
+}
+
 /* A source on which expiry runs just before the sync opens a file for the n-th time. */
 struct racing {
     struct tn_io io;
@@ -556,6 +593,7 @@ static const struct test tests[] = {
     TEST(table_without_snapshots_brings_its_schemas_and_no_table_is_absent),
     TEST(expiry_never_passes_what_the_mirror_has),
     TEST(gap_is_left_behind_earliest),
+    TEST(mirror_that_expires_after_a_cut_is_met_anew),
     TEST(table_made_anew_is_told_from_the_old_one_behind_a_gap),
     TEST(sync_begins_again_when_expiry_is_faster),
     TEST(newer_schemas_travel_behind_the_snapshots),
