@@ -22,12 +22,26 @@ static tn_rc look(struct tn_delta *d, struct tn_err *err)
     return rc;
 }
 
+/* A commit that is under way has given its snapshot a name which a power cut may still take back
+ * here: the mirror would have another history. */
+static tn_rc settle_source(struct tn_delta *d, struct tn_err *err)
+{
+    struct tn_arena *arena = &d->worker->arena;
+    const char *folders[] = {tn_name_in(arena, d->root, TN_DIR_SCHEMA, ""),
+                             tn_name_in(arena, d->root, TN_DIR_SNAPSHOT, "")};
+    if (!folders[0] || !folders[1]) {
+        return tn_delta_no_room(err);
+    }
+    struct tn_io *io = d->worker->io;
+    return io->vtable->sync(io, folders, d->source_last > 0 ? 2 : 1, err);
+}
+
 static tn_rc send_all(struct tn_delta *d, struct tn_err *err)
 {
     struct tn_arena *arena = &d->worker->arena;
     int64_t have = d->ledger.have;
     int64_t first = have + 1 > d->source_first ? have + 1 : d->source_first;
-    tn_rc rc = TN_OK;
+    tn_rc rc = d->spec->dry_run ? TN_OK : settle_source(d, err);
     for (int64_t id = first; rc == TN_OK && id <= d->source_last; id++) {
         size_t mark = tn_arena_mark(arena);
         d->at = id;

@@ -196,6 +196,35 @@ static void mirror_goes_on_after_a_failure_of_every_call(void)
     world_deinit(&w);
 }
 
+/* A sync meets a commit, and a new schema, whose names are not durable yet: what the mirror has got
+ * is here after a power cut, too. */
+static void what_has_travelled_stands_at_the_source(void)
+{
+    static struct world w;
+    prepare(&w, 1, 0);
+    sim_disk_reboot(&w.source.disk, SIM_SEED_ALL);
+    sim_disk_ignore_path(&w.source.disk, ROOT "/s");
+    world_append(&w);
+    world_schema(&w, 1, "newer");
+    sim_disk_ignore_path(&w.source.disk, NULL);
+    tn_rc rc = world_sync(&w);
+    CHECK_OK(rc, w.err);
+    sim_disk_reboot(&w.source.disk, SIM_SEED_NOTHING);
+    CHECK(w.result.last_id == w.newest);
+    for (int i = 0; i < 2; i++) {
+        char name[64];
+        uint64_t size;
+        struct tn_io *io = &w.source.disk.io;
+        (void)snprintf(name, sizeof name,
+                       i == 0 ? ROOT "/snapshot/snapshot-%d" : ROOT "/schema/schema-%d",
+                       i == 0 ? (int)w.newest : 1);
+        CHECK(w.target.io.vtable->stat(&w.target.io, name, &size, &w.err) == TN_OK);
+        rc = io->vtable->stat(io, name, &size, &w.err);
+        CHECK_OK(rc, w.err);
+    }
+    world_deinit(&w);
+}
+
 /* A hint may lag, and names nothing that isn't there. */
 static bool hint_is_right(struct world *w, const char *name)
 {
@@ -521,12 +550,19 @@ static tn_rc racing_stat(struct tn_io *io, const char *path, uint64_t *size, str
     return inner_of(io)->vtable->stat(inner_of(io), path, size, err);
 }
 
+static tn_rc racing_sync(struct tn_io *io, const char *const *paths, uint32_t count,
+                         struct tn_err *err)
+{
+    return inner_of(io)->vtable->sync(inner_of(io), paths, count, err);
+}
+
 static const struct tn_io_vtable racing_vtable = {
     .open = racing_open,
     .read = racing_read,
     .close = racing_close,
     .list = racing_list,
     .stat = racing_stat,
+    .sync = racing_sync,
 };
 
 /* At every open of a sync all snapshots but the newest are expired, with files and all: it begins
@@ -585,6 +621,7 @@ static const struct test tests[] = {
     TEST(mirror_follows_random_histories),
     TEST(second_sync_sends_nothing_and_dry_run_says_what_the_real_one_does),
     TEST(mirror_is_whole_after_a_cut_before_every_call),
+    TEST(what_has_travelled_stands_at_the_source),
     TEST(mirror_goes_on_after_a_failure_of_every_call),
     TEST(every_barrier_is_needed),
     TEST(diverged_target_gets_nothing),
