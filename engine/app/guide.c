@@ -382,7 +382,7 @@ static const char upload_more[] =
     "in\n"
     "the warehouse) whose LATEST is wrong; yet AWS wants s3:ListBucket, or it says \"forbidden\" "
     "of names\n"
-    "that aren't there. A file or a snapshot costs one PUT, a sync two requests more; with "
+    "that aren't there. A file or a snapshot costs one PUT, a sync three requests more; with "
     "nothing\n"
     "new there is none, but one GET an hour.\n"
     "\n"

@@ -11,12 +11,13 @@
  * manifests that are new; the first one, one behind a gap, and an OVERWRITE need all that is live.
  *
  * In an object store each request costs, so what is there is remembered in a ledger (ledger.h), and
- * a sync that goes on where one ended asks for nothing but the owner (owner.h): one GET, a PUT for
- * each file, one for each snapshot, one for LATEST. With nothing to do it asks for nothing, and
- * once an hour for the owner. Files are asked for, one HEAD each, where some may be there: in the
- * one snapshot in which a sync was cut, behind a gap, in an OVERWRITE, and when they were sent more
- * than twelve hours ago and no snapshot reaches them yet, since cleaning of orphans takes them
- * away. Only a target that is met without a ledger, and whose LATEST is wrong, is listed.
+ * a sync that goes on where one ended asks for the owner (owner.h, one GET) and whether the newest
+ * snapshot that it knows of is still there (one HEAD); then it sends: a PUT for each file, one for
+ * each snapshot, one for LATEST. With nothing to do it asks for nothing, and once an hour for the
+ * owner. Files are asked for, one HEAD each, where some may be there: in the one snapshot in which
+ * a sync was cut, behind a gap, in an OVERWRITE, and when they were sent more than twelve hours ago
+ * and no snapshot reaches them yet, since cleaning of orphans takes them away. Only a target that
+ * is met without a ledger, and whose LATEST is wrong, is listed.
  *
  * The table is only read; no lock is needed. Its expiry may take files away meanwhile: then the
  * sync begins again with what is left, a few times. So that this does not happen the mirror is a

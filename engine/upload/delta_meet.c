@@ -265,6 +265,16 @@ static tn_rc catch_up(struct tn_delta *d, struct tn_err *err)
     return rc;
 }
 
+/* Who else has a ledger of this mirror (a daemon, and who calls `sync` by hand) may be further, and
+ * what this one says is there may have expired since. */
+static tn_rc go_on(struct tn_delta *d, struct tn_err *err)
+{
+    bool there = true;
+    bool news = d->ledger.have > 0 && d->source_last > d->ledger.have;
+    tn_rc rc = news ? is_at_target(d, d->ledger.have, &there, err) : TN_OK;
+    return rc == TN_OK && !there ? discover(d, err) : rc;
+}
+
 static tn_rc load(struct tn_delta *d, struct tn_err *err)
 {
     tn_rc rc = d->lake ? tn_ledger_read(d->worker->io, d->table, d->lake, &d->worker->arena,
@@ -417,7 +427,7 @@ static tn_rc meet(struct tn_delta *d, struct tn_err *err)
         d->known = false;
         rc = discover(d, err);
     } else {
-        rc = d->ledger.sending > 0 ? catch_up(d, err) : TN_OK;
+        rc = d->ledger.sending > 0 ? catch_up(d, err) : go_on(d, err);
     }
     return rc == TN_OK && !d->spec->dry_run ? put_right(d, err) : rc;
 }

@@ -504,6 +504,34 @@ static void mirror_that_expires_after_a_cut_is_met_anew(void)
     world_deinit(&w);
 }
 
+/* Two ledgers of one mirror (a daemon's, and that of who calls sync by hand), and it is expired
+ * between: what one of them says is there no longer is. */
+static void ledger_that_lags_behind_its_mirror_is_not_believed(void)
+{
+    static struct world w;
+    world_init(&w, 31);
+    while (w.newest < 3) {
+        world_append(&w);
+    }
+    tn_rc rc = world_sync_with(&w, (struct tn_delta_spec){.consumer = "tarn-lake-one"});
+    CHECK_OK(rc, w.err);
+    while (w.newest < 9) {
+        world_append(&w);
+        world_compact(&w);
+    }
+    rc = world_sync_with(&w, (struct tn_delta_spec){.consumer = "tarn-lake-two"});
+    CHECK_OK(rc, w.err);
+    struct tn_worker there = w.source.worker;
+    there.io = &w.target.io;
+    world_expire(&w, 1, &there);
+    rc = world_sync_with(&w, (struct tn_delta_spec){.consumer = "tarn-lake-one"});
+    CHECK_OK(rc, w.err);
+    for (int64_t id = 1; id <= w.newest; id++) {
+        CHECK(!world_has(&w, id) || world_check(&w, id) == TN_OK);
+    }
+    world_deinit(&w);
+}
+
 /* A source on which expiry runs just before the sync opens a file for the n-th time. */
 struct racing {
     struct tn_io io;
@@ -631,6 +659,7 @@ static const struct test tests[] = {
     TEST(expiry_never_passes_what_the_mirror_has),
     TEST(gap_is_left_behind_earliest),
     TEST(mirror_that_expires_after_a_cut_is_met_anew),
+    TEST(ledger_that_lags_behind_its_mirror_is_not_believed),
     TEST(table_made_anew_is_told_from_the_old_one_behind_a_gap),
     TEST(sync_begins_again_when_expiry_is_faster),
     TEST(newer_schemas_travel_behind_the_snapshots),
