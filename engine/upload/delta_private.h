@@ -1,10 +1,11 @@
 /* delta, from inside: one sync, and what its parts share.
  *
- * delta_find.c  what the source has
- * delta_meet.c  what the target has: by the ledger, or by asking; whose it is, and whether it is
- * the same table delta_send.c  one snapshot: its files, its lists, then its name delta_known.c what
- * of a snapshot its predecessor has brought delta_marks.c hints at the target, the ledger and the
- * consumer at the source delta.c       the order of it all, and starting over after an expiry
+ * delta_find.c   what the source has
+ * delta_meet.c   what the target has, by the ledger or by asking; whose it is; is it the same table
+ * delta_known.c  what of a snapshot its predecessor has brought
+ * delta_send.c   one snapshot: its files, its lists, then its name
+ * delta_marks.c  hints at the target, the ledger and the consumer at the source
+ * delta.c        the order of it all, and starting over after an expiry
  */
 #pragma once
 

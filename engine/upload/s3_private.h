@@ -10,7 +10,6 @@
 #include "upload/s3.h"
 
 enum {
-    TN_S3_QUERY_MAX = 5,
     TN_S3_SKEW_MAX_MS = 15 * 60 * 1000, /* S3: a signature is good for so long */
 };
 

@@ -78,7 +78,7 @@ size_t tn_s3_target_size(uint32_t links);
 TN_MUST_USE tn_rc tn_s3_target_open(const struct tn_s3_target_spec *spec, struct tn_target **target,
                                     struct tn_err *err);
 
-/* Ends what is under way and closes the connections, turning the door for a second at most. The
+/* Ends what is under way and closes the connections, turning the door for some seconds at most. The
  * door stays the caller's. */
 void tn_s3_target_close(struct tn_target *target);
 

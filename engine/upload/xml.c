@@ -86,7 +86,6 @@ static void on_end(void *user, const char *name)
     }
     char *slash = strrchr(xml->path, '/');
     *(slash ? slash : xml->path) = 0;
-    xml->over = !slash;
     xml->leaf = false;
 }
 
@@ -111,7 +110,6 @@ void tn_xml_init(struct tn_xml *xml, tn_xml_element_fn *element, void *user)
     xml->rc = TN_OK;
     xml->size = 0;
     xml->leaf = false;
-    xml->over = false;
     xml->path[0] = 0;
     tn_buf_init(&xml->text, xml->text_memory, sizeof xml->text_memory);
 }

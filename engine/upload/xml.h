@@ -32,7 +32,6 @@ struct tn_xml {
     tn_rc rc;           /* not OK: the text is not read on */
     uint32_t size;      /* bytes that came */
     bool leaf;          /* the open element has no element in it */
-    bool over;          /* the outermost element has ended */
     char path[TN_XML_PATH_SIZE];
     struct tn_buf text; /* of the open element */
     unsigned char text_memory[TN_XML_TEXT_SIZE];
