@@ -667,7 +667,7 @@ static void make_base(void)
 static void a_day_loses_nothing_and_doubles_nothing(void)
 {
     uint64_t seed = given_number("SEED", 1);
-    double until = given_until(40, 2);
+    double until = given_until(40, 1);
     uint32_t days = 0;
     make_base();
     do {
