@@ -21,7 +21,7 @@ SIM     ?= $(patsubst %.c,$(OUT)/%.o,$(filter-out %_test.c,$(wildcard tests/sim/
 TESTS   ?= $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/*/*_test.c))
 DRIVERS := $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/interop/*_driver.c))
 FUZZ    := $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/fuzz/*_fuzz.c))
-GEN     := $(if $(wildcard boards/$(BOARD)/board.lua),$(OUT)/gen/board.h) $(OUT)/gen/library.h
+GEN     := $(if $(wildcard boards/$(BOARD)/board.lua),$(OUT)/gen/board.h) $(OUT)/gen/library.h $(OUT)/gen/help.h
 
 CFLAGS  ?= -O2 -g
 WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wformat=2 -Wundef \
@@ -175,11 +175,15 @@ $(OUT)/gen/board.h: boards/$(BOARD)/board.lua scripts/board.lua
 	$(QUIET)mkdir -p $(@D)
 	$(QUIET)$(LUA) scripts/board.lua $< >$@
 
-# tarn's Lua library, as C.
+# tarn's Lua library and the texts of `tarn help`, as C.
 LIBRARY := $(wildcard lua/tarn/*.lua)
-$(OUT)/gen/library.h: $(LIBRARY) scripts/library.lua
+HELP    := $(wildcard engine/app/help/*.txt)
+$(OUT)/gen/library.h: $(LIBRARY) scripts/embed.lua
 	$(QUIET)mkdir -p $(@D)
-	$(QUIET)$(LUA) scripts/library.lua $(LIBRARY) >$@
+	$(QUIET)$(LUA) scripts/embed.lua library lua $(LIBRARY) >$@
+$(OUT)/gen/help.h: $(HELP) scripts/embed.lua
+	$(QUIET)mkdir -p $(@D)
+	$(QUIET)$(LUA) scripts/embed.lua help engine/app/help $(HELP) >$@
 
 # The official peers: pypaimon in an environment of its own, Java's class path by Maven.
 venv: build/venv/done

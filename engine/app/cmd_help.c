@@ -3,12 +3,13 @@
 
 #include "app/cmd.h"
 #include "app/guide.h"
+#include "base/check.h"
 #include "schema/options.h"
 #include "schema/types.h"
 
 /* ---- options: from the one array that the engine obeys ---- */
 
-enum { OPTIONS_SIZE = 64 * 1024, LINE_PARTS = 5 };
+enum { OPTIONS_SIZE = 64 * 1024, LINE_PARTS = 5, TOPICS_MAX = 32 };
 
 /* Takes the text before the next `end` off `text`. */
 static struct tn_bytes take(struct tn_bytes *text, char end)
@@ -68,8 +69,9 @@ static void say_topics(FILE *to)
 
 static int unknown(const char *topic)
 {
-    const char *names[16];
+    const char *names[TOPICS_MAX + 1];
     uint32_t count = 0;
+    TN_CHECK(tn_guide_count <= TOPICS_MAX);
     for (; count < tn_guide_count; count++) {
         names[count] = tn_guide[count].name;
     }
@@ -93,12 +95,10 @@ static int run(const struct tn_text_list *words)
         return 0;
     }
     const char *topic = words->items[0];
-    for (uint32_t i = 0; i < tn_guide_count; i++) {
-        if (strcmp(tn_guide[i].name, topic) == 0) {
-            (void)fputs(tn_guide[i].text, stdout);
-            (void)fputs(tn_guide[i].more ? tn_guide[i].more : "", stdout);
-            return 0;
-        }
+    struct tn_bytes text = tn_guide_text(topic);
+    if (text.data) {
+        (void)fwrite(text.data, 1, text.size, stdout);
+        return 0;
     }
     if (strcmp(topic, "options") == 0) {
         return say_options();

@@ -59,9 +59,10 @@ int tn_sandbox_require(lua_State *L)
     }
     lua_pushboolean(L, false);
     lua_setfield(L, 2, name);
-    const struct tn_script_library *own = tn_script_library_find(name);
+    const struct tn_embedded *own = tn_script_library_find(name);
     if (own) {
-        tn_vm_push_chunk(L, (struct tn_bytes){own->text, own->size}, own->chunk_name);
+        tn_vm_push_chunk(L, own->text, lua_pushfstring(L, "=%s", own->name));
+        lua_remove(L, -2);
     } else {
         push_file(L, name, size);
     }
