@@ -12,11 +12,14 @@
 #include "upload/s3.h"
 #include "upload/sigv4.h"
 
+#ifndef MODEL_OBJECTS /* a test of a larger store says its numbers before */
+#define MODEL_OBJECTS 40
+#define MODEL_UPLOADS 6
+#define MODEL_PARTS   4
+#define MODEL_BODY    4096
+#endif
+
 enum {
-    MODEL_OBJECTS = 40,
-    MODEL_UPLOADS = 6,
-    MODEL_PARTS = 4,
-    MODEL_BODY = 4096,
     MODEL_TEXT = 4096,
     MODEL_PART_MIN = 16, /* bytes of a part that isn't the last */
 };
@@ -27,7 +30,8 @@ struct model_bytes {
 };
 
 struct model_object {
-    char key[128]; /* "": a free slot */
+    char key[128];  /* "": a free slot */
+    uint64_t first; /* hash of the bytes that it had first; 0: nobody has put any */
     struct model_bytes bytes;
 };
 
@@ -50,6 +54,9 @@ struct model {
     bool closes;     /* the answer that was made ends by closing it */
     bool lasts;      /* no answer ends by closing the connection */
     int answers;
+    void (*asked)(struct model *m); /* a request is read, and is not done yet; or NULL */
+    void (*changed)(struct model *m, struct model_object *object); /* it was put; or NULL */
+    void *user;
     /* of the request */
     char method[8];
     char path[MODEL_TEXT];
@@ -66,10 +73,14 @@ struct model {
     unsigned long first; /* of a part of an object */
 };
 
+static inline uint64_t model_hash(const struct model_bytes *bytes)
+{
+    return tn_hash_64((struct tn_bytes){bytes->data, bytes->size}, 1);
+}
+
 static inline void model_etag(const struct model_bytes *bytes, char etag[40])
 {
-    (void)snprintf(etag, 40, "\"%016" PRIx64 "\"",
-                   tn_hash_64((struct tn_bytes){bytes->data, bytes->size}, 1));
+    (void)snprintf(etag, 40, "\"%016" PRIx64 "\"", model_hash(bytes));
 }
 
 static inline struct model_object *model_find(struct model *m, const char *key)
@@ -85,10 +96,24 @@ static inline struct model_object *model_find(struct model *m, const char *key)
 static inline struct model_object *model_make(struct model *m, const char *key)
 {
     struct model_object *object = model_find(m, key);
-    object = object ? object : model_find(m, "");
-    CHECK(object && strlen(key) < sizeof object->key);
-    (void)snprintf(object->key, sizeof object->key, "%s", key);
+    if (!object) {
+        object = model_find(m, "");
+        CHECK(object && strlen(key) < sizeof object->key);
+        (void)snprintf(object->key, sizeof object->key, "%s", key);
+        object->first = 0;
+    }
     return object;
+}
+
+static inline void model_fill(struct model *m, const char *key, const struct model_bytes *bytes)
+{
+    struct model_object *object = model_make(m, key);
+    object->bytes.size = bytes->size;
+    memcpy(object->bytes.data, bytes->data, bytes->size);
+    object->first = object->first ? object->first : model_hash(bytes);
+    if (m->changed) {
+        m->changed(m, object);
+    }
 }
 
 static inline void model_decode(const char *from, size_t size, char *to)
@@ -235,12 +260,10 @@ static inline void model_get(struct model *m, const char *key)
 
 static inline void model_put(struct model *m, const char *key)
 {
-    struct model_object *object = model_find(m, key);
-    if (!model_condition_fails(m, object)) {
-        object = model_make(m, key);
-        object->bytes = m->body;
+    if (!model_condition_fails(m, model_find(m, key))) {
         m->status = 200;
-        model_etag(&object->bytes, m->etag);
+        model_etag(&m->body, m->etag);
+        model_fill(m, key, &m->body);
     }
 }
 
@@ -429,9 +452,8 @@ static inline void model_complete(struct model *m, struct model_upload *upload)
     if (model_condition_fails(m, model_find(m, upload->key))) {
         return;
     }
-    struct model_object *object = model_make(m, upload->key);
     char etag[40];
-    object->bytes = whole;
+    model_fill(m, upload->key, &whole);
     upload->id = 0;
     model_etag(&whole, etag);
     m->status = 200;
@@ -549,8 +571,14 @@ static inline void model_serve(struct model *m, struct tn_bytes head, struct tn_
     m->etag[0] = 0;
     model_parse(m, head, body);
     if (m->fail_before) {
-        model_error(m, m->fail_before, m->fail_before == 503 ? "SlowDown" : "InternalError");
+        model_error(m, m->fail_before,
+                    m->fail_before == 503   ? "SlowDown"
+                    : m->fail_before == 403 ? "AccessDenied"
+                                            : "InternalError");
     } else {
+        if (m->asked) {
+            m->asked(m);
+        }
         model_do(m);
         if (m->fail_after) {
             model_error(m, m->fail_after, "InternalError");

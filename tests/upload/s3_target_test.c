@@ -9,18 +9,14 @@
 #include <stdalign.h>
 
 #include "contract.h"
+#include "far_store.h"
 #include "given.h"
-#include "s3_model.h"
 #include "sim/disk.h"
-#include "sim/net.h"
 
 enum {
     MEMORY = 1024 * 1024,
     XML_HEAP = 128 * 1024,
     BLOCK = 512,
-    CONNECTIONS = 24,
-    REQUEST = 16 * 1024,
-    ANSWER = 96 * 1024,
     FILES_MAX = 10,
     FILE_MAX = 3500,
     PART = 900,
@@ -29,60 +25,13 @@ enum {
     DISK = 4 * 1024 * 1024,
 };
 
-/* What the store does with a request. */
-enum mood {
-    FINE,
-    FAILS_BEFORE,
-    FAILS_AFTER,
-    RESETS_BEFORE,
-    RESETS_AFTER,
-    SLOW,
-    TWICE,
-    NEVER,
-    MOODS,
-};
-
-struct far_end {
-    struct tn_stream *stream; /* NULL: free */
-    struct tn_request reading;
-    struct tn_request writing;
-    struct tn_request timer;
-    struct tn_buf in;
-    struct tn_buf out;
-    bool closes;
-    bool answers; /* something is written, or about to be */
-    bool holds;
-    unsigned char in_memory[REQUEST];
-    unsigned char out_memory[ANSWER];
-    unsigned char piece[2048];
-};
-
-struct first {
-    char key[128];
-    uint64_t hash;
-};
-
 struct world {
     struct sim_clock clock;
     struct sim_net net;
     struct tn_net *here;
-    struct tn_net *there;
     struct tn_net_vtable turning;
     struct tn_pool pools[2];
-    struct tn_listener *listener;
-    struct tn_request accepting;
-    struct far_end ends[CONNECTIONS];
-    struct model model;
-    struct first firsts[MODEL_OBJECTS];
-    uint32_t mood_percent;
-    uint32_t only;        /* a mood, or 0: any */
-    bool only_puts;       /* have a mood */
-    bool parts_fail;      /* no upload is completed */
-    int parts_status;     /* and that is how questions for its parts end; 0: well */
-    const char *region;   /* the bucket's, which a request must be signed for; NULL: any */
-    uint32_t retry_after; /* seconds that the next request is put off; 0: it isn't */
-    bool rival;           /* puts at the owner's name before each PUT */
-    uint64_t served;
+    struct far_store store;
     uint64_t turns;
     uint64_t random;
     struct sim_disk source;
@@ -91,7 +40,6 @@ struct world {
     struct tn_arena results;
     struct tn_target *target;
     struct tn_err err;
-    int status; /* of FAILS_BEFORE; 0: any */
 };
 
 static alignas(16) unsigned char pool_memory[2][16 * (BLOCK + 8)];
@@ -101,229 +49,16 @@ static struct world w;
 
 /* ---- the store ---- */
 
-static void read_request(struct far_end *end);
-
 static bool may_change(const char *key)
 {
     return strstr(key, "LATEST") || strstr(key, "owner");
 }
 
-static int moods_left; /* then all is fine; 0: it goes on */
-
 /* A name shows the bytes that it has shown first. */
-static void check_firsts(void)
+static void check_first(struct model *m, struct model_object *object)
 {
-    for (int i = 0; i < MODEL_OBJECTS; i++) {
-        const struct model_object *object = &w.model.objects[i];
-        uint64_t hash = tn_hash_64((struct tn_bytes){object->bytes.data, object->bytes.size}, 1);
-        struct first *first = NULL;
-        for (int j = 0; object->key[0] && j < MODEL_OBJECTS && !first; j++) {
-            if (strcmp(w.firsts[j].key, object->key) == 0 || !w.firsts[j].key[0]) {
-                first = &w.firsts[j];
-            }
-        }
-        if (first && !first->key[0]) {
-            memcpy(first->key, object->key, sizeof first->key);
-            first->hash = hash;
-        }
-        CHECK(!first || first->hash == hash || may_change(first->key));
-    }
-}
-
-static void close_end(struct far_end *end)
-{
-    if (end->stream) {
-        tn_request_cancel(&end->timer);
-        tn_stream_close(end->stream, NULL);
-        end->stream = NULL;
-    }
-}
-
-static void on_written(struct tn_request *request)
-{
-    struct far_end *end = request->user;
-    if (!end->stream) {
-        return;
-    }
-    end->answers = false;
-    if (request->rc != TN_OK || end->closes) {
-        close_end(end);
-    } else if (!tn_request_under_way(&end->reading)) {
-        read_request(end);
-    }
-}
-
-static void answer(struct far_end *end)
-{
-    tn_stream_write(end->stream, tn_buf_bytes(&end->out), &end->writing);
-}
-
-static void on_slow(struct tn_request *request)
-{
-    struct far_end *end = request->user;
-    if (end->stream && request->rc == TN_OK) {
-        answer(end);
-    }
-}
-
-static enum mood draw_mood(void)
-{
-    if (moods_left > 0 && --moods_left == 0) {
-        w.mood_percent = 0;
-        return (enum mood)w.only;
-    }
-    if (random_below(&w.random, 100) >= w.mood_percent) {
-        return FINE;
-    }
-    return w.only > 0 ? (enum mood)w.only : (enum mood)random_below(&w.random, MOODS);
-}
-
-static int draw_status(void)
-{
-    static const int statuses[] = {500, 503, 503, 502};
-    return w.status ? w.status : statuses[random_below(&w.random, COUNT(statuses))];
-}
-
-static void put_rival(const char *key)
-{
-    struct model_object *object = model_make(&w.model, key);
-    memcpy(object->bytes.data, "theirs", 6);
-    object->bytes.size = 6;
-}
-
-/* Instead of what the model says. */
-static void answer_with(struct far_end *end, int status, const char *name, const char *value)
-{
-    tn_buf_init(&end->out, end->out_memory, sizeof end->out_memory);
-    tn_buf_format(&end->out, "HTTP/1.1 %d X\r\n%s: %s\r\ncontent-length: 0\r\n\r\n", status, name,
-                  value);
-}
-
-/* Status of the error that answers a completion, or a question for parts; 0: none. */
-static int status_of_parts(struct tn_bytes head)
-{
-    bool of_upload = w.parts_fail && memmem(head.data, head.size, "uploadId=", 9);
-    return !of_upload || memcmp(head.data, "PUT", 3) == 0 ? 0
-           : memcmp(head.data, "POST", 4) == 0            ? 500
-           : memcmp(head.data, "GET", 3) == 0             ? w.parts_status
-                                                          : 0;
-}
-
-static void serve(struct far_end *end, struct tn_bytes head, struct tn_bytes body)
-{
-    bool put = memcmp(head.data, "PUT", 3) == 0;
-    enum mood mood = put || !w.only_puts ? draw_mood() : FINE;
-    w.served++;
-    w.model.fail_before = mood == FAILS_BEFORE ? draw_status() : status_of_parts(head);
-    w.model.fail_after = mood == FAILS_AFTER ? 500 : 0;
-    if (mood == RESETS_BEFORE) {
-        close_end(end);
-        return;
-    }
-    if (w.rival && put) {
-        put_rival("lake/owner");
-    }
-    tn_buf_init(&end->out, end->out_memory, sizeof end->out_memory);
-    model_serve(&w.model, head, body, &end->out);
-    end->closes = w.model.closes;
-    if (w.region && !strstr(w.model.headers, w.region)) {
-        answer_with(end, 301, "x-amz-bucket-region", w.region);
-    } else if (w.retry_after > 0) {
-        char seconds[16];
-        (void)snprintf(seconds, sizeof seconds, "%" PRIu32, w.retry_after);
-        answer_with(end, 503, "retry-after", seconds);
-        w.retry_after = 0;
-    }
-    check_firsts();
-    if (mood == RESETS_AFTER) {
-        close_end(end);
-        return;
-    }
-    if (mood == TWICE && !end->closes) { /* else it would be one answer, and nobody could tell */
-        size_t size = end->out.size;
-        tn_buf_append(&end->out, end->out_memory, size);
-    }
-    end->answers = true;
-    end->holds = mood == NEVER;
-    if (mood == SLOW) {
-        tn_net_after(w.there, 1 + random_below(&w.random, 60000), &end->timer);
-    } else if (mood != NEVER) {
-        answer(end);
-    }
-}
-
-/* Serves what is whole of what came. */
-static void take_request(struct far_end *end)
-{
-    static const char field[] = "content-length: ";
-    size_t body = 0;
-    unsigned char *stop = NULL;
-    if (!end->answers && end->in.size > 3) {
-        stop = memmem(end->in.data, end->in.size, "\r\n\r\n", 4);
-    }
-    if (!stop) {
-        return;
-    }
-    size_t head = (size_t)(stop - end->in.data) + 4;
-    const char *at = memmem(end->in.data, head, field, sizeof field - 1);
-    body = at ? strtoul(at + sizeof field - 1, NULL, 10) : 0;
-    if (end->in.size < head + body) {
-        return;
-    }
-    CHECK(end->in.size == head + body); /* nobody asks before there was an answer */
-    end->in.size = 0;
-    serve(end, (struct tn_bytes){end->in.data, head}, (struct tn_bytes){end->in.data + head, body});
-}
-
-static void on_read(struct tn_request *request)
-{
-    struct far_end *end = request->user;
-    if (!end->stream) {
-        return;
-    }
-    if (request->rc != TN_OK || request->moved == 0) {
-        close_end(end);
-        return;
-    }
-    tn_buf_append(&end->in, end->piece, request->moved);
-    CHECK(!end->in.overflow);
-    take_request(end);
-    if (end->stream && !tn_request_under_way(&end->reading)) {
-        read_request(end);
-    }
-}
-
-static void read_request(struct far_end *end)
-{
-    tn_stream_read(end->stream, end->piece, sizeof end->piece, &end->reading);
-}
-
-static struct far_end *free_end(void)
-{
-    for (int i = 0; i < CONNECTIONS; i++) {
-        struct far_end *end = &w.ends[i];
-        if (!end->stream && !tn_request_under_way(&end->reading) &&
-            !tn_request_under_way(&end->writing) && !tn_request_under_way(&end->timer)) {
-            return end;
-        }
-    }
-    FAIL("%d connections are open", CONNECTIONS);
-}
-
-static void on_accept(struct tn_request *request)
-{
-    if (request->rc != TN_OK) {
-        return;
-    }
-    struct far_end *end = free_end();
-    memset(end, 0, offsetof(struct far_end, in_memory));
-    end->stream = request->stream;
-    end->reading = (struct tn_request){.done = on_read, .user = end};
-    end->writing = (struct tn_request){.done = on_written, .user = end};
-    end->timer = (struct tn_request){.done = on_slow, .user = end};
-    tn_buf_init(&end->in, end->in_memory, sizeof end->in_memory);
-    read_request(end);
-    tn_net_accept(w.listener, request);
+    (void)m;
+    CHECK(object->first == model_hash(&object->bytes) || may_change(object->key));
 }
 
 /* ---- the world ---- */
@@ -340,15 +75,6 @@ static int turn_world(struct tn_net *net, uint32_t wait_ms)
     }
     CHECK(w.turns++ < TURNS_MAX);
     return sim_net_wait(&w.net, wait_ms);
-}
-
-static void listen_there(void)
-{
-    const struct tn_endpoint at = {"store", 80};
-    tn_rc rc = tn_net_listen(w.there, &at, CONNECTIONS, &w.listener, &w.err);
-    CHECK_OK(rc, w.err);
-    w.accepting = (struct tn_request){.done = on_accept};
-    tn_net_accept(w.listener, &w.accepting);
 }
 
 static void open_target(uint32_t patience_ms, uint32_t rate)
@@ -394,23 +120,25 @@ static void open_world(uint64_t seed)
     memset(&w, 0, sizeof w);
     check_seed = seed;
     w.random = seed * 77 + 1;
-    w.model.bucket = "bucket";
-    w.model.random = seed;
-    w.model.page = 3;
+    w.store.model.bucket = "bucket";
+    w.store.model.random = seed;
+    w.store.model.page = 3;
+    w.store.model.changed = check_first;
+    w.store.random = seed * 131 + 1;
     sim_clock_init(&w.clock, seed);
     sim_net_init(&w.net, &w.clock, seed);
     for (int i = 0; i < 2; i++) {
         tn_pool_init(&w.pools[i], pool_memory[i], sizeof pool_memory[i], BLOCK);
     }
     w.here = sim_net_host(&w.net, "device", &w.pools[0]);
-    w.there = sim_net_host(&w.net, "store", &w.pools[1]);
+    w.store.net = sim_net_host(&w.net, "store", &w.pools[1]);
     w.turning = *w.here->vtable;
     w.turning.turn = turn_world;
     w.here->vtable = &w.turning;
     sim_disk_init(&w.source, DISK);
     sim_disk_init(&w.memos, DISK);
     tn_arena_init(&w.results, result_memory, sizeof result_memory);
-    listen_there();
+    far_listen(&w.store);
     write_credentials("first");
     open_target(PATIENCE_MS, 0);
 }
@@ -470,7 +198,7 @@ static const struct model_object *object_at(const char *path)
 {
     char key[128];
     (void)snprintf(key, sizeof key, "lake/%.100s", path);
-    return model_find(&w.model, key);
+    return model_find(&w.store.model, key);
 }
 
 static bool is_there(const char *path, struct tn_bytes bytes)
@@ -520,7 +248,7 @@ static void check_error(tn_rc rc)
 
 static void calm(void)
 {
-    w.mood_percent = 0;
+    w.store.mood_percent = 0;
     w.net.fault_percent = 0;
 }
 
@@ -528,7 +256,7 @@ static void calm(void)
 static void draw_faults(int tries)
 {
     CHECK(tries < 20);
-    w.mood_percent = random_below(&w.random, 4) == 0 ? 0 : random_below(&w.random, 70);
+    w.store.mood_percent = random_below(&w.random, 4) == 0 ? 0 : random_below(&w.random, 70);
     w.net.fault_percent = random_below(&w.random, 3) == 0 ? 0 : random_below(&w.random, 80);
     w.net.fault_at_max = 1 + random_below(&w.random, 9000);
     w.net.fragment_max =
@@ -596,7 +324,7 @@ static void publish_in_a_world(uint64_t seed)
     open_world(seed);
     bool rival = random_below(&w.random, 3) == 0;
     if (rival) {
-        put_rival("lake/db.db/t/snapshot/snapshot-7");
+        far_put(&w.store, "lake/db.db/t/snapshot/snapshot-7", "theirs");
     }
     tn_rc rc = TN_IO;
     for (int tries = 0; rc != TN_OK && rc != TN_CONFLICT; tries++) {
@@ -657,7 +385,7 @@ static void swap_loses_to_who_was_faster(void)
 {
     open_world(1);
     CHECK(swap("owner", NULL, "1") == TN_OK);
-    w.rival = true;
+    w.store.rival = "lake/owner";
     CHECK(swap("owner", "1", "2") == TN_CONFLICT);
     CHECK(is_there("owner", tn_bytes_of("theirs")));
     close_world();
@@ -678,9 +406,9 @@ static void it_keeps_the_contract_of_targets(void)
 
 static void set_mood(enum mood mood, int status)
 {
-    w.mood_percent = mood == FINE ? 0 : 100;
-    w.only = mood;
-    w.status = status;
+    w.store.mood_percent = mood == FINE ? 0 : 100;
+    w.store.only = mood;
+    w.store.status = status;
 }
 
 static int64_t now_ms(void)
@@ -691,13 +419,13 @@ static int64_t now_ms(void)
 static void store_that_does_not_answer_is_waited_for_as_long_as_was_asked(void)
 {
     open_world(1);
-    tn_net_close_listener(w.listener);
+    tn_net_close_listener(w.store.listener);
     int64_t began_ms = now_ms();
     CHECK(publish("s", "x") == TN_IO);
     CHECK(strstr(w.err.text, "store has not answered for "));
     CHECK(tn_s3_target_trouble(w.target) == TN_S3_TROUBLE_NETWORK);
     CHECK(now_ms() - began_ms >= PATIENCE_MS && now_ms() - began_ms < 3 * PATIENCE_MS);
-    listen_there();
+    far_listen(&w.store);
     CHECK(publish("s", "x") == TN_OK);
     CHECK(tn_s3_target_trouble(w.target) == TN_S3_TROUBLE_NONE);
     close_world();
@@ -711,7 +439,7 @@ static void refusal_for_a_person_is_told_at_once(void)
     CHECK(publish("s", "x") == TN_IO);
     CHECK(strstr(w.err.text, "permission denied"));
     CHECK(tn_s3_target_trouble(w.target) == TN_S3_TROUBLE_PERMISSION);
-    CHECK(now_ms() - began_ms < 2000 && w.served <= 3); /* the clock may be why: once again */
+    CHECK(now_ms() - began_ms < 2000 && w.store.served <= 3); /* the clock may be why: once again */
     set_mood(FAILS_BEFORE, 507);
     CHECK(publish("s", "x") == TN_IO);
     CHECK(tn_s3_target_trouble(w.target) == TN_S3_TROUBLE_QUOTA);
@@ -730,7 +458,7 @@ static void sending_slowly_is_not_waiting(void)
     close_target();
     open_target(3000, 100);
     set_mood(RESETS_BEFORE, 0);
-    moods_left = 2;
+    w.store.moods_left = 2;
     CHECK(send_all() == TN_OK);
     check_all_there();
     CHECK(w.target->counts.requests[TN_TARGET_PUT] == 2);
@@ -747,7 +475,7 @@ static void pauses_grow(void)
     open_world(1);
     set_mood(FAILS_BEFORE, 503);
     CHECK(publish("s", "x") == TN_IO);
-    CHECK(w.served >= 5 && w.served <= 11);
+    CHECK(w.store.served >= 5 && w.store.served <= 11);
     CHECK(strstr(w.err.text, "has put us off for "));
     CHECK(tn_s3_target_trouble(w.target) == TN_S3_TROUBLE_STORE);
     close_world();
@@ -761,7 +489,7 @@ static void store_that_only_fails_is_given_up(void)
     make_file(100);
     make_file(3000);
     set_mood(FAILS_BEFORE, 500);
-    w.only_puts = true;
+    w.store.only_puts = true;
     int64_t began_ms = now_ms();
     CHECK(send_file(&files[0]) == TN_OK);
     CHECK(w.target->vtable->settle(w.target, &w.err) == TN_IO);
@@ -780,11 +508,11 @@ static void store_is_asked_again_when_it_says_so(void)
 {
     uint64_t size = 0;
     open_world(1);
-    w.retry_after = 20;
+    w.store.retry_after = 20;
     int64_t began_ms = now_ms();
     CHECK(w.target->vtable->stat(w.target, "x", &size, &w.err) == TN_ABSENT);
     CHECK(now_ms() - began_ms >= 20000 && now_ms() - began_ms < 22000);
-    w.retry_after = 600;
+    w.store.retry_after = 600;
     CHECK(w.target->vtable->stat(w.target, "x", &size, &w.err) == TN_IO);
     CHECK(strstr(w.err.text, "store has put us off for 600 s"));
     CHECK(now_ms() - began_ms < 30000);
@@ -818,7 +546,7 @@ static void file_of_another_size_is_a_conflict(void)
     for (uint32_t i = 0; i < file_count; i++) {
         char key[128];
         (void)snprintf(key, sizeof key, "lake/%.63s", files[i].path);
-        model_make(&w.model, key)->bytes.size = 50 + i;
+        model_make(&w.store.model, key)->bytes.size = 50 + i;
     }
     CHECK(send_file(&files[0]) == TN_OK);
     CHECK(w.target->vtable->settle(w.target, &w.err) == TN_CONFLICT);
@@ -840,7 +568,7 @@ static void answer_of_no_such_key_is_no_lack_of_the_source(void)
     file_count = 0;
     make_file(100);
     set_mood(FAILS_BEFORE, 404);
-    w.only_puts = true;
+    w.store.only_puts = true;
     CHECK(send_file(&files[0]) == TN_OK);
     CHECK(w.target->vtable->settle(w.target, &w.err) == TN_IO);
     CHECK(send_file(&files[0]) == TN_IO && w.err.code == TN_IO);
@@ -867,7 +595,7 @@ static void only_few_verbs_are_used(void)
     CHECK(counts->requests[TN_TARGET_GET] == 2 && counts->requests[TN_TARGET_LIST] == 0);
     CHECK(counts->requests[TN_TARGET_DELETE] == 0);
     CHECK(counts->bytes_sent == 4 * 500 + 1 && counts->bytes_received == 1);
-    CHECK(w.served == 9);
+    CHECK(w.store.served == 9);
     close_world();
 }
 
@@ -896,15 +624,15 @@ static void stop_ends_a_call_soon(void)
 static void credentials_are_read_again_when_their_file_has_changed(void)
 {
     open_world(1);
-    CHECK(publish("a", "x") == TN_OK && strstr(w.model.headers, "Credential=first/"));
+    CHECK(publish("a", "x") == TN_OK && strstr(w.store.model.headers, "Credential=first/"));
     write_credentials("other");
-    CHECK(publish("b", "x") == TN_OK && strstr(w.model.headers, "Credential=other/"));
+    CHECK(publish("b", "x") == TN_OK && strstr(w.store.model.headers, "Credential=other/"));
     write_credentials("");
-    CHECK(publish("c", "x") == TN_OK && strstr(w.model.headers, "Credential=other/"));
+    CHECK(publish("c", "x") == TN_OK && strstr(w.store.model.headers, "Credential=other/"));
     CHECK(w.memos.io.vtable->unlink(&w.memos.io, "credentials", &w.err) == TN_OK);
-    CHECK(publish("d", "x") == TN_OK && strstr(w.model.headers, "Credential=other/"));
+    CHECK(publish("d", "x") == TN_OK && strstr(w.store.model.headers, "Credential=other/"));
     write_credentials("third");
-    CHECK(publish("e", "x") == TN_OK && strstr(w.model.headers, "Credential=third/"));
+    CHECK(publish("e", "x") == TN_OK && strstr(w.store.model.headers, "Credential=third/"));
     close_world();
 }
 
@@ -913,9 +641,10 @@ static void empty_token_is_none(void)
 {
     open_world(1);
     write_credentials_with("a", "aws_session_token = tick\n");
-    CHECK(publish("a", "x") == TN_OK && strstr(w.model.headers, "x-amz-security-token: tick\r"));
+    CHECK(publish("a", "x") == TN_OK &&
+          strstr(w.store.model.headers, "x-amz-security-token: tick\r"));
     write_credentials_with("b", "aws_session_token =\n");
-    CHECK(publish("b", "x") == TN_OK && !strstr(w.model.headers, "x-amz-security-token"));
+    CHECK(publish("b", "x") == TN_OK && !strstr(w.store.model.headers, "x-amz-security-token"));
     close_world();
 }
 
@@ -926,7 +655,7 @@ static void bucket_of_another_region_is_found(void)
     open_world(1);
     CHECK(w.target->vtable->stat(w.target, "x", &size, &w.err) == TN_ABSENT);
     uint64_t links = w.net.links_asked;
-    w.region = "eu-south-9";
+    w.store.region = "eu-south-9";
     CHECK(w.target->vtable->stat(w.target, "x", &size, &w.err) == TN_ABSENT);
     CHECK(w.target->vtable->stat(w.target, "x", &size, &w.err) == TN_ABSENT);
     CHECK(w.target->counts.requests[TN_TARGET_HEAD] == 4 && w.net.links_asked == links + 1);
@@ -939,7 +668,7 @@ static int uploads_there(void)
 {
     int count = 0;
     for (int i = 0; i < MODEL_UPLOADS; i++) {
-        count += w.model.uploads[i].id != 0;
+        count += w.store.model.uploads[i].id != 0;
     }
     return count;
 }
@@ -964,8 +693,8 @@ static size_t memo_size(void)
 /* An upload that the store knows, of a file of three parts. */
 static int begin_upload(const char *path)
 {
-    struct model_upload *upload = &w.model.uploads[++w.model.ids % MODEL_UPLOADS];
-    upload->id = w.model.ids;
+    struct model_upload *upload = &w.store.model.uploads[++w.store.model.ids % MODEL_UPLOADS];
+    upload->id = w.store.model.ids;
     (void)snprintf(upload->key, sizeof upload->key, "lake/%.100s", path);
     return upload->id;
 }
@@ -978,7 +707,7 @@ static void upload_that_is_remembered_goes_on(void)
     file_count = 0;
     make_file(2500);
     int id = begin_upload(files[0].path);
-    struct model_upload *upload = &w.model.uploads[id % MODEL_UPLOADS];
+    struct model_upload *upload = &w.store.model.uploads[id % MODEL_UPLOADS];
     memcpy(upload->parts[0].data, files[0].bytes, PART);
     upload->parts[0].size = PART;
     upload->parts[1].size = PART - 1;
@@ -1023,13 +752,13 @@ static void upload_whose_parts_cannot_be_asked_for_stays(void)
     open_world(1);
     file_count = 0;
     make_file(2500);
-    w.parts_fail = true;
-    w.parts_status = 403;
+    w.store.parts_fail = true;
+    w.store.parts_status = 403;
     CHECK(send_file(&files[0]) == TN_IO);
     CHECK(strstr(w.err.text, "permission denied"));
     CHECK(uploads_there() == 1 && memo_size() > 0);
     w.target->vtable->drop(w.target);
-    w.parts_fail = false;
+    w.store.parts_fail = false;
     uint64_t sent = w.target->counts.bytes_sent;
     CHECK(send_all() == TN_OK);
     check_all_there();
@@ -1043,7 +772,7 @@ static void upload_that_is_never_completed_is_an_error_of_the_store(void)
     open_world(1);
     file_count = 0;
     make_file(2500);
-    w.parts_fail = true;
+    w.store.parts_fail = true;
     CHECK(send_file(&files[0]) == TN_IO && w.err.code == TN_IO);
     CHECK(strstr(w.err.text, "its parts don't become a file"));
     CHECK(tn_s3_target_trouble(w.target) == TN_S3_TROUBLE_STORE);
@@ -1062,7 +791,7 @@ static void who_stops_does_not_wait_for_a_dead_store(void)
     w.memos.capacity = 0; /* nothing can be kept */
     CHECK(w.target->vtable->stat(w.target, "x", &(uint64_t){0}, &w.err) == TN_ABSENT);
     set_mood(NEVER, 0);
-    w.only_puts = true; /* it was created by a POST */
+    w.store.only_puts = true; /* it was created by a POST */
     atomic_store(&stop, false);
     w.target->stop = &stop;
     stop_at_ms = now_ms() + 5000;
@@ -1072,7 +801,7 @@ static void who_stops_does_not_wait_for_a_dead_store(void)
     for (uint64_t i = 1; i < 5; i++) {
         sim_net_fault(&w.net, w.net.links_asked + i, SIM_LINK_LOST, 0);
     }
-    w.only_puts = false;
+    w.store.only_puts = false;
     int64_t began_ms = now_ms();
     w.target->vtable->drop(w.target);
     CHECK(now_ms() - began_ms < 8000);
@@ -1105,7 +834,7 @@ static void memo_that_nobody_can_read_is_forgotten(void)
 /* Sends all files at this rate; returns bytes a second, with what is around them. */
 static double measure(uint32_t rate)
 {
-    memset(w.model.objects, 0, sizeof w.model.objects);
+    memset(w.store.model.objects, 0, sizeof w.store.model.objects);
     close_target();
     open_target(PATIENCE_MS, rate);
     uint64_t written = w.here->counts.bytes_written;
