@@ -1,6 +1,7 @@
 #include "app/intake_private.h"
 
 #include "base/check.h"
+#include "base/wait.h"
 
 enum {
     RING_PARCELS = 4,
@@ -359,7 +360,7 @@ static tn_rc turn_journal(struct tn_intake *in, uint32_t *wait_ms, struct tn_err
     hurry = hurry && (in->stopping || tn_ring_used(&in->ring) > in->ring.size / 2) &&
             in->said != TN_FULL;
     tn_rc rc = tn_journal_turn(in->journal, hurry, &wait, err);
-    *wait_ms = wait < *wait_ms ? wait : *wait_ms;
+    tn_wait_lower(wait_ms, wait);
     if (rc == TN_FULL) {
         if (in->said != rc) {
             tn_log_err(in->spec.log, TN_LOG_ERROR, "journal", err);
@@ -469,9 +470,8 @@ static void turn_keepers(struct tn_intake *in, int64_t now_ms, uint32_t *wait_ms
             *wait_ms = 0;
         }
     }
-    int64_t left = in->paced_ms - now_ms;
-    if (left > 0 && left < *wait_ms) {
-        *wait_ms = (uint32_t)left;
+    if (in->paced_ms > now_ms) {
+        tn_wait_lower(wait_ms, in->paced_ms - now_ms);
     }
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "app/round.h"
+#include "base/wait.h"
 #include "commit/snapshot.h"
 
 enum {
@@ -21,11 +22,6 @@ enum {
 };
 
 /* ---- how one ends ---- */
-
-static void lower(uint32_t *wait_ms, uint32_t ms)
-{
-    *wait_ms = ms < *wait_ms ? ms : *wait_ms;
-}
 
 static void say(const struct tn_jobs *jobs, const struct tn_job *job)
 {
@@ -248,7 +244,7 @@ static void sweep(struct tn_jobs *jobs, uint32_t *wait_ms)
         look_on(jobs);
         return;
     }
-    lower(wait_ms, 0);
+    tn_wait_lower(wait_ms, 0);
 }
 
 static void report_compaction(const struct tn_jobs *jobs, struct tn_job *job)
@@ -274,7 +270,7 @@ static void settle(struct tn_jobs *jobs, uint32_t *wait_ms)
         return;
     }
     struct tn_err err;
-    lower(wait_ms, 0);
+    tn_wait_lower(wait_ms, 0);
     if (tn_table_counts(k->table)->reloads != jobs->reloads && jobs->tries++ < TRIES_MAX) {
         begin_look(jobs);
     } else if (tn_table_counts(k->table)->reloads != jobs->reloads) {
@@ -478,7 +474,7 @@ static void follow_all(struct tn_jobs *jobs, uint32_t *wait_ms)
         struct tn_job *job = &jobs->jobs[i];
         if (job->state == TN_JOB_WAITS && job->wish.verb == TN_JOB_COMMIT) {
             follow(jobs, job);
-            lower(wait_ms, job->keeper->wants_cut ? 0 : TURN_MS);
+            tn_wait_lower(wait_ms, job->keeper->wants_cut ? 0 : TURN_MS);
         }
     }
 }
@@ -497,7 +493,7 @@ void tn_jobs_turn(struct tn_jobs *jobs, uint32_t *wait_ms)
         go_on(jobs, wait_ms);
     }
     if (jobs->now || next_job(jobs)) {
-        lower(wait_ms, TURN_MS);
+        tn_wait_lower(wait_ms, TURN_MS);
     }
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/wait.h"
 #include "commit/consumer.h"
 #include "commit/snapshot.h"
 #include "file/names.h"
@@ -30,12 +31,6 @@ static int64_t local_ms(const struct tn_lakes *lakes)
 {
     struct tn_clock *clock = lakes->spec.env->clock;
     return clock->vtable->local_ms(clock);
-}
-
-static void lower(uint32_t *wait_ms, int64_t ms)
-{
-    uint32_t in = ms < 0 ? 0 : ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
-    *wait_ms = in < *wait_ms ? in : *wait_ms;
 }
 
 /* ---- open ---- */
@@ -384,7 +379,7 @@ static struct tn_lakes_mirror *in_the_way(struct tn_lakes *lakes, int64_t now, u
             return m;
         }
         if (m->lake->config->gap && is_pending(m)) {
-            lower(wait_ms, m->way_ms - now);
+            tn_wait_lower(wait_ms, m->way_ms - now);
         }
     }
     return NULL;
@@ -402,7 +397,7 @@ static bool may_begin(const struct tn_lakes *lakes, const struct tn_lakes_mirror
         return false;
     }
     if (now < at) {
-        lower(wait_ms, at - now);
+        tn_wait_lower(wait_ms, at - now);
     }
     return now >= at;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/wait.h"
 
 /* The header as it is kept, and before each message. */
 enum { HEADERS = 2 * TN_LINES_HEADER_MAX, RETRY_MS = 1000 };
@@ -255,7 +256,7 @@ void tn_lines_turn(struct tn_lines *lines, uint32_t *wait_ms)
     }
     int64_t left = l->retry_ms - now_ms(l);
     if (left > 0) {
-        *wait_ms = left < *wait_ms ? (uint32_t)left : *wait_ms;
+        tn_wait_lower(wait_ms, left);
         return;
     }
     enum tn_pipe_turn turn = tn_pipe_take(&l->pipe, &all);

@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/wait.h"
+
 enum { US_PER_MS = 1000, SHARE = 2 /* of the watchdog's patience */ };
 
 static void tell(const struct tn_notify *n, const char *text)
@@ -74,8 +76,7 @@ void tn_notify_turn(struct tn_notify *notify, int64_t now_ms, uint32_t *wait_ms)
         tell(n, "WATCHDOG=1\n");
         n->due_ms = now_ms + n->every_ms;
     }
-    int64_t left = n->due_ms - now_ms;
-    *wait_ms = left < (int64_t)*wait_ms ? (uint32_t)left : *wait_ms;
+    tn_wait_lower(wait_ms, n->due_ms - now_ms);
 }
 
 void tn_notify_stopping(struct tn_notify *notify)

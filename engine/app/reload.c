@@ -12,6 +12,7 @@
 
 #include "app/boot.h"
 #include "app/notify.h"
+#include "base/wait.h"
 
 enum {
     CHECK_MS_MAX = 30 * 1000,
@@ -299,7 +300,7 @@ void tn_reload_turn(struct tn_reload *reload, const char *refusal, int64_t now_m
         turn_check(r, now_ms);
     }
     if (r->state == TN_RELOAD_CHECKS) {
-        *wait_ms = *wait_ms < CHECK_WAIT_MS ? *wait_ms : CHECK_WAIT_MS;
+        tn_wait_lower(wait_ms, CHECK_WAIT_MS);
     } else if (r->state == TN_RELOAD_BEGINS || r->asked > r->answered) {
         *wait_ms = 0;
     }

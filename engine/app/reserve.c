@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 
+#include "base/wait.h"
+
 enum { ASK_MS = 1000, SPARE = 8 /* so small a part of the reserve more, and it is low no more */ };
 
 static uint64_t written(const struct tn_reserve *r)
@@ -88,8 +90,8 @@ bool tn_reserve_turn(struct tn_reserve *reserve, int64_t now_ms, uint32_t *wait_
         r->next_ms = now_ms + ASK_MS;
         ask(r);
     }
-    if (!r->under_way && r->next_ms - now_ms < *wait_ms) {
-        *wait_ms = r->next_ms > now_ms ? (uint32_t)(r->next_ms - now_ms) : 0;
+    if (!r->under_way) {
+        tn_wait_lower(wait_ms, r->next_ms - now_ms);
     }
     return was && !r->low;
 }

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/wait.h"
+
 enum {
     PAUSE_MS_MIN = 20,
     PAUSE_MS_MAX = 1000,
@@ -309,8 +311,7 @@ void tn_file_source_turn(struct tn_file_source *source, uint32_t *wait_ms)
         tn_exec_submit(s->spec.exec, &s->task);
         return;
     }
-    left = left > 0 ? left : 0;
-    *wait_ms = left < *wait_ms ? (uint32_t)left : *wait_ms;
+    tn_wait_lower(wait_ms, left);
 }
 
 void tn_file_source_stop(struct tn_file_source *source)
