@@ -1,11 +1,10 @@
-#include "app/keeper.h"
+#include "app/keeper_private.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "app/older.h"
+#include "base/wait.h"
 #include "file/names.h"
 
 enum {
@@ -14,9 +13,6 @@ enum {
     QUIET_MS_MIN = 60 * 1000,
     WEAR_MS = 60 * 1000,      /* looks at a budget that is spent */
     SAY_AGAIN_MS = 60 * 1000, /* the same trouble is said once in so long */
-    RECORD_BITS = 20,         /* of a letter's position: records of one message */
-    POSITION_SIZE = TN_JOURNAL_IDENTITY_SIZE + 40,
-    LETTER_TEXTS = 2048,      /* of a letter, all but the record */
     LOOK_MS = 10 * 1000,      /* from one look for its folder to the next */
     MOVED_MS = 5 * 60 * 1000, /* a place without rows waits so long for its commit */
 };
@@ -297,333 +293,7 @@ void tn_keeper_close(struct tn_keeper *keeper)
     shut(keeper);
 }
 
-/* ---- positions ---- */
-
-/* "<identity>:<place>", and ":<items>" of it where there are some */
-static bool parse_position(const char *text, char identity[TN_JOURNAL_IDENTITY_SIZE],
-                           struct tn_keeper_place *at)
-{
-    size_t size = strcspn(text, ":");
-    if (size >= TN_JOURNAL_IDENTITY_SIZE || !text[size]) {
-        return false;
-    }
-    memcpy(identity, text, size);
-    identity[size] = 0;
-    char *end;
-    at->place = strtoull(text + size + 1, &end, 10);
-    at->items = *end == ':' ? (uint32_t)strtoul(end + 1, &end, 10) : 0;
-    return *end == 0;
-}
-
-static tn_rc read_position(const struct tn_keeper *k, char identity[TN_JOURNAL_IDENTITY_SIZE],
-                           struct tn_keeper_place *at, struct tn_err *err)
-{
-    const char *text = tn_table_position_of(k->table, TN_KEEPER_SOURCE);
-    *at = (struct tn_keeper_place){0};
-    identity[0] = 0;
-    if (text && !parse_position(text, identity, at)) {
-        return tn_err_set(err, TN_CORRUPT, 0, "%s: position of the journal: '%s'", k->name, text);
-    }
-    return TN_OK;
-}
-
-uint64_t tn_keeper_known(const struct tn_keeper *keeper)
-{
-    char identity[TN_JOURNAL_IDENTITY_SIZE];
-    struct tn_keeper_place at;
-    struct tn_err ignored;
-    return read_position(keeper, identity, &at, &ignored) == TN_OK ? at.place : 0;
-}
-
-/* The place of a track. Where the table has none, what the journal was told once. */
-static tn_rc read_track(const struct tn_keeper *k, const struct tn_track *track,
-                        const struct tn_journal *journal, struct tn_file_place *place,
-                        struct tn_err *err)
-{
-    const char *text = tn_table_position_of(k->table, track->source);
-    struct tn_bytes memo;
-    uint64_t ignored;
-    *place = (struct tn_file_place){.offset = 0};
-    if (text && !tn_file_place_parse(tn_bytes_of(text), place)) {
-        return tn_err_set(err, TN_CORRUPT, 0, "%s: position of %s: '%s'", k->name, track->source,
-                          text);
-    }
-    if (!text && tn_journal_memo(journal, tn_bytes_of(track->source), &memo, &ignored) == TN_OK &&
-        !tn_file_place_parse(memo, place)) {
-        *place = (struct tn_file_place){.offset = 0};
-    }
-    return TN_OK;
-}
-
-static int64_t letter_position(uint64_t place, uint32_t record)
-{
-    return (int64_t)(place << RECORD_BITS | (record & ((UINT32_C(1) << RECORD_BITS) - 1)));
-}
-
-/* Letters of what comes again are taken back; of a message of which a part is in they stay, and are
- * made once more. */
-static tn_rc name_source(struct tn_keeper *k, struct tn_err *err)
-{
-    char name[TN_LETTER_SOURCE_SIZE];
-    uint64_t from = k->next.place + (k->next.items > 0);
-    (void)snprintf(name, sizeof name, "%s:%s", TN_KEEPER_SOURCE, k->name);
-    return tn_letters_source(&k->dead.letters, name, "json", letter_position(from, 0), 0, true,
-                             &k->source, err);
-}
-
-static tn_rc begin_track(struct tn_keeper *k, struct tn_track *track,
-                         const struct tn_journal *journal, struct tn_err *err)
-{
-    char name[TN_LETTER_SOURCE_SIZE];
-    struct tn_file_place place;
-    tn_rc rc = read_track(k, track, journal, &place, err);
-    if (rc != TN_OK) {
-        return rc;
-    }
-    tn_track_begin(track, &place);
-    (void)snprintf(name, sizeof name, "%s:%s", track->source, k->name);
-    return tn_letters_begin(&k->dead.letters, &track->letters, name, "json",
-                            tn_track_number(&place), place.part, true, err);
-}
-
-tn_rc tn_keeper_begin(struct tn_keeper *keeper, const struct tn_journal *journal,
-                      struct tn_err *err)
-{
-    char identity[TN_JOURNAL_IDENTITY_SIZE];
-    struct tn_keeper_place at;
-    uint64_t first = tn_journal_first(journal);
-    tn_rc rc = read_position(keeper, identity, &at, err);
-    if (rc != TN_OK) {
-        return rc;
-    }
-    /* What was trimmed nobody wanted: of a quiet table positions move only with its rows. */
-    if (strcmp(identity, tn_journal_identity(journal)) != 0 || at.place < first) {
-        at = (struct tn_keeper_place){.place = first};
-    }
-    keeper->next = at;
-    keeper->cut = at;
-    keeper->committed = at;
-    keeper->before = at;
-    rc = name_source(keeper, err);
-    for (struct tn_track *track = keeper->tracks; rc == TN_OK && track; track = track->next) {
-        rc = begin_track(keeper, track, journal, err);
-    }
-    return rc;
-}
-
-/* ---- letters ---- */
-
-/* One that is too large for its box is its beginning. */
-static tn_rc bury(struct tn_keeper *k, const struct tn_letter_record *letter, struct tn_err *err)
-{
-    struct tn_letters *letters = &k->dead.letters;
-    tn_rc rc = tn_letters_bury(letters, letter, err);
-    if (rc == TN_UNSUPPORTED) {
-        uint32_t most = letters->box->size_max;
-        struct tn_letter_record part = *letter;
-        char reason[TN_ERR_TEXT_SIZE];
-        part.record.size = most > 2 * LETTER_TEXTS ? most - 2 * LETTER_TEXTS : 0;
-        part.record.size =
-            letter->record.size < part.record.size ? letter->record.size : part.record.size;
-        (void)snprintf(reason, sizeof reason, "(the beginning of %zu bytes) %.160s",
-                       letter->record.size, letter->reason);
-        part.reason = reason;
-        rc = tn_letters_bury(letters, &part, err);
-    }
-    k->letters += rc == TN_OK;
-    return rc;
-}
-
-static tn_rc bury_item(struct tn_keeper *k, const struct tn_keeper_from *from,
-                       const struct tn_parcel_head *head, const struct tn_parcel_item *item,
-                       struct tn_err *err)
-{
-    char reason[TN_ERR_TEXT_SIZE];
-    (void)snprintf(reason, sizeof reason, "%.*s: %.*s", (int)head->source.size,
-                   (const char *)head->source.data, (int)item->reason.size,
-                   (const char *)item->reason.data);
-    struct tn_letter_record letter = {.position = from->position,
-                                      .part = item->part,
-                                      .line = from->line,
-                                      .record = item->data,
-                                      .reason = reason};
-    return bury(k, &letter, err);
-}
-
-/* As a script's rows that die are told of. */
-static tn_rc bury_text(struct tn_keeper *k, const struct tn_keeper_from *from,
-                       const struct tn_parcel_item *item, struct tn_bytes record, const char *why,
-                       struct tn_err *err)
-{
-    struct tn_letters *letters = &k->dead.letters;
-    char input[TN_LETTER_INPUT_SIZE];
-    struct tn_letter_record letter = {
-        .position = from->position, .part = item->part, .record = record, .reason = why};
-    uint32_t header_size = letters->header_size;
-    memcpy(input, letters->input, sizeof input);
-    tn_letters_input(letters, TN_LETTER_ROW);
-    tn_rc rc = bury(k, &letter, err);
-    tn_letters_input(letters, input);
-    letters->header_size = header_size; /* which is there still */
-    return rc;
-}
-
-/* A row that was taken, and now can't be. */
-static tn_rc bury_row(struct tn_keeper *k, const struct tn_keeper_from *from,
-                      const struct tn_parcel_item *item, const char *why, struct tn_err *err)
-{
-    struct tn_buf text;
-    tn_buf_init(&text, k->spec.room, k->spec.room_size);
-    tn_older_text(tn_table_layout(k->table), item, &text);
-    return bury_text(k, from, item, text.overflow ? item->data : tn_buf_bytes(&text), why, err);
-}
-
-/* ---- rows ---- */
-
-static tn_rc check_head(const struct tn_keeper *k, const struct tn_parcel_head *head,
-                        struct tn_err *err)
-{
-    int64_t id = tn_table_schema(k->table)->id;
-    return head->schema == id ? TN_OK
-                              : tn_err_set(err, TN_UNSUPPORTED, 0,
-                                           "%s: the journal has rows of schema %" PRId64
-                                           ", which is %" PRId64 " by now",
-                                           k->name, head->schema, id);
-}
-
-/* No work is left that would make room: what is in is committed, so that buckets can be closed. */
-static tn_rc make_room(struct tn_keeper *k, struct tn_err *err)
-{
-    if (!tn_table_idle(k->table)) {
-        k->idle_once = false;
-        return TN_AGAIN;
-    }
-    if (k->items != k->items_cut || k->cutting) {
-        k->wants_cut = true;
-        return TN_AGAIN;
-    }
-    if (k->idle_once) {
-        return tn_err_set(err, TN_UNSUPPORTED, 0, "%s", err->text);
-    }
-    k->idle_once = true;
-    tn_table_release(k->table);
-    return TN_AGAIN;
-}
-
-static tn_rc put_row(struct tn_keeper *k, const struct tn_keeper_from *from,
-                     const struct tn_parcel_item *item, struct tn_err *err)
-{
-    struct tn_origin origin = {from->position, item->part,
-                               from->letters ? from->letters->number : k->source};
-    struct tn_row row = {item->data.data, (uint32_t)item->data.size};
-    if (tn_table_wants_cut(k->table)) {
-        k->wants_cut = true;
-    }
-    tn_rc rc = tn_table_put_from(k->table, row, item->row_kind, &origin, err);
-    if (rc == TN_AGAIN) {
-        return make_room(k, err);
-    }
-    k->idle_once = false;
-    if (rc == TN_INVALID) {
-        struct tn_err why = *err;
-        return bury_row(k, from, item, why.text, err);
-    }
-    k->rows += rc == TN_OK;
-    return rc;
-}
-
-static void count_item(struct tn_keeper *k, const struct tn_parcel_item *item, int64_t now_ms)
-{
-    k->since_ms = k->items == k->items_cut ? now_ms : k->since_ms;
-    k->quiet_ms = now_ms;
-    k->items++;
-    k->bytes += item->data.size;
-}
-
-void tn_keeper_parcel(struct tn_keeper *keeper, const struct tn_parcel_head *head,
-                      struct tn_bytes items)
-{
-    struct tn_parcel_item item;
-    struct tn_err ignored;
-    tn_letters_input(&keeper->dead.letters, tn_input_name(head->input));
-    if (head->input == TN_INPUT_CSV && tn_parcel_next(&items, &item, &ignored) == TN_OK &&
-        item.kind == TN_PARCEL_HEADER) {
-        tn_letters_header(&keeper->dead.letters, item.data);
-    }
-}
-
-void tn_keeper_moved(struct tn_keeper *keeper)
-{
-    struct tn_clock *clock = keeper->spec.share->env.clock;
-    if (keeper->moved_ms == 0) {
-        keeper->moved_ms = clock->vtable->monotonic_ns(clock) / 1000000;
-    }
-}
-
-tn_rc tn_keeper_put_from(struct tn_keeper *keeper, const struct tn_keeper_from *from,
-                         const struct tn_parcel_head *head, const struct tn_parcel_item *item,
-                         int64_t now_ms, struct tn_err *err)
-{
-    struct tn_keeper *k = keeper;
-    tn_rc rc = check_head(k, head, err);
-    if (rc != TN_OK) {
-        return rc;
-    }
-    tn_letters_turn(&k->dead.letters, from->letters);
-    switch (item->kind) {
-    case TN_PARCEL_ROW:
-        rc = put_row(k, from, item, err);
-        break;
-    case TN_PARCEL_LETTER:
-        rc = bury_item(k, from, head, item, err);
-        break;
-    case TN_PARCEL_HEADER: /* see tn_keeper_parcel */
-        break;
-    case TN_PARCEL_PLACE: /* of a track, which keeps it */
-        return TN_OK;
-    }
-    if (rc == TN_OK) {
-        count_item(k, item, now_ms);
-    }
-    return rc;
-}
-
-static struct tn_keeper_from from_journal(const struct tn_keeper *k,
-                                          const struct tn_parcel_item *item)
-{
-    return (struct tn_keeper_from){.position = letter_position(k->next.place, item->record),
-                                   .line = item->record + (uint64_t)1};
-}
-
-tn_rc tn_keeper_put(struct tn_keeper *keeper, const struct tn_parcel_head *head,
-                    const struct tn_parcel_item *item, int64_t now_ms, struct tn_err *err)
-{
-    struct tn_keeper_from from = from_journal(keeper, item);
-    tn_rc rc = tn_keeper_put_from(keeper, &from, head, item, now_ms, err);
-    keeper->next.items += rc == TN_OK;
-    return rc;
-}
-
-tn_rc tn_keeper_bury(struct tn_keeper *keeper, const struct tn_parcel_item *item, const char *why,
-                     int64_t now_ms, struct tn_err *err)
-{
-    struct tn_keeper_from from = from_journal(keeper, item);
-    tn_letters_turn(&keeper->dead.letters, NULL);
-    tn_rc rc = bury_text(keeper, &from, item, item->data, why, err);
-    if (rc == TN_OK) {
-        count_item(keeper, item, now_ms);
-        keeper->next.items++;
-    }
-    return rc;
-}
-
 /* ---- commits ---- */
-
-static void lower(uint32_t *wait_ms, int64_t ms)
-{
-    uint32_t in = ms < 0 ? 0 : ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
-    *wait_ms = in < *wait_ms ? in : *wait_ms;
-}
 
 /* There is no row, but a place is another one. */
 static bool moved_is_due(const struct tn_keeper *k, int64_t now_ms, bool *aged, uint32_t *wait_ms)
@@ -634,7 +304,7 @@ static bool moved_is_due(const struct tn_keeper *k, int64_t now_ms, bool *aged, 
     int64_t left = k->moved_ms + MOVED_MS - now_ms;
     *aged = left <= 0;
     if (!*aged) {
-        lower(wait_ms, left);
+        tn_wait_lower(wait_ms, left);
     }
     return *aged;
 }
@@ -657,7 +327,7 @@ static bool due(const struct tn_keeper *k, int64_t now_ms, bool *aged, uint32_t 
         int64_t left = k->since_ms + rule->ms - now_ms;
         *aged = left <= 0;
         if (!*aged) {
-            lower(wait_ms, left);
+            tn_wait_lower(wait_ms, left);
         }
         return *aged;
     }
@@ -667,17 +337,9 @@ static bool due(const struct tn_keeper *k, int64_t now_ms, bool *aged, uint32_t 
 static tn_rc cut(struct tn_keeper *k, const char *identity, struct tn_keeper_place at,
                  struct tn_err *err)
 {
-    char text[POSITION_SIZE];
-    int size = snprintf(text, sizeof text, "%s:%" PRIu64, identity, at.place);
-    if (at.items > 0) {
-        (void)snprintf(text + size, sizeof text - (size_t)size, ":%u", at.items);
-    }
     tn_rc rc = tn_letters_publish(&k->dead.letters, err);
-    if (rc == TN_OK && k->items != k->items_cut) { /* without rows the old one will do */
-        rc = tn_table_position(k->table, TN_KEEPER_SOURCE, text, err);
-    }
-    for (const struct tn_track *track = k->tracks; rc == TN_OK && track; track = track->next) {
-        rc = tn_track_note(track, k->table, err);
+    if (rc == TN_OK) {
+        rc = tn_keeper_note(k, identity, at, err);
     }
     return rc == TN_OK ? tn_table_cut(k->table, k->items, err) : rc;
 }
@@ -708,7 +370,7 @@ bool tn_keeper_commit(struct tn_keeper *keeper, const char *identity, struct tn_
     k->wants_cut = false;
     k->items_cut = k->items;
     k->bytes = 0;
-    lower(wait_ms, 0); /* a turn begins what is to be done now */
+    tn_wait_lower(wait_ms, 0); /* a turn begins what is to be done now */
     return aged;
 }
 
@@ -788,11 +450,11 @@ static void watch(struct tn_keeper *k, int64_t now_ms, uint32_t *wait_ms)
                       now_ms);
     }
     if (k->trend.bad > 0) {
-        lower(wait_ms, k->trend.next_ms - now_ms);
+        tn_wait_lower(wait_ms, k->trend.next_ms - now_ms);
     }
     if (k->table && tn_table_spared(k->table)) {
         uint32_t ms = tn_wear_wait_ms(k->spec.share->env.wear, WEAR_MS);
-        lower(wait_ms, ms > 0 ? ms : 1); /* 0: it begins when nothing else is under way */
+        tn_wait_lower(wait_ms, ms > 0 ? ms : 1); /* 0: it begins when nothing else is under way */
     }
 }
 
@@ -801,7 +463,7 @@ bool tn_keeper_turn(struct tn_keeper *keeper, int64_t now_ms, uint32_t *wait_ms)
     struct tn_keeper *k = keeper;
     struct tn_err err = {0};
     if (now_ms < k->retry_ms) {
-        lower(wait_ms, k->retry_ms - now_ms);
+        tn_wait_lower(wait_ms, k->retry_ms - now_ms);
         return false;
     }
     if (k->state == TN_KEEPER_SHUT) {
@@ -811,7 +473,7 @@ bool tn_keeper_turn(struct tn_keeper *keeper, int64_t now_ms, uint32_t *wait_ms)
     bool cutting = k->cutting;
     tn_rc rc = k->look.gone ? TN_ABSENT : tn_table_turn(k->table, false, &err);
     if (cutting && !k->cutting) { /* who waits for the commit looks at once */
-        lower(wait_ms, 0);
+        tn_wait_lower(wait_ms, 0);
     }
     if (k->look.gone) {
         say_gone(k, &err);
@@ -824,7 +486,7 @@ bool tn_keeper_turn(struct tn_keeper *keeper, int64_t now_ms, uint32_t *wait_ms)
     }
     if (k->table && k->spec.share->env.exec->under_way == 0 && !tn_table_idle(k->table) &&
         now_ms >= k->retry_ms) {
-        lower(wait_ms, 1); /* its next piece of work begins with the next turn */
+        tn_wait_lower(wait_ms, 1); /* its next piece of work begins with the next turn */
     }
     watch(k, now_ms, wait_ms);
     return false;
