@@ -51,10 +51,21 @@ static tn_rc stat_file(struct tn_target *target, const char *path, uint64_t *siz
     return below(target)->vtable->stat(below(target), path, size, err);
 }
 
+static tn_rc modified(struct tn_target *target, const char *path, int64_t *ms, struct tn_err *err)
+{
+    return below(target)->vtable->modified(below(target), path, ms, err);
+}
+
 static tn_rc read_file(struct tn_target *target, const char *path, size_t size_max,
                        struct tn_arena *arena, struct tn_bytes *bytes, struct tn_err *err)
 {
     return below(target)->vtable->read(below(target), path, size_max, arena, bytes, err);
+}
+
+static tn_rc fetch(struct tn_target *target, const char *path, uint64_t first, struct tn_io *to,
+                   int file, uint64_t *got, struct tn_err *err)
+{
+    return below(target)->vtable->fetch(below(target), path, first, to, file, got, err);
 }
 
 static tn_rc list(struct tn_target *target, const char *path, tn_io_name_fn *each, void *user,
@@ -109,9 +120,16 @@ static tn_rc swap(struct tn_target *target, const char *path, struct tn_bytes wa
     return below(target)->vtable->swap(below(target), path, was, bytes, err);
 }
 
+static tn_rc remove_file(struct tn_target *target, const char *path, struct tn_err *err)
+{
+    return below(target)->vtable->remove(below(target), path, err);
+}
+
 static const struct tn_target_vtable vtable = {
     .stat = stat_file,
+    .modified = modified,
     .read = read_file,
+    .fetch = fetch,
     .list = list,
     .send = send_file,
     .settle = settle,
@@ -119,6 +137,7 @@ static const struct tn_target_vtable vtable = {
     .publish = publish,
     .replace = replace,
     .swap = swap,
+    .remove = remove_file,
 };
 
 /* ---- */

@@ -165,6 +165,19 @@ static tn_rc find(struct tn_target *target, const char *path, uint64_t *size, st
     return rc == TN_ABSENT ? rc : checked(target, rc, err);
 }
 
+static tn_rc modified(struct tn_target *target, const char *path, int64_t *ms, struct tn_err *err)
+{
+    struct tn_directory *d = of(target);
+    tn_rc rc = stopped(target, err);
+    if (rc == TN_OK) {
+        rc = d->io->vtable->modified(d->io, path, ms, err);
+    }
+    if (rc == TN_OK) {
+        rc = note_found(d, path, err);
+    }
+    return rc == TN_ABSENT ? rc : checked(target, rc, err);
+}
+
 static tn_rc read_small(struct tn_target *target, const char *path, size_t size_max,
                         struct tn_arena *arena, struct tn_bytes *bytes, struct tn_err *err)
 {
@@ -177,6 +190,46 @@ static tn_rc read_small(struct tn_target *target, const char *path, size_t size_
         rc = note_found(of(target), path, err);
     }
     return rc == TN_ABSENT ? rc : checked(target, rc, err);
+}
+
+/* One piece from `at` on; *size is less than a piece at the end. */
+static tn_rc fetch_piece(struct tn_directory *d, int from, uint64_t at, struct tn_io *to, int file,
+                         size_t *size, struct tn_err *err)
+{
+    tn_rc rc = stopped(&d->target, err);
+    if (rc == TN_OK) {
+        rc = d->io->vtable->read(d->io, from, at, d->copy, TN_DIRECTORY_COPY_SIZE, size, err);
+    }
+    if (rc != TN_OK) {
+        return checked(&d->target, rc, err);
+    }
+    d->target.counts.bytes_received += *size;
+    return *size > 0 ? to->vtable->append(to, file, (struct tn_bytes){d->copy, *size}, err) : TN_OK;
+}
+
+static tn_rc fetch(struct tn_target *target, const char *path, uint64_t first, struct tn_io *to,
+                   int file, uint64_t *got, struct tn_err *err)
+{
+    struct tn_directory *d = of(target);
+    int from;
+    uint64_t whole;
+    size_t size = TN_DIRECTORY_COPY_SIZE;
+    *got = 0;
+    tn_rc rc = stopped(target, err);
+    if (rc == TN_OK) {
+        rc = d->io->vtable->open(d->io, path, &from, &whole, err);
+    }
+    if (rc != TN_OK) {
+        return rc == TN_ABSENT ? rc : checked(target, rc, err);
+    }
+    rc = note_found(d, path, err);
+    rc = checked(target, rc, err);
+    while (rc == TN_OK && size == TN_DIRECTORY_COPY_SIZE) {
+        rc = fetch_piece(d, from, first + *got, to, file, &size, err);
+        *got += rc == TN_OK ? size : 0;
+    }
+    d->io->vtable->close(d->io, from);
+    return rc;
 }
 
 static tn_rc list(struct tn_target *target, const char *path, tn_io_name_fn *each, void *user,
@@ -465,9 +518,24 @@ static tn_rc swap(struct tn_target *target, const char *path, struct tn_bytes wa
     return checked(target, rc, err);
 }
 
+static tn_rc remove_file(struct tn_target *target, const char *path, struct tn_err *err)
+{
+    struct tn_directory *d = of(target);
+    tn_rc rc = stopped(target, err);
+    if (rc == TN_OK) {
+        rc = d->io->vtable->unlink(d->io, path, err);
+    }
+    if (rc == TN_ABSENT) {
+        return TN_OK;
+    }
+    return checked(target, rc == TN_OK ? note_found(d, path, err) : rc, err);
+}
+
 static const struct tn_target_vtable vtable = {
     .stat = find,
+    .modified = modified,
     .read = read_small,
+    .fetch = fetch,
     .list = list,
     .send = send,
     .settle = settle,
@@ -475,6 +543,7 @@ static const struct tn_target_vtable vtable = {
     .publish = publish,
     .replace = replace,
     .swap = swap,
+    .remove = remove_file,
 };
 
 tn_rc tn_directory_init(struct tn_directory *directory, struct tn_io *io, const char *name,

@@ -63,6 +63,26 @@ static tn_rc find(struct tn_target *base, const char *path, uint64_t *size, stru
     return rc;
 }
 
+static tn_rc modified(struct tn_target *base, const char *path, int64_t *ms, struct tn_err *err)
+{
+    struct tn_s3_target *target = tn_s3_target_of(base);
+    const struct tn_s3_job job = {.request = {.verb = TN_S3_HEAD}};
+    struct tn_s3_link *link = NULL;
+    char key[TN_S3_NAME_MAX];
+    tn_rc rc = key_of(target, path, key, err);
+    if (rc == TN_OK) {
+        rc = tn_s3_target_ask(target, key, &job, &link, err);
+    }
+    if (rc == TN_OK && link->exchange.answer.modified_ms == 0) {
+        rc = tn_err_set(err, TN_UNSUPPORTED, 0, "s3://%s/%s: the store doesn't say how old it is",
+                        target->store.bucket, key);
+    }
+    if (rc == TN_OK) {
+        *ms = link->exchange.answer.modified_ms;
+    }
+    return rc;
+}
+
 static tn_rc read_small(struct tn_target *base, const char *path, size_t size_max,
                         struct tn_arena *arena, struct tn_bytes *bytes, struct tn_err *err)
 {
@@ -85,6 +105,29 @@ static tn_rc read_small(struct tn_target *base, const char *path, size_t size_ma
         *bytes = link->got;
     } else {
         tn_arena_reset(arena, mark);
+    }
+    return rc;
+}
+
+static tn_rc fetch(struct tn_target *base, const char *path, uint64_t first, struct tn_io *to,
+                   int file, uint64_t *got, struct tn_err *err)
+{
+    struct tn_s3_target *target = tn_s3_target_of(base);
+    const struct tn_s3_job job = {
+        .request = {.verb = TN_S3_GET}, .to = to, .file = file, .first = first};
+    struct tn_s3_link *link = NULL;
+    char key[TN_S3_NAME_MAX];
+    *got = 0;
+    tn_rc rc = key_of(target, path, key, err);
+    if (rc == TN_OK) {
+        rc = tn_s3_target_ask(target, key, &job, &link, err);
+    }
+    if (link) {
+        *got = link->appended;
+    }
+    if (rc == TN_CONFLICT) { /* the etag's condition */
+        return tn_err_set(err, TN_IO, 0, "s3://%s/%s: it has changed meanwhile",
+                          target->store.bucket, key);
     }
     return rc;
 }
@@ -350,9 +393,24 @@ static tn_rc swap(struct tn_target *base, const char *path, struct tn_bytes was,
     return checked(rc, err);
 }
 
+static tn_rc remove_file(struct tn_target *base, const char *path, struct tn_err *err)
+{
+    struct tn_s3_target *target = tn_s3_target_of(base);
+    const struct tn_s3_job job = {.request = {.verb = TN_S3_DELETE}};
+    struct tn_s3_link *link = NULL;
+    char key[TN_S3_NAME_MAX];
+    tn_rc rc = key_of(target, path, key, err);
+    if (rc == TN_OK) {
+        rc = tn_s3_target_ask(target, key, &job, &link, err);
+    }
+    return checked(rc, err);
+}
+
 static const struct tn_target_vtable vtable = {
     .stat = find,
+    .modified = modified,
     .read = read_small,
+    .fetch = fetch,
     .list = list,
     .send = send,
     .settle = settle,
@@ -360,6 +418,7 @@ static const struct tn_target_vtable vtable = {
     .publish = publish,
     .replace = replace,
     .swap = swap,
+    .remove = remove_file,
 };
 
 /* ---- open and close ---- */

@@ -17,7 +17,8 @@
  * Large files go in parts. What is there of an upload by parts is found again after a restart when
  * there is a file to keep its id in; else an upload that isn't completed is given up.
  *
- *     verbs: stat HEAD; read GET; list LIST; send PUT, HEAD; publish, swap PUT, GET; replace PUT;
+ *     verbs: stat, modified HEAD; read, fetch GET; list LIST; send PUT, HEAD; publish, swap PUT,
+ *     GET; replace PUT; remove DELETE;
  *     in parts also POST (counts as PUT), LIST after a restart, and DELETE of what is given up
  */
 #pragma once

@@ -448,6 +448,8 @@ void tn_s3_link_start(struct tn_s3_link *link, const struct tn_s3_job *job, cons
     link->learned = 0;
     link->hashed = false;
     link->at = 0;
+    link->appended = 0;
+    link->etag[0] = 0;
     link->mark = job->arena ? tn_arena_mark(job->arena) : 0;
     link->last[0][0] = 0;
     link->last[1][0] = 0;

@@ -52,11 +52,13 @@ struct tn_s3_job {
     /* The body: bytes, or a piece of a file. */
     struct tn_bytes body;
     struct tn_io *from;
-    int file;
+    int file;       /* of `from`, or of `to` */
     uint64_t first; /* where the piece begins */
     /* GET: where the object goes, with a zero byte behind it; NULL: nowhere. */
     struct tn_arena *arena;
     size_t size_max;
+    /* GET: or it is appended to this file, from byte `first` of the object on. */
+    struct tn_io *to;
     /* GET: what it is compared with. */
     struct tn_bytes alike[2];
     tn_io_name_fn *each; /* LIST */
@@ -117,6 +119,8 @@ struct tn_s3_link {
     unsigned char digest[TN_SHA256_SIZE];
     bool hashed;
     struct tn_sha256 hash;
+    uint64_t appended;          /* to the job's file */
+    char etag[TN_S3_ETAG_SIZE]; /* of the object whose first bytes they are; "": not told */
 
     /* A try. */
     struct tn_s3_request request;
@@ -129,6 +133,7 @@ struct tn_s3_link {
     tn_rc each_rc;       /* what `each` returned */
     struct tn_bytes got; /* in the job's arena, from `mark` */
     size_t mark;
+    uint64_t skip; /* bytes of the object that come, and that the job's file has */
     bool same[2];
     char last[2][TN_S3_NAME_MAX]; /* told of LIST, in all tries: a file, a folder */
 

@@ -152,10 +152,32 @@ static tn_rc make_room(struct tn_s3_link *link)
     return rc;
 }
 
+/* Bytes that come are progress, however often the connection breaks. */
+static tn_rc append_object(struct tn_s3_link *link, struct tn_bytes piece)
+{
+    struct tn_io *to = link->job.to;
+    size_t cut = link->skip < piece.size ? (size_t)link->skip : piece.size;
+    tn_rc rc = TN_OK;
+    link->skip -= cut;
+    piece = (struct tn_bytes){piece.data + cut, piece.size - cut};
+    if (piece.size > 0) {
+        rc = to->vtable->append(to, link->job.file, piece, &link->err);
+    }
+    if (rc == TN_OK && piece.size > 0) {
+        link->appended += piece.size;
+        memcpy(link->etag, link->exchange.answer.etag, sizeof link->etag);
+        link->target->progress_ns = tn_s3_now_ns(link->target);
+    }
+    return rc;
+}
+
 static tn_rc take_object(struct tn_s3_link *link, struct tn_bytes piece)
 {
     link->target->target.counts.bytes_received += piece.size;
     compare(link, link->exchange.answer.size - piece.size, piece);
+    if (link->job.to) {
+        return append_object(link, piece);
+    }
     if (!link->job.arena) {
         return TN_OK;
     }
@@ -303,6 +325,7 @@ static void forget_try(struct tn_s3_link *link)
     link->out_body = 0;
     link->same[0] = link->same[1] = true;
     link->each_rc = TN_OK;
+    link->skip = 0;
     link->got = (struct tn_bytes){NULL, 0};
     if (link->job.arena) {
         tn_arena_reset(link->job.arena, link->mark);
@@ -327,6 +350,18 @@ static enum tn_target_verb verb_of(enum tn_s3_verb verb)
     return verbs[verb];
 }
 
+/* What the file lacks, and one byte before that: a range that begins at the end is an error. */
+static void ask_for_rest(struct tn_s3_link *link)
+{
+    uint64_t first = link->job.first + link->appended;
+    if (first > 0) {
+        link->request.range_first = first - 1;
+        link->request.range_size = INT64_MAX - link->request.range_first;
+        link->skip = 1;
+    }
+    link->request.if_match = link->etag[0] ? link->etag : NULL;
+}
+
 static void make_request(struct tn_s3_link *link)
 {
     if (link->looks) {
@@ -336,6 +371,9 @@ static void make_request(struct tn_s3_link *link)
         link->request.body_sha256 = link->hashed ? link->digest : NULL;
     }
     link->request.key = link->key;
+    if (link->job.to) {
+        ask_for_rest(link);
+    }
     if (link->job.each) {
         link->request.each = take_row;
         link->request.user = link;

@@ -1,4 +1,5 @@
-/* target: where a table's mirror lies: a folder, or an object store in which each request costs.
+/* target: where a table lies that isn't at home, a mirror mostly: a folder, or an object store in
+ * which each request costs.
  *
  * Who sends is straight-line code on one thread, and a call may block. Files go in with `send`,
  * which may only begin it: the work is done behind it, and `settle` is the one barrier. Only then
@@ -10,13 +11,13 @@
  *
  * A name that `stat` or `read` finds is whole, whatever was cut or killed before; that it is
  * durable only the next `settle` says. No file is ever replaced by one of other bytes, but for what
- * `replace` and `swap` write.
+ * `replace` and `swap` write; one goes by `remove` alone.
  *
  * Paths are those of the warehouse ("db.db/t/snapshot/snapshot-7"), the same on both sides. All
  * texts and bytes that a call is given are copied by what needs them longer; only the `io` of a
  * `send` is used until the next `settle` or `drop` has returned. Errors name the target. ABSENT
- * comes from `stat`, `read` and `list` for what the target lacks, and from `send` and `settle` for
- * what the source lacks, and from nothing else.
+ * comes from `stat`, `modified`, `read`, `fetch` and `list` for what the target lacks, and from
+ * `send` and `settle` for what the source lacks, and from nothing else.
  *
  * After an error of `send` or `settle`, `drop` must be called; what was sent since the last
  * `settle` may then be there or not, each file whole. After an error of the other calls what is
@@ -34,10 +35,19 @@ struct tn_target;
 struct tn_target_vtable {
     /* HEAD */
     tn_rc (*stat)(struct tn_target *target, const char *path, uint64_t *size, struct tn_err *err);
+    /* HEAD: when a file was written, ms since 1970 by the target's clock. UNSUPPORTED: a store that
+     * doesn't say. */
+    tn_rc (*modified)(struct tn_target *target, const char *path, int64_t *ms, struct tn_err *err);
     /* GET: a whole small file into the arena, with a zero byte behind it. INVALID when it is larger
      * than `size_max`. */
     tn_rc (*read)(struct tn_target *target, const char *path, size_t size_max,
                   struct tn_arena *arena, struct tn_bytes *bytes, struct tn_err *err);
+    /* GET: what a file of any size has from byte `first` on is appended to the open `file` of `to`.
+     * `got` says how many bytes were, also after an error: of a file that never changes the rest
+     * can be asked for. A lost connection is taken up where it broke. Errors of `to` are told as
+     * they are. */
+    tn_rc (*fetch)(struct tn_target *target, const char *path, uint64_t first, struct tn_io *to,
+                   int file, uint64_t *got, struct tn_err *err);
     /* LIST: every name in a folder, in no order. `path` ends in '/'. Costs most: where nothing is
      * known of the target, and never in a sync that goes on where one ended. */
     tn_rc (*list)(struct tn_target *target, const char *path, tn_io_name_fn *each, void *user,
@@ -68,6 +78,9 @@ struct tn_target_vtable {
      * nobody knows which it has. */
     tn_rc (*swap)(struct tn_target *target, const char *path, struct tn_bytes was,
                   struct tn_bytes bytes, struct tn_err *err);
+    /* DELETE: a file that may be there. It isn't when this returns OK; that a cut doesn't bring it
+     * back the next `settle` says. After IO nobody knows. */
+    tn_rc (*remove)(struct tn_target *target, const char *path, struct tn_err *err);
 };
 
 /* Verbs of an object store. */

@@ -116,6 +116,75 @@ static __attribute__((unused, noinline)) void contract_small_files(struct contra
     CHECK(contract_shows(c, owner, "bb"));
 }
 
+/* What `fetch` brings from byte `first` on. */
+static __attribute__((unused, noinline)) bool contract_fetches(struct contract *c, const char *path,
+                                                               uint64_t first, const char *text)
+{
+    static uint32_t count;
+    char name[32];
+    struct tn_bytes bytes;
+    struct tn_err err;
+    uint64_t got;
+    int file;
+    (void)snprintf(name, sizeof name, "fetched-%u", (unsigned)count++);
+    tn_rc rc = c->from->vtable->create(c->from, name, &file, &err);
+    CHECK_OK(rc, err);
+    rc = c->target->vtable->fetch(c->target, path, first, c->from, file, &got, &err);
+    c->from->vtable->close(c->from, file);
+    CHECK(rc == TN_OK || (rc == TN_ABSENT && got == 0));
+    if (rc == TN_ABSENT) {
+        return text == NULL;
+    }
+    tn_arena_init(&c->arena, c->memory, sizeof c->memory);
+    rc = tn_io_read_all(c->from, name, 4096, &c->arena, &bytes, &err);
+    CHECK_OK(rc, err);
+    return text && got == bytes.size && tn_bytes_equal(bytes, tn_bytes_of(text));
+}
+
+static __attribute__((unused, noinline)) void contract_fetch(struct contract *c)
+{
+    struct tn_target *t = c->target;
+    struct tn_err err;
+    int64_t ms = 0;
+    contract_put(c, "db.db/t/fetched", "0123456789");
+    contract_put(c, "db.db/t/nothing", "");
+    tn_rc rc = contract_bring(c, "db.db/t/fetched", 10, &err);
+    CHECK_OK(rc, err);
+    rc = contract_bring(c, "db.db/t/nothing", 0, &err);
+    CHECK_OK(rc, err);
+    CHECK(contract_fetches(c, "db.db/t/fetched", 0, "0123456789"));
+    CHECK(contract_fetches(c, "db.db/t/fetched", 7, "789"));
+    CHECK(contract_fetches(c, "db.db/t/fetched", 10, ""));
+    CHECK(contract_fetches(c, "db.db/t/nothing", 0, ""));
+    CHECK(contract_fetches(c, "db.db/t/none", 0, NULL));
+    CHECK(contract_fetches(c, "db.db/t/none", 3, NULL));
+    rc = t->vtable->modified(t, "db.db/t/fetched", &ms, &err);
+    CHECK_OK(rc, err);
+    CHECK(ms > INT64_C(1500000000000));
+    CHECK(t->vtable->modified(t, "db.db/t/none", &ms, &err) == TN_ABSENT);
+}
+
+static __attribute__((unused, noinline)) void contract_remove(struct contract *c)
+{
+    struct tn_target *t = c->target;
+    struct tn_err err;
+    contract_put(c, "db.db/t/removed", "text");
+    tn_rc rc = contract_bring(c, "db.db/t/removed", 4, &err);
+    CHECK_OK(rc, err);
+    rc = t->vtable->remove(t, "db.db/t/removed", &err);
+    CHECK_OK(rc, err);
+    CHECK(contract_shows(c, "db.db/t/removed", NULL));
+    rc = t->vtable->remove(t, "db.db/t/removed", &err);
+    CHECK_OK(rc, err);
+    rc = t->vtable->remove(t, "none/none/none", &err);
+    CHECK_OK(rc, err);
+    rc = t->vtable->settle(t, &err);
+    CHECK_OK(rc, err);
+    rc = contract_bring(c, "db.db/t/removed", 4, &err);
+    CHECK_OK(rc, err);
+    CHECK(contract_shows(c, "db.db/t/removed", "text"));
+}
+
 static __attribute__((unused, noinline)) void contract_stop(struct contract *c)
 {
     static atomic_bool stop;

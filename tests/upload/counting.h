@@ -44,6 +44,20 @@ static tn_rc counting_read(struct tn_target *target, const char *path, size_t si
     return inner->vtable->read(inner, path, size_max, arena, bytes, err);
 }
 
+static tn_rc counting_modified(struct tn_target *target, const char *path, int64_t *ms,
+                               struct tn_err *err)
+{
+    struct tn_target *inner = counting_ask(target, TN_TARGET_HEAD, path);
+    return inner->vtable->modified(inner, path, ms, err);
+}
+
+static tn_rc counting_fetch(struct tn_target *target, const char *path, uint64_t first,
+                            struct tn_io *to, int file, uint64_t *got, struct tn_err *err)
+{
+    struct tn_target *inner = counting_ask(target, TN_TARGET_GET, path);
+    return inner->vtable->fetch(inner, path, first, to, file, got, err);
+}
+
 static tn_rc counting_list(struct tn_target *target, const char *path, tn_io_name_fn *each,
                            void *user, struct tn_err *err)
 {
@@ -97,9 +111,17 @@ static tn_rc counting_swap(struct tn_target *target, const char *path, struct tn
     return inner->vtable->swap(inner, path, was, bytes, err);
 }
 
+static tn_rc counting_remove(struct tn_target *target, const char *path, struct tn_err *err)
+{
+    struct tn_target *inner = counting_ask(target, TN_TARGET_DELETE, path);
+    return inner->vtable->remove(inner, path, err);
+}
+
 static const struct tn_target_vtable counting_vtable = {
     .stat = counting_stat,
+    .modified = counting_modified,
     .read = counting_read,
+    .fetch = counting_fetch,
     .list = counting_list,
     .send = counting_send,
     .settle = counting_settle,
@@ -107,4 +129,5 @@ static const struct tn_target_vtable counting_vtable = {
     .publish = counting_publish,
     .replace = counting_replace,
     .swap = counting_swap,
+    .remove = counting_remove,
 };

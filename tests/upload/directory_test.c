@@ -14,6 +14,7 @@ static void folder_keeps_the_contract_of_a_target(void)
     struct tn_err err;
     sim_disk_init(&from, 1 << 20);
     sim_disk_init(&to, 1 << 20);
+    to.now_ms = INT64_C(1790000000000);
     tn_arena_init(&arena, memory, sizeof memory);
     tn_rc rc = tn_directory_init(&directory, &to.io, "lake", &arena, &err);
     CHECK_OK(rc, err);
@@ -21,8 +22,10 @@ static void folder_keeps_the_contract_of_a_target(void)
     c.from = &from.io;
     contract_files(&c);
     contract_small_files(&c);
+    contract_fetch(&c);
+    contract_remove(&c);
     contract_stop(&c);
-    CHECK(directory.target.counts.bytes_sent == 5 + 3 + 3 + 1 + 2 + 4);
+    CHECK(directory.target.counts.bytes_sent == 5 + 3 + 3 + 1 + 2 + 10 + 4 + 4 + 4);
     sim_disk_reboot(&to, SIM_SEED_NOTHING);
     CHECK(contract_shows(&c, "db.db/t/a=x %2F/one", "first"));
     CHECK(contract_shows(&c, "db.db/t/snapshot/snapshot-1", "one"));

@@ -58,6 +58,7 @@ struct far_store {
     const char *region;    /* the bucket's, which a request must be signed for; NULL: any */
     uint32_t retry_after;  /* seconds that the next request is put off; 0: it isn't */
     const char *rival;     /* a key at which somebody puts before each PUT; NULL: nobody */
+    const char *changing;  /* an object that is another one after each answer; NULL: none */
     uint64_t served;
     uint64_t moody; /* of them, those that had a mood */
 };
@@ -173,6 +174,10 @@ static inline void far_ask_model(struct far_end *end, enum mood mood, struct tn_
         (void)snprintf(seconds, sizeof seconds, "%" PRIu32, s->retry_after);
         far_answer_with(end, 503, "retry-after", seconds);
         s->retry_after = 0;
+    }
+    if (s->changing) {
+        struct model_object *object = model_make(&s->model, s->changing);
+        memset(object->bytes.data, object->bytes.data[0] + 1, object->bytes.size);
     }
 }
 

@@ -242,6 +242,9 @@ static inline void model_get(struct model *m, const char *key)
         model_error(m, 404, "NoSuchKey");
         return;
     }
+    if (model_condition_fails(m, object)) {
+        return;
+    }
     m->object = object->bytes;
     m->has_object = true;
     m->status = 200;

@@ -198,6 +198,8 @@ static void it_keeps_the_contract_of_targets(void)
     contract = (struct contract){.target = bed->target, .from = &source.io};
     contract_files(&contract);
     contract_small_files(&contract);
+    contract_fetch(&contract);
+    contract_remove(&contract);
     contract_stop(&contract);
     close_bed(bed);
 }

@@ -380,6 +380,97 @@ static void owner_counts_up_in_every_world(void)
     each_world(swap_in_a_world, 4);
 }
 
+/* A file comes in pieces, as far as each try gets. What has come is never asked for again. */
+static void fetch_in_a_world(uint64_t seed)
+{
+    static unsigned char bytes[FILE_MAX];
+    open_world(seed);
+    struct model_object *object = model_make(&w.store.model, "lake/db.db/t/data-1");
+    uint64_t have = 0;
+    int file = -1;
+    object->bytes.size = random_below(&w.random, 6) == 0 ? 0 : random_below(&w.random, FILE_MAX);
+    for (size_t i = 0; i < object->bytes.size; i++) {
+        object->bytes.data[i] = (unsigned char)random_next(&w.random);
+    }
+    tn_rc rc = w.source.io.vtable->create(&w.source.io, "fetched", &file, &w.err);
+    CHECK_OK(rc, w.err);
+    rc = TN_IO;
+    for (int tries = 0; rc != TN_OK; tries++) {
+        uint64_t got = 0;
+        draw_faults(tries);
+        rc = w.target->vtable->fetch(w.target, "db.db/t/data-1", have, &w.source.io, file, &got,
+                                     &w.err);
+        have += got;
+        if (rc != TN_OK) {
+            check_error(rc);
+        }
+        if (rc != TN_OK && random_below(&w.random, 3) == 0) {
+            close_target();
+            open_target(PATIENCE_MS, 0);
+        }
+    }
+    size_t got = 0;
+    uint64_t size = 0;
+    w.source.io.vtable->close(&w.source.io, file);
+    rc = w.source.io.vtable->open(&w.source.io, "fetched", &file, &size, &w.err);
+    CHECK_OK(rc, w.err);
+    CHECK(size == object->bytes.size && have == size);
+    rc = w.source.io.vtable->read(&w.source.io, file, 0, bytes, sizeof bytes, &got, &w.err);
+    CHECK_OK(rc, w.err);
+    CHECK(got == size && memcmp(bytes, object->bytes.data, got) == 0);
+    w.source.io.vtable->close(&w.source.io, file);
+    close_world();
+}
+
+static void what_is_fetched_is_whole_in_every_world(void)
+{
+    each_world(fetch_in_a_world, 4);
+}
+
+/* The link breaks after `cut` bytes. Returns what became of it. */
+static tn_rc fetch_changing(uint32_t cut)
+{
+    static unsigned char bytes[FILE_MAX];
+    int file = -1;
+    uint64_t got = 0;
+    size_t size = 0;
+    open_world(cut);
+    struct model_object *object = model_make(&w.store.model, "lake/LATEST-changes");
+    object->bytes.size = FILE_MAX;
+    memset(object->bytes.data, 'a', FILE_MAX);
+    tn_rc rc = w.source.io.vtable->create(&w.source.io, "fetched", &file, &w.err);
+    CHECK_OK(rc, w.err);
+    sim_net_fault(&w.net, w.net.links_asked + 1, SIM_LINK_CUT, cut);
+    w.store.changing = "lake/LATEST-changes";
+    tn_rc fetched =
+        w.target->vtable->fetch(w.target, "LATEST-changes", 0, &w.source.io, file, &got, &w.err);
+    CHECK(fetched == TN_OK || strstr(w.err.text, "it has changed meanwhile"));
+    w.source.io.vtable->close(&w.source.io, file);
+    rc = w.source.io.vtable->open(&w.source.io, "fetched", &file, &got, &w.err);
+    CHECK_OK(rc, w.err);
+    rc = w.source.io.vtable->read(&w.source.io, file, 0, bytes, sizeof bytes, &size, &w.err);
+    CHECK_OK(rc, w.err);
+    CHECK(fetched == TN_OK ? size == FILE_MAX : size < FILE_MAX);
+    for (size_t i = 1; i < size; i++) {
+        CHECK(bytes[i] == bytes[0]);
+    }
+    w.source.io.vtable->close(&w.source.io, file);
+    close_world();
+    return fetched;
+}
+
+/* What came of the first bytes is of no use with the last ones of another. */
+static void file_that_changes_while_it_is_fetched_is_an_error(void)
+{
+    uint32_t seen = 0;
+    for (uint32_t cut = 500; cut < 5000; cut += 100) {
+        tn_rc rc = fetch_changing(cut);
+        CHECK(rc == TN_OK || rc == TN_IO);
+        seen += rc == TN_IO;
+    }
+    CHECK(seen > 5);
+}
+
 /* It has the bytes that are known when they are asked for, and no more when ours come. */
 static void swap_loses_to_who_was_faster(void)
 {
@@ -400,6 +491,8 @@ static void it_keeps_the_contract_of_targets(void)
     contract = (struct contract){.target = w.target, .from = &w.source.io};
     contract_files(&contract);
     contract_small_files(&contract);
+    contract_fetch(&contract);
+    contract_remove(&contract);
     contract_stop(&contract);
     close_world();
 }
@@ -866,6 +959,8 @@ static const struct test tests[] = {
     TEST(what_is_published_is_there_and_stays_in_every_world),
     TEST(owner_counts_up_in_every_world),
     TEST(swap_loses_to_who_was_faster),
+    TEST(what_is_fetched_is_whole_in_every_world),
+    TEST(file_that_changes_while_it_is_fetched_is_an_error),
     TEST(it_keeps_the_contract_of_targets),
     TEST(store_that_does_not_answer_is_waited_for_as_long_as_was_asked),
     TEST(refusal_for_a_person_is_told_at_once),
