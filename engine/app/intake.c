@@ -17,7 +17,7 @@ enum {
     TRACK_BESIDE = 64,       /* what is aligned */
 };
 
-static int64_t now(const struct tn_intake *in)
+int64_t tn_intake_now_ms(const struct tn_intake *in)
 {
     struct tn_clock *clock = in->spec.env->clock;
     return clock->vtable->monotonic_ns(clock) / 1000000;
@@ -31,207 +31,6 @@ struct tn_keeper *tn_intake_find(const struct tn_intake *in, struct tn_bytes nam
         }
     }
     return NULL;
-}
-
-/* ---- offers ---- */
-
-static tn_rc again(struct tn_intake *in, struct tn_err *err, const char *why)
-{
-    in->room_owed = true;
-    in->counts.waits++;
-    return tn_err_set(err, TN_AGAIN, 0, "%s", why);
-}
-
-static tn_rc append(struct tn_intake *in, const struct tn_message *message, struct tn_bytes parcel,
-                    uint64_t *place, struct tn_err *err)
-{
-    struct tn_journal_part parts[2];
-    uint32_t count = 0;
-    if (parcel.size > 0) {
-        parts[count++] =
-            (struct tn_journal_part){TN_JOURNAL_ROWS, tn_bytes_of(message->table), parcel};
-    }
-    if (message->sender.size > 0) {
-        parts[count++] = (struct tn_journal_part){TN_JOURNAL_MEMO, message->sender, message->memo};
-    }
-    if (count == 0) { /* nothing came of it: it is as durable as what was before it */
-        *place = tn_journal_next(in->journal) - 1;
-        in->durable_owed = true;
-        return TN_OK;
-    }
-    tn_rc rc = tn_journal_append(in->journal, parts, count, place, err);
-    return rc == TN_AGAIN ? again(in, err, err->text) : rc;
-}
-
-static tn_rc check_message(const struct tn_intake *in, const struct tn_message *message,
-                           struct tn_err *err)
-{
-    if (message->bytes.size > in->hub.size_max) {
-        return tn_err_set(err, TN_INVALID, 0, "a message of %zu bytes, at most %zu",
-                          message->bytes.size, in->hub.size_max);
-    }
-    if (message->sender.size > TN_SENDER_SIZE_MAX || message->memo.size > TN_MEMO_SIZE_MAX) {
-        return tn_err_set(err, TN_INVALID, 0, "a sender's name of %zu bytes and a memo of %zu",
-                          message->sender.size, message->memo.size);
-    }
-    return TN_OK;
-}
-
-/* OK: the table takes rows. */
-static tn_rc check_keeper(struct tn_intake *in, struct tn_bytes table, struct tn_keeper **keeper,
-                          struct tn_err *err)
-{
-    struct tn_keeper *k = tn_intake_find(in, table);
-    if (!k) {
-        return tn_err_set(err, TN_ABSENT, 0, "there is no table %.*s", (int)table.size,
-                          (const char *)table.data);
-    }
-    if (k->state == TN_KEEPER_SHUT && k->trouble != TN_OK) {
-        tn_rc rc = k->trouble == TN_INVALID || k->trouble == TN_ABSENT || k->trouble == TN_AGAIN
-                       ? TN_UNSUPPORTED
-                       : k->trouble;
-        return tn_err_set(err, rc, 0, "%s takes nothing now: %s", k->name, k->trouble_text.text);
-    }
-    if (k->state != TN_KEEPER_LIVE) {
-        return again(in, err, "the table reads what it missed from the journal");
-    }
-    *keeper = k;
-    return TN_OK;
-}
-
-static tn_rc pack(struct tn_intake *in, struct tn_keeper *k, struct tn_message *message, void *room,
-                  struct tn_bytes *parcel, struct tn_err *err)
-{
-    tn_rc rc = tn_packer_pack(&in->packer, k, message, room, parcel, err);
-    if (rc == TN_CANCELED) { /* its script is parked */
-        tn_keeper_fail(k, rc, err, now(in));
-    }
-    return rc;
-}
-
-static tn_rc offer_rows(struct tn_intake *in, struct tn_message *message, struct tn_err *err)
-{
-    struct tn_keeper *k = NULL;
-    tn_rc rc = check_keeper(in, tn_bytes_of(message->table), &k, err);
-    if (rc != TN_OK) {
-        return rc;
-    }
-    struct tn_ring_entry *entry = tn_ring_room(&in->ring);
-    if (!entry) {
-        return again(in, err, "what came before is on its way to the disk");
-    }
-    struct tn_bytes parcel;
-    rc = pack(in, k, message, entry + 1, &parcel, err);
-    if (rc != TN_OK) {
-        return rc;
-    }
-    rc = append(in, message, parcel, &message->place, err);
-    if (rc != TN_OK || parcel.size == 0) {
-        return rc;
-    }
-    *entry = (struct tn_ring_entry){.place = message->place,
-                                    .next = tn_journal_next(in->journal),
-                                    .size = (uint32_t)parcel.size,
-                                    .keeper = (uint32_t)(k - in->spec.keepers)};
-    tn_ring_keep(&in->ring, entry);
-    k->newest = message->place;
-    return TN_OK;
-}
-
-static struct tn_track *find_track(const struct tn_intake *in, struct tn_bytes source)
-{
-    for (uint32_t i = 0; i < in->track_count; i++) {
-        if (tn_bytes_equal(tn_bytes_of(in->tracks[i].source), source)) {
-            return &in->tracks[i];
-        }
-    }
-    return NULL;
-}
-
-/* Of a file, past the journal. */
-static tn_rc offer_file(struct tn_intake *in, struct tn_message *message, struct tn_err *err)
-{
-    struct tn_keeper *k = NULL;
-    struct tn_bytes parcel = {0};
-    struct tn_track *track = find_track(in, message->sender);
-    if (!track) {
-        return tn_err_set(err, TN_ABSENT, 0, "no file of this name is configured");
-    }
-    tn_rc rc = check_keeper(in, tn_bytes_of(track->keeper->name), &k, err);
-    if (rc != TN_OK) {
-        return rc;
-    }
-    if (track->size > 0) {
-        track->owed = true;
-        in->counts.waits++;
-        return tn_err_set(err, TN_AGAIN, 0, "what came before is on its way to the table");
-    }
-    if (message->table) {
-        rc = pack(in, k, message, track->parcel, &parcel, err);
-    }
-    if (rc == TN_OK && parcel.size > 0) {
-        tn_track_take(track, message, parcel.size);
-    } else if (rc == TN_OK) {
-        tn_track_pass(track, message);
-    }
-    return rc;
-}
-
-static tn_rc offer(struct tn_hub *hub, struct tn_message *message, struct tn_err *err)
-{
-    struct tn_intake *in = (struct tn_intake *)(void *)hub;
-    message->rows = 0;
-    message->dead = 0;
-    message->line = 0;
-    tn_rc rc = check_message(in, message, err);
-    if (rc == TN_OK && in->failed != TN_OK) {
-        *err = in->failure;
-        return in->failed;
-    }
-    if (rc == TN_OK && in->stopping) {
-        rc = tn_err_set(err, TN_CANCELED, 0, "tarn ends");
-    }
-    if (rc == TN_OK && in->reserve.low) {
-        rc = again(in, err, "the disk has no more room than disk_reserve says is to be kept");
-    }
-    if (rc == TN_OK) {
-        rc = message->from    ? offer_file(in, message, err)
-             : message->table ? offer_rows(in, message, err)
-                              : append(in, message, (struct tn_bytes){0}, &message->place, err);
-    }
-    in->counts.messages += rc == TN_OK;
-    in->counts.rows += rc == TN_OK ? message->rows : 0;
-    in->counts.dead += rc == TN_OK ? message->dead : 0;
-    in->counts.refused += rc != TN_OK && rc != TN_AGAIN;
-    if (rc == TN_OK && in->tee.open) {
-        tn_tee_put(&in->tee, message);
-    }
-    return rc;
-}
-
-static tn_rc sender(struct tn_hub *hub, struct tn_bytes name, struct tn_bytes *memo,
-                    uint64_t *place)
-{
-    const struct tn_intake *in = (const struct tn_intake *)(const void *)hub;
-    return tn_journal_memo(in->journal, name, memo, place);
-}
-
-static tn_rc place(struct tn_hub *hub, struct tn_bytes name, struct tn_file_place *place)
-{
-    const struct tn_intake *in = (const struct tn_intake *)(const void *)hub;
-    const struct tn_track *track = find_track(in, name);
-    if (!track || track->fresh) {
-        return TN_ABSENT;
-    }
-    *place = track->behind;
-    return TN_OK;
-}
-
-static uint64_t committed(const struct tn_hub *hub, struct tn_bytes name)
-{
-    const struct tn_intake *in = (const struct tn_intake *)(const void *)hub;
-    const struct tn_track *track = find_track(in, name);
-    return track ? tn_file_place_bytes(&track->committed) : 0;
 }
 
 /* ---- into the tables ---- */
@@ -492,7 +291,7 @@ static void turn_reserve(struct tn_intake *in, int64_t now_ms, uint32_t *wait_ms
 tn_rc tn_intake_turn(struct tn_intake *intake, uint32_t *wait_ms, struct tn_err *err)
 {
     struct tn_intake *in = intake;
-    int64_t now_ms = now(in);
+    int64_t now_ms = tn_intake_now_ms(in);
     *wait_ms = WAIT_MS_MAX;
     (void)tn_exec_turn(in->spec.env->exec, false);
     tn_rc rc = turn_journal(in, wait_ms, err);
@@ -527,7 +326,7 @@ static bool gives_up(const struct tn_intake *in)
     for (uint32_t i = 0; i < in->spec.keeper_count; i++) {
         trouble = trouble || in->spec.keepers[i].trouble != TN_OK;
     }
-    return trouble && in->stopping && now(in) - in->stop_ms > STOP_MS_MAX;
+    return trouble && in->stopping && tn_intake_now_ms(in) - in->stop_ms > STOP_MS_MAX;
 }
 
 bool tn_intake_settled(const struct tn_intake *intake)
@@ -545,7 +344,7 @@ bool tn_intake_settled(const struct tn_intake *intake)
 
 void tn_intake_stop(struct tn_intake *intake)
 {
-    intake->stop_ms = intake->stopping ? intake->stop_ms : now(intake);
+    intake->stop_ms = intake->stopping ? intake->stop_ms : tn_intake_now_ms(intake);
     intake->stopping = true;
 }
 
@@ -671,11 +470,9 @@ static tn_rc open_journal(struct tn_intake *in, struct tn_err *err)
 tn_rc tn_intake_open(struct tn_intake *intake, const struct tn_intake_spec *spec,
                      struct tn_err *err)
 {
-    static const struct tn_hub_vtable vtable = {
-        .offer = offer, .sender = sender, .place = place, .committed = committed};
     struct tn_intake *in = intake;
-    *in = (struct tn_intake){.hub = {.vtable = &vtable, .size_max = tn_intake_size_max(spec)},
-                             .spec = *spec};
+    *in = (struct tn_intake){
+        .hub = {.vtable = &tn_intake_hub, .size_max = tn_intake_size_max(spec)}, .spec = *spec};
     tn_rc rc = take_memory(in, err);
     if (rc == TN_OK) {
         rc = open_tracks(in, err);

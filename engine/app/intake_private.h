@@ -1,11 +1,17 @@
 /* intake_private: what the files of intake.h have in common.
  *
- *     intake.c       offers, the way from the ring into the tables, turns
- *     intake_walk.c  what tables that are behind read from the journal
+ *     intake.c        open, the way from the ring into the tables, turns
+ *     intake_offer.c  the hub: what sources offer, into the journal and the ring
+ *     intake_walk.c   what tables that are behind read from the journal
  */
 #pragma once
 
 #include "app/intake.h"
+
+extern const struct tn_hub_vtable tn_intake_hub;
+
+/* Monotonic. */
+int64_t tn_intake_now_ms(const struct tn_intake *in);
 
 /* NULL: no keeper's table has this name. */
 struct tn_keeper *tn_intake_find(const struct tn_intake *in, struct tn_bytes name);
