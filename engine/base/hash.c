@@ -71,7 +71,8 @@ uint64_t tn_hash_64(struct tn_bytes bytes, uint64_t seed)
     for (int shift = 0; i < bytes.size; i++, shift += 8) {
         last |= (uint64_t)bytes.data[i] << shift;
     }
-    return mix_64(hash ^ mix_64(last + seed));
+    /* Of no byte both are the seed's, and would leave nothing of it. */
+    return mix_64(bytes.size > 0 ? hash ^ mix_64(last + seed) : hash);
 }
 
 struct tn_hash_128 tn_hash_128(struct tn_bytes bytes)

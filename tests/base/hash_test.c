@@ -98,6 +98,11 @@ static void hash_64_depends_on_seed_and_length(void)
     CHECK(tn_hash_64(eight, 1) != tn_hash_64(eight, 2));
     struct tn_hash_128 both = tn_hash_128(eight);
     CHECK(both.high != both.low);
+    struct tn_bytes none = {zeroes, 0};
+    CHECK(tn_hash_64(none, 1) != tn_hash_64(none, 2));
+    CHECK(tn_hash_64(none, 1) != tn_hash_64((struct tn_bytes){zeroes, 1}, 1));
+    both = tn_hash_128(none);
+    CHECK(both.high != both.low);
 }
 
 static const struct test tests[] = {
