@@ -66,6 +66,12 @@ tn_rc tn_strangers_see(struct tn_strangers *strangers, struct tn_env *env, const
         return TN_OK;
     }
     tn_rc rc = find(strangers, env, identity, name, &committed, err);
+    if (rc == TN_ABSENT) {
+        rc = tn_err_set(err, TN_INVALID, 0,
+                        "the journal has rows of %.*s, whose folder is gone, and it is not "
+                        "configured any more: put the folder back, or give them up with --drop",
+                        (int)name.size, (const char *)name.data);
+    }
     if (rc == TN_OK && place >= committed) {
         rc = tn_err_set(err, TN_INVALID, 0,
                         "the journal has rows of %.*s that are not committed, and it is not "

@@ -4,53 +4,13 @@
 #include "given.h"
 #include "intake_world.h"
 
-enum { LONG_MS = 60 * 1000, SOON_MS = 15 * 1000, NAMES_MAX = 1024, NAME_MAX = 128, ROUNDS = 40 };
+enum { LONG_MS = 60 * 1000, SOON_MS = 15 * 1000, ROUNDS = 40 };
 
 static const char table_a[] =
     "{\"fields\":[{\"name\":\"id\",\"type\":\"BIGINT\"},{\"name\":\"n\",\"type\":\"BIGINT\"}],"
     "\"primaryKeys\":[\"id\"],\"options\":{\"bucket\":\"1\"}}";
 static const char table_b[] = "{\"fields\":[{\"name\":\"id\",\"type\":\"BIGINT\"}],"
                               "\"options\":{\"bucket\":\"-1\"}}";
-
-/* ---- rm -r ---- */
-
-struct names {
-    char names[NAMES_MAX][NAME_MAX];
-    bool is_dir[NAMES_MAX];
-    uint32_t count;
-};
-
-static tn_rc keep_name(void *user, const char *name, bool is_dir, struct tn_err *err)
-{
-    struct names *names = user;
-    (void)err;
-    CHECK(names->count < NAMES_MAX);
-    names->is_dir[names->count] = is_dir;
-    (void)snprintf(names->names[names->count++], NAME_MAX, "%s", name);
-    return TN_OK;
-}
-
-static void remove_all(const char *path)
-{
-    struct tn_err err;
-    struct tn_io *io = &world.disk.io;
-    struct names *names = calloc(1, sizeof *names);
-    tn_rc rc = io->vtable->list(io, path, keep_name, names, &err);
-    CHECK(rc == TN_OK || rc == TN_ABSENT);
-    for (uint32_t i = 0; rc == TN_OK && i < names->count; i++) {
-        char below[2 * NAME_MAX];
-        (void)snprintf(below, sizeof below, "%s/%s", path, names->names[i]);
-        if (names->is_dir[i]) {
-            remove_all(below);
-        } else {
-            CHECK_OK(io->vtable->unlink(io, below, &err), err);
-        }
-    }
-    free(names);
-    if (rc == TN_OK) {
-        CHECK_OK(io->vtable->remove_dir(io, path, &err), err);
-    }
-}
 
 static bool is_there(const char *path)
 {
@@ -102,7 +62,7 @@ static void a_quiet_table_that_goes_is_told(void)
     begin(50);
     world_take("db.a", "{\"id\":1,\"n\":1}\n");
     world_run(1000);
-    remove_all("db.db/a");
+    world_remove_all("db.db/a");
     world_run(SOON_MS);
     check_gone();
     CHECK(is_logged("error table table=db.a") && is_logged("is gone"));
@@ -122,7 +82,7 @@ static void what_waits_for_a_commit_is_put_when_it_is_there_again(void)
     world_run(4000);
     world_take("db.a", "{\"id\":2,\"n\":1}\n");
     world_run(100);
-    remove_all("db.db/a");
+    world_remove_all("db.db/a");
     world_take("db.a", "{\"id\":3,\"n\":1}\n"); /* nobody knows yet */
     world_take("db.b", "{\"id\":1}\n");
     world_run(SOON_MS);
@@ -166,7 +126,7 @@ static void a_table_may_go_at_any_time(void)
         for (uint32_t id = 0; id < count; id++) {
             committed += places[id] < world.daemon.keepers[0].cut.place;
         }
-        remove_all("db.db/a");
+        world_remove_all("db.db/a");
         world_run(SOON_MS);
         check_gone();
         world_kill();

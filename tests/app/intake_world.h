@@ -7,7 +7,12 @@
 
 #include "table/letter_table.h"
 
-enum { WORLD_TEXT_SIZE = 256 * 1024, WORLD_STEP_MS = 20 };
+enum {
+    WORLD_TEXT_SIZE = 256 * 1024,
+    WORLD_STEP_MS = 20,
+    WORLD_NAMES_MAX = 1024,
+    WORLD_NAME_MAX = 128,
+};
 
 static const char *world_names[TABLES] = {"db.a", "db.b"};
 static const char *const world_letters[TABLES] = {"db.a_dead", "db.b_dead"};
@@ -86,6 +91,46 @@ static inline void world_take(const char *table, const char *text)
 {
     struct tn_err err;
     CHECK_OK(world_offer(table, TN_INPUT_JSON, text, &err), err);
+}
+
+/* ---- rm -r ---- */
+
+struct world_list {
+    char names[WORLD_NAMES_MAX][WORLD_NAME_MAX];
+    bool is_dir[WORLD_NAMES_MAX];
+    uint32_t count;
+};
+
+static inline tn_rc world_keep_name(void *user, const char *name, bool is_dir, struct tn_err *err)
+{
+    struct world_list *names = user;
+    (void)err;
+    CHECK(names->count < WORLD_NAMES_MAX);
+    names->is_dir[names->count] = is_dir;
+    (void)snprintf(names->names[names->count++], WORLD_NAME_MAX, "%s", name);
+    return TN_OK;
+}
+
+static inline void world_remove_all(const char *path)
+{
+    struct tn_err err;
+    struct tn_io *io = &world.disk.io;
+    struct world_list *names = calloc(1, sizeof *names);
+    tn_rc rc = io->vtable->list(io, path, world_keep_name, names, &err);
+    CHECK(rc == TN_OK || rc == TN_ABSENT);
+    for (uint32_t i = 0; rc == TN_OK && i < names->count; i++) {
+        char below[2 * WORLD_NAME_MAX];
+        (void)snprintf(below, sizeof below, "%s/%s", path, names->names[i]);
+        if (names->is_dir[i]) {
+            world_remove_all(below);
+        } else {
+            CHECK_OK(io->vtable->unlink(io, below, &err), err);
+        }
+    }
+    free(names);
+    if (rc == TN_OK) {
+        CHECK_OK(io->vtable->remove_dir(io, path, &err), err);
+    }
 }
 
 /* ---- what is there ---- */

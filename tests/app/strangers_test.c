@@ -82,6 +82,16 @@ static void rows_that_are_not_committed_are_said(void)
     }
 }
 
+/* Nor can they be, now; what is to be done about it is said, too. */
+static void rows_of_a_folder_that_is_gone_are_said(void)
+{
+    begin("db.c", 3600 * 1000);
+    world_remove_all("db.db/c");
+    const char *text = start_without();
+    CHECK(strstr(text, "db.c") && strstr(text, "--drop"));
+    end();
+}
+
 /* It counts as seen only once it was. */
 static void what_could_not_be_looked_at_is_looked_at_again(void)
 {
@@ -111,6 +121,7 @@ static void what_could_not_be_looked_at_is_looked_at_again(void)
 static const struct test tests[] = {
     TEST(what_was_committed_is_no_concern),
     TEST(rows_that_are_not_committed_are_said),
+    TEST(rows_of_a_folder_that_is_gone_are_said),
     TEST(what_could_not_be_looked_at_is_looked_at_again),
 };
 
