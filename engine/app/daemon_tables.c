@@ -17,7 +17,8 @@ static void note_share(struct tn_share *share, const struct tn_config_table *tab
     share->scripted = tn_schema_option(schema, TN_SCRIPT_OPTION);
 }
 
-/* OK: the table is there, and nothing is written, for which a disk may have no room. */
+/* OK: the table is there, and nothing is written, for which a disk may have no room. `want`: NULL
+ * where the configuration says nothing of it. */
 static tn_rc find_table(struct tn_daemon *d, const struct tn_config_table *table,
                         const struct tn_schema *want, struct tn_share *share, struct tn_err *err)
 {
@@ -37,12 +38,24 @@ static tn_rc find_table(struct tn_daemon *d, const struct tn_config_table *table
     if (rc == TN_OK) {
         note_share(share, table, has);
     }
-    if (rc == TN_OK && tn_drift_find(want, has, text, sizeof text)) {
+    if (rc == TN_OK && want && tn_drift_find(want, has, text, sizeof text)) {
         tn_log_event(&d->log, TN_LOG_WARN, "table",
                      "table=%s text=\"the table is there, and stays as it is: %s\"", table->name,
                      text);
     }
     return rc;
+}
+
+/* One that the configuration only names. Who opens it says what is wrong with it, if it is there.
+ */
+static void look_at_table(struct tn_daemon *d, const struct tn_config_table *table,
+                          struct tn_share *share)
+{
+    struct tn_err ignored;
+    struct tn_arena *arena = d->spec.app->env.arena;
+    size_t mark = tn_arena_mark(arena);
+    (void)find_table(d, table, NULL, share, &ignored);
+    tn_arena_reset(arena, mark);
 }
 
 /* OK: it is there, made now or before. */
@@ -54,7 +67,8 @@ static tn_rc make_table(struct tn_daemon *d, const struct tn_config_table *table
     struct tn_options options;
     int lock;
     if (!table->fields && !table->schema_path) {
-        return TN_OK; /* who opens it says that it isn't there */
+        look_at_table(d, table, share);
+        return TN_OK;
     }
     size_t mark = tn_arena_mark(env->arena);
     tn_rc rc = tn_table_lock(env->io, table->name, "tarn run", env->arena, &lock, err);

@@ -625,6 +625,22 @@ def test_a_cut_between_the_rows_of_a_record_folds_none_twice(tarn):
         same((len(rows_now), {r["n"] for r in rows_now}), (1200, {3}), "rows after snapshot %d was the last" % kept)
 
 
+# ---- of tarn run ----
+
+def test_a_table_of_many_has_the_memory_that_its_script_needs(tarn):
+    """It was made before, and the configuration says nothing but its name."""
+    path = script(tarn, "return {merge = function(now, row) return row end}")
+    tarn.run("create", "db.s", "--field", "k INT", "--primary-key", "k", "--option", "bucket=1", "--option", "tarn.script=%s" % path).ok("create")
+    config = Path(tarn.warehouse) / "config.lua"
+    for count in (199, 190):
+        others = "".join('["db.t%d"] = { fields = { "k INT" }, primary_key = "k", options = { bucket = 1 } }, ' % i for i in range(count))
+        config.write_text('return { warehouse = "%s", memory = "32M", tables = { %s ["db.s"] = {} }, sources = { { kind = "stdin", table = "db.s" } } }'
+                          % (tarn.warehouse, others))
+        result = tarn.run("run", config, "--once", stdin='{"k":%d}\n' % count)
+        need(result.rc == 0 or "give it more memory" in result.err, "%d others: %s" % (count, result.err[-400:]))
+    same([json.loads(line)["k"] for line in tarn.run("cat", "db.s").ok("cat")][:1], [190], "rows")
+
+
 # ---- inputs that broke others, through a table ----
 
 def test_digits_and_times_go_through_a_table_s_script(tarn):
