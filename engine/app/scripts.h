@@ -19,7 +19,7 @@ struct tn_scripts_table {
     const char *name;
     const char *path; /* NULL: no script */
     const char *digest;
-    int64_t schema;
+    int64_t schema; /* -1: the table is shut, whether it has a script or not */
     enum tn_unknown unknown;
     bool stays; /* the configuration checked last has it */
     struct tn_config_pair *times;

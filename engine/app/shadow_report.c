@@ -167,6 +167,8 @@ static void say_others(const struct tn_shadow *s, FILE *to)
     for (const struct tn_scripts_table *of = s->scripts.tables; of; of = of->next) {
         if (!of->stays) {
             (void)fprintf(to, "%s: it isn't in the new configuration\n", of->name);
+        } else if (of->schema < 0) {
+            (void)fprintf(to, "%s: it is shut in tarn run: nothing to compare\n", of->name);
         }
     }
     if (s->scripts.more > 0) {

@@ -63,6 +63,10 @@ class Shadowed(Reloaded):
         status, text = self.ask("POST", path, "".join(json.dumps(line) + "\n" for line in lines))
         same(status, 200, "status: %s" % text)
 
+    def state(self, table):
+        tables = json.loads(self.ask("GET", "/status")[1])["tables"]
+        return next(t["state"] for t in tables if t["table"] == table)
+
     def table(self):
         return {row["id"]: row["n"] for row in self.rows("db.t")}
 
@@ -348,6 +352,22 @@ def test_tables_that_come_and_go_are_named(_args):
         daemon.script.write_text(SUM % 2)
         said = ended(daemon.shadow("--shadow", "100ms"), 0)
         need("db.s: it isn't in the new configuration" in said and "nothing to compare them with: 1" in said, said)
+        daemon.stop()
+
+
+def test_a_table_that_is_shut_is_named(_args):
+    with Shadowed(SUM % 1) as daemon:
+        tables = {**daemon.tables, "db.s": daemon.tables["db.t"]}
+        daemon.configure(tables)
+        daemon.reload()
+        (daemon.warehouse / "db.db/s").rename(daemon.folder / "away")
+        daemon.ask("POST", "/tables/db.s/rows", '{"id":1,"n":1}\n')
+        daemon.asked_until("db.s is shut", lambda: daemon.state("db.s") == "shut")
+        daemon.script.write_text(SUM % 2)
+        said = ended(daemon.shadow("--shadow", "100ms"), 0)
+        need("db.s: it is shut in tarn run: nothing to compare" in said and "db.t: " in said, said)
+        (daemon.folder / "away").rename(daemon.warehouse / "db.db/s")
+        daemon.asked_until("db.s is open", lambda: daemon.state("db.s") == "live")
         daemon.stop()
 
 
