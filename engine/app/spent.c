@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "commit/publish.h"
 #include "schema/time_text.h"
 
 #define FOLDER ".tarn/lakes/"
@@ -37,15 +38,6 @@ void tn_spent_add(struct tn_spent *spent, int64_t local_ms, uint64_t bytes)
 
 /* ---- the file ---- */
 
-static tn_rc write_draft(struct tn_io *io, const char *draft, struct tn_bytes text,
-                         struct tn_err *err)
-{
-    struct tn_err ignored = {0};
-    (void)io->vtable->unlink(io, draft, &ignored); /* of one that was killed */
-    tn_rc rc = tn_io_write_new(io, draft, text, err);
-    return rc == TN_OK ? io->vtable->sync(io, &draft, 1, err) : rc;
-}
-
 tn_rc tn_spent_save(const struct tn_spent *spent, struct tn_io *io, const char *name,
                     struct tn_arena *scratch, struct tn_err *err)
 {
@@ -58,10 +50,9 @@ tn_rc tn_spent_save(const struct tn_spent *spent, struct tn_io *io, const char *
     tn_rc rc = path && draft ? io->vtable->make_dir(io, FOLDER, err)
                              : tn_err_set(err, TN_AGAIN, 0, "no memory for a path");
     if (rc == TN_OK) {
-        rc = write_draft(io, draft, (struct tn_bytes){(const unsigned char *)text, (size_t)size},
-                         err);
+        const struct tn_bytes bytes = {(const unsigned char *)text, (size_t)size};
+        rc = tn_publish_over(io, draft, path, bytes, err);
     }
-    rc = rc == TN_OK ? io->vtable->replace(io, draft, path, err) : rc;
     tn_arena_reset(scratch, mark);
     return rc;
 }

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "commit/publish.h"
 #include "file/names.h"
 
 static const char DIR[] = ".tarn/";
@@ -26,14 +27,8 @@ static tn_rc make_writer(struct tn_io *io, struct tn_clock *clock, const char *p
     if (!draft) {
         return tn_err_set(err, TN_AGAIN, 0, "no memory for the writer's name");
     }
-    tn_rc rc = tn_io_write_new(io, draft, tn_bytes_of(recovered->writer), err);
-    if (rc == TN_OK) {
-        rc = io->vtable->sync(io, &draft, 1, err);
-    }
-    if (rc == TN_OK) {
-        rc = io->vtable->replace(io, draft, path, err);
-    }
-    return rc; /* its name is made durable with the mark of positions: nobody needs the id before */
+    /* its name is made durable with the mark of positions: nobody needs the id before */
+    return tn_publish_over(io, draft, path, tn_bytes_of(recovered->writer), err);
 }
 
 static tn_rc read_writer(struct tn_io *io, struct tn_clock *clock, const char *table,

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "commit/publish.h"
+
 static const uint64_t DAY_MS = UINT64_C(24) * 3600 * 1000;
 static const uint64_t AWAY_MS_MAX = UINT64_C(365) * 24 * 3600 * 1000; /* no product overflows */
 
@@ -60,17 +62,9 @@ uint32_t tn_wear_wait_ms(const struct tn_wear *wear, uint32_t most)
 tn_rc tn_wear_save(const struct tn_wear *wear, int64_t wall_ms, struct tn_err *err)
 {
     char text[64];
-    struct tn_io *io = wear->io;
-    struct tn_err ignored = {0};
     int size = snprintf(text, sizeof text, "%" PRId64 " %" PRId64 "\n", wear->left, wall_ms);
     struct tn_bytes bytes = {(const unsigned char *)text, (size_t)size};
-    const char *path = DRAFT;
-    (void)io->vtable->unlink(io, DRAFT, &ignored);
-    tn_rc rc = tn_io_write_new(io, DRAFT, bytes, err);
-    if (rc == TN_OK) {
-        rc = io->vtable->sync(io, &path, 1, err);
-    }
-    return rc == TN_OK ? io->vtable->replace(io, DRAFT, TN_WEAR_FILE, err) : rc;
+    return tn_publish_over(wear->io, DRAFT, TN_WEAR_FILE, bytes, err);
 }
 
 /* "<left> <wall ms>\n" */
