@@ -341,6 +341,10 @@ static tn_rc ask_owner(struct tn_delta *d, struct tn_err *err)
     struct tn_owner owner;
     tn_rc rc = tn_owner_read(d->target, d->table, &d->worker->arena, &owner, err);
     d->unowned = rc == TN_ABSENT;
+    d->hidden = tn_target_is_hidden(rc, err);
+    if (d->known || d->owner_asked) { /* it was there */
+        rc = tn_target_if_hidden(rc, err);
+    }
     if (rc != TN_OK) {
         return rc;
     }
@@ -370,9 +374,18 @@ tn_rc tn_delta_still_ours(struct tn_delta *d, struct tn_err *err)
                : rc;
 }
 
+/* A file that was hidden, and isn't any more: the next sync reads it in time. */
+static tn_rc shown_late(const struct tn_delta *d, struct tn_err *err)
+{
+    return tn_err_set(err, TN_IO, EACCES,
+                      "%s: permission to read its owner's file was denied for a moment",
+                      d->target->name);
+}
+
 /* Of two who meet an empty place one gets CONFLICT, and says whose it is now. */
 static tn_rc make_owner(struct tn_delta *d, struct tn_err *err)
 {
+    bool hidden = d->hidden;
     struct tn_owner *owner = &d->ledger.owner;
     owner->generation = owner->generation > 0 ? owner->generation : 1;
     owner->since_ms = now_ms(d);
@@ -380,8 +393,10 @@ static tn_rc make_owner(struct tn_delta *d, struct tn_err *err)
     tn_clock_uuid(d->worker->clock, owner->mirror);
     tn_rc rc = tn_owner_make(d->target, d->table, owner, &d->worker->arena, err);
     if (rc == TN_CONFLICT) {
-        rc = ask_owner(d, err);
-        return rc == TN_OK ? tn_owner_taken(d->target, owner, err) : rc;
+        rc = tn_target_if_hidden(ask_owner(d, err), err);
+        return rc != TN_OK ? rc
+               : hidden    ? shown_late(d, err)
+                           : tn_owner_taken(d->target, owner, err);
     }
     d->unowned = false;
     d->owner_asked = rc == TN_OK;

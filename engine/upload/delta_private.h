@@ -41,6 +41,7 @@ struct tn_delta {
     bool known;              /* the ledger is right */
     bool marked;             /* ... and on disk it says that a sync is under way */
     bool unowned;            /* nobody has written itself down */
+    bool hidden;             /* ... or somebody has, and we aren't told */
     bool heir;               /* the owner is who wrote this table before its state was lost */
     bool quiet;              /* there is nothing to do, and nothing was asked */
     bool latest_due;         /* its LATEST is older than what is there */

@@ -133,7 +133,7 @@ static tn_rc raise_at(struct tn_target *target, const char *path, const struct t
 {
     struct tn_bytes text;
     struct tn_owner now = {0};
-    tn_rc rc = read_text(target, path, scratch, &text, &now, err);
+    tn_rc rc = tn_target_if_hidden(read_text(target, path, scratch, &text, &now, err), err);
     if (rc != TN_OK) {
         return rc;
     }

@@ -13,6 +13,7 @@ tn_rc tn_s3_start(struct tn_s3_exchange *exchange, struct tn_s3_store *store,
     exchange->http = http;
     exchange->now_ms = now_ms;
     exchange->entry.etag = exchange->entry_etag;
+    exchange->entry.upload_id = exchange->entry_upload;
     tn_xml_init(&exchange->xml, tn_s3_take_element, exchange);
     tn_rc rc = tn_s3_write(exchange, scratch, head, err);
     if (rc != TN_OK) {

@@ -42,6 +42,7 @@ enum tn_s3_verb {
     TN_S3_COMPLETE_UPLOAD,
     TN_S3_ABORT_UPLOAD,
     TN_S3_LIST_PARTS,
+    TN_S3_LIST_UPLOADS,
 };
 
 enum tn_s3_verdict {
@@ -56,10 +57,12 @@ enum tn_s3_verdict {
     TN_S3_WRONG,    /* the store can't do this, or it isn't a store: again won't help */
 };
 
-/* A row of LIST or LIST_PARTS. A page has its keys in order, and then its folders in order. */
+/* A row of LIST, LIST_PARTS or LIST_UPLOADS. Most stores sort them, but not all (S3's directory
+ * buckets). */
 struct tn_s3_entry {
     const char *name; /* key, or with `folder` what stands before the delimiter; NULL: a part */
     const char *etag; /* as S3 writes it, in quotes; "" if there is none */
+    const char *upload_id; /* LIST_UPLOADS; else "" */
     uint64_t size;
     int64_t modified_ms; /* since 1970; 0: unknown */
     uint32_t part;       /* its number */
@@ -73,7 +76,7 @@ typedef tn_rc tn_s3_entry_fn(void *user, const struct tn_s3_entry *entry, struct
 /* All texts live until the exchange has ended. */
 struct tn_s3_request {
     enum tn_s3_verb verb;
-    const char *key;                  /* LIST: what keys begin with */
+    const char *key;                  /* LIST, LIST_UPLOADS: what keys begin with */
     uint64_t body_size;               /* PUT, UPLOAD_PART, COMPLETE_UPLOAD */
     const unsigned char *body_sha256; /* 32 bytes; NULL: not signed, over TLS only */
     uint64_t range_first;             /* GET: bytes range_first .. + range_size - 1 */
@@ -81,12 +84,11 @@ struct tn_s3_request {
     bool if_absent;                   /* PUT, COMPLETE_UPLOAD: If-None-Match: * */
     const char *if_match;             /* PUT, COMPLETE_UPLOAD, GET: an etag, or NULL */
     const char *upload_id;
-    uint32_t part;           /* UPLOAD_PART: 1 .. TN_S3_PARTS_MAX; LIST_PARTS: those behind it */
-    const char *delimiter;   /* LIST: NULL, or mostly "/" */
-    const char *start_after; /* LIST: NULL, or the key behind which it begins */
-    const char *token;       /* LIST: NULL, or the `token` of the page before */
-    uint32_t count_max;      /* LIST, LIST_PARTS: rows of a page; 0: the store's 1000 */
-    tn_s3_entry_fn *each;    /* LIST, LIST_PARTS */
+    uint32_t part;         /* UPLOAD_PART: 1 .. TN_S3_PARTS_MAX; LIST_PARTS: those behind it */
+    const char *delimiter; /* LIST: NULL, or mostly "/" */
+    const char *token;     /* LIST: NULL, or the `token` of the page before */
+    uint32_t count_max;    /* LIST, LIST_PARTS: rows of a page; 0: the store's 1000 */
+    tn_s3_entry_fn *each;  /* LIST, LIST_PARTS, LIST_UPLOADS (its first page) */
     void *user;
 };
 
@@ -124,6 +126,7 @@ struct tn_s3_exchange {
     struct tn_s3_entry entry; /* that is being read */
     char entry_name[TN_S3_KEY_MAX + 1];
     char entry_etag[TN_S3_ETAG_SIZE];
+    char entry_upload[TN_S3_UPLOAD_SIZE];
 };
 
 /* Appends the request's head to `head`. `now_ms` is our clock, at the moment of sending. The

@@ -137,7 +137,7 @@ bool tn_s3_is_asked(const struct tn_s3_exchange *exchange)
 bool tn_s3_answers_xml(enum tn_s3_verb verb)
 {
     return verb == TN_S3_LIST || verb == TN_S3_CREATE_UPLOAD || verb == TN_S3_COMPLETE_UPLOAD ||
-           verb == TN_S3_LIST_PARTS;
+           verb == TN_S3_LIST_PARTS || verb == TN_S3_LIST_UPLOADS;
 }
 
 /* ---- XML ---- */
@@ -266,6 +266,14 @@ static tn_rc take_row_etag(struct tn_s3_exchange *exchange, struct tn_bytes text
     return TN_OK;
 }
 
+static tn_rc take_row_upload(struct tn_s3_exchange *exchange, struct tn_bytes text,
+                             struct tn_err *err)
+{
+    return keep(exchange->entry_upload, sizeof exchange->entry_upload, text)
+               ? TN_OK
+               : too_long(err, "the upload's id");
+}
+
 static tn_rc take_modified(struct tn_s3_exchange *exchange, struct tn_bytes text,
                            struct tn_err *err)
 {
@@ -285,9 +293,11 @@ static tn_rc take_part_number(struct tn_s3_exchange *exchange, struct tn_bytes t
 
 static void begin_row(struct tn_s3_exchange *exchange)
 {
-    exchange->entry = (struct tn_s3_entry){.etag = exchange->entry_etag};
+    exchange->entry =
+        (struct tn_s3_entry){.etag = exchange->entry_etag, .upload_id = exchange->entry_upload};
     exchange->entry_name[0] = 0;
     exchange->entry_etag[0] = 0;
+    exchange->entry_upload[0] = 0;
 }
 
 static tn_rc end_row(struct tn_s3_exchange *exchange, struct tn_bytes text, struct tn_err *err)
@@ -343,6 +353,14 @@ static const struct element parts[] = {
     {NULL, NULL},
 };
 
+static const struct element uploads[] = {
+    {"ListMultipartUploadsResult/Upload/Key", take_key},
+    {"ListMultipartUploadsResult/Upload/UploadId", take_row_upload},
+    {"ListMultipartUploadsResult/Upload", end_row},
+    {"ListMultipartUploadsResult", take_root},
+    {NULL, NULL},
+};
+
 static const struct element creates[] = {
     {"InitiateMultipartUploadResult/UploadId", take_upload_id},
     {"InitiateMultipartUploadResult", take_root},
@@ -362,6 +380,8 @@ static const struct element *elements_of(enum tn_s3_verb verb)
         return lists;
     case TN_S3_LIST_PARTS:
         return parts;
+    case TN_S3_LIST_UPLOADS:
+        return uploads;
     case TN_S3_CREATE_UPLOAD:
         return creates;
     case TN_S3_COMPLETE_UPLOAD:

@@ -39,7 +39,14 @@ static const char *const methods[] = {
     [TN_S3_COMPLETE_UPLOAD] = "POST",
     [TN_S3_ABORT_UPLOAD] = "DELETE",
     [TN_S3_LIST_PARTS] = "GET",
+    [TN_S3_LIST_UPLOADS] = "GET",
 };
+
+/* The key is no part of the path, then. */
+static bool is_of_bucket(enum tn_s3_verb verb)
+{
+    return verb == TN_S3_LIST || verb == TN_S3_LIST_UPLOADS;
+}
 
 static bool has_body(enum tn_s3_verb verb)
 {
@@ -57,7 +64,7 @@ static const char *what_is_wrong(const struct tn_s3_exchange *exchange)
 {
     const struct tn_s3_request *request = exchange->request;
     size_t key_size = strlen(request->key);
-    bool list = request->verb == TN_S3_LIST;
+    bool list = is_of_bucket(request->verb);
     if (key_size > TN_S3_KEY_MAX || (key_size == 0 && !list)) {
         return "a key has 1 to 1024 bytes";
     }
@@ -105,7 +112,7 @@ static void write_path(const struct tn_s3_exchange *exchange, struct tn_buf *buf
     if (store->path_style) {
         tn_sigv4_encode(buf, tn_bytes_of(store->bucket), false);
     }
-    if (exchange->request->verb != TN_S3_LIST) {
+    if (!is_of_bucket(exchange->request->verb)) {
         tn_buf_text(buf, store->path_style ? "/" : "");
         tn_sigv4_encode(buf, tn_bytes_of(exchange->request->key), true);
     }
@@ -142,12 +149,15 @@ static void write_query(const struct tn_s3_request *request, struct tn_buf *buf)
         add_pair(&query, "list-type", "2");
         add_pair(&query, "prefix", request->key);
         add_pair(&query, "delimiter", request->delimiter);
-        add_pair(&query, "start-after", request->start_after);
         add_pair(&query, "continuation-token", request->token);
         add_pair(&query, "max-keys", count_text);
         break;
     case TN_S3_CREATE_UPLOAD:
         add_pair(&query, "uploads", "");
+        break;
+    case TN_S3_LIST_UPLOADS:
+        add_pair(&query, "uploads", "");
+        add_pair(&query, "prefix", request->key);
         break;
     case TN_S3_UPLOAD_PART:
         add_pair(&query, "partNumber", part_text);

@@ -73,6 +73,7 @@ static tn_rc modified(struct tn_target *base, const char *path, int64_t *ms, str
     if (rc == TN_OK) {
         rc = tn_s3_target_ask(target, key, &job, &link, err);
     }
+    rc = tn_target_if_hidden(rc, err);
     if (rc == TN_OK && link->exchange.answer.modified_ms == 0) {
         rc = tn_err_set(err, TN_UNSUPPORTED, 0, "s3://%s/%s: the store doesn't say how old it is",
                         target->store.bucket, key);
@@ -122,6 +123,7 @@ static tn_rc fetch(struct tn_target *base, const char *path, uint64_t first, str
     if (rc == TN_OK) {
         rc = tn_s3_target_ask(target, key, &job, &link, err);
     }
+    rc = tn_target_if_hidden(rc, err);
     if (link) {
         *got = link->appended;
     }
@@ -141,7 +143,7 @@ static tn_rc list_pages(struct tn_s3_target *target, const char *key, struct tn_
         struct tn_s3_link *link = NULL;
         rc = tn_s3_target_ask(target, key, job, &link, err);
         if (rc == TN_OK) {
-            *any = *any || link->last[0][0] || link->last[1][0];
+            *any = *any || link->told;
             more = link->exchange.answer.more;
             memcpy(target->token, link->exchange.answer.token, sizeof target->token);
             job->request.token = target->token;
@@ -299,6 +301,10 @@ static tn_rc put_once(struct tn_s3_target *target, const char *key, const struct
     bool unknown = link->verdict == TN_S3_UNKNOWN;
     struct tn_err cause = *err;
     rc = compare(target, key, put->body, was, &link, err);
+    if (tn_target_is_hidden(rc, err)) {
+        *again = unknown;
+        rc = tn_target_if_hidden(rc, err); /* it may be there, and not for us to read */
+    }
     if (rc == TN_OK) {
         *again = unknown && link->same[1] && !link->same[0];
         rc = link->same[0] ? TN_OK : other(target, key, err);
@@ -358,6 +364,7 @@ static tn_rc swap_once(struct tn_s3_target *target, const char *key, struct tn_b
     char etag[TN_S3_ETAG_SIZE];
     *again = false;
     tn_rc rc = compare(target, key, job->body, was, &link, err);
+    rc = tn_target_if_hidden(rc, err);
     if (rc == TN_ABSENT) {
         return other(target, key, err);
     }
@@ -433,7 +440,8 @@ static uint32_t links_of(uint32_t links)
 size_t tn_s3_target_size(uint32_t links)
 {
     size_t link = sizeof(struct tn_s3_link) + TN_S3_OUT_SIZE + TN_S3_IN_SIZE + TN_HTTP_HEAD_SIZE;
-    size_t memo = TN_S3_MEMO_MAX * sizeof(struct tn_s3_memo_entry) + TN_S3_MEMO_SIZE;
+    size_t memo = TN_S3_MEMO_MAX * sizeof(struct tn_s3_memo_entry) + TN_S3_MEMO_SIZE +
+                  tn_set_size(TN_S3_PAGE_ROWS);
     return sizeof(struct tn_s3_target) + links_of(links) * (link + 64) + TN_S3_SCRATCH_SIZE +
            (size_t)TN_S3_TARGET_PARTS_MAX * TN_S3_ETAG_SIZE + TN_S3_UPLOAD_TEXT_SIZE + memo +
            2 * TN_S3_CREDENTIALS_SIZE + 256;
@@ -459,6 +467,8 @@ static void init_link(struct tn_s3_link *link, struct tn_s3_target *target, unsi
 
 static void carve(struct tn_s3_target *target, struct tn_arena *arena)
 {
+    struct tn_err ignored;
+    tn_rc rc;
     void *scratch = tn_arena_take_raw(arena, TN_S3_SCRATCH_SIZE);
     target->links = tn_arena_take(arena, target->link_count * sizeof *target->links);
     target->upload.etags =
@@ -470,6 +480,8 @@ static void carve(struct tn_s3_target *target, struct tn_arena *arena)
     TN_CHECK(scratch && target->links && target->upload.etags && target->upload.text &&
              target->memo.entries && target->memo.text && target->credentials.memory);
     tn_arena_init(&target->scratch, scratch, TN_S3_SCRATCH_SIZE);
+    rc = tn_set_init(&target->rows, TN_S3_PAGE_ROWS, arena, &ignored);
+    TN_CHECK(rc == TN_OK);
     for (uint32_t i = 0; i < target->link_count; i++) {
         void *memory = tn_arena_take_raw(arena, TN_S3_OUT_SIZE + TN_S3_IN_SIZE + TN_HTTP_HEAD_SIZE);
         TN_CHECK(memory);

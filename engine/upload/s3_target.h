@@ -15,11 +15,17 @@
  * at once, and the trouble says of what kind it is.
  *
  * Large files go in parts. What is there of an upload by parts is found again after a restart when
- * there is a file to keep its id in; else an upload that isn't completed is given up.
+ * there is a file to keep its id in; else an upload that isn't completed is given up. One that
+ * nobody has gone on with for a week is given up, too.
+ *
+ * PUT and GET are all that a caller needs the right to (HEAD is a GET to S3). Without LIST a store
+ * tells nobody what it lacks: then a name that isn't there is hidden (target.h).
  *
  *     verbs: stat, modified HEAD; read, fetch GET; list LIST; send PUT, HEAD; publish, swap PUT,
  *     GET; replace PUT; remove DELETE;
- *     in parts also POST (counts as PUT), LIST after a restart, and DELETE of what is given up
+ *     in parts also POST (counts as PUT); LIST of parts after a restart, else all go again; LIST of
+ *     uploads when the answer to a POST was lost, and DELETE of what is given up, else the bucket's
+ *     rules must take them
  */
 #pragma once
 

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -224,22 +225,64 @@ static enum tn_s3_link_state learned(struct tn_s3_link *link)
     return end(link, TN_IO, TN_S3_TROUBLE_CLOCK);
 }
 
+/* What was looked at isn't there: the file goes again. */
+static enum tn_s3_link_state missed(struct tn_s3_link *link)
+{
+    if (link->looks) {
+        link->looks = link->asks = false;
+        link->err = link->cause;
+        return later(link, 0);
+    }
+    return end(link, TN_ABSENT, TN_S3_TROUBLE_NONE);
+}
+
+/* HEAD was refused, and GET wasn't: no policy of S3 does that. */
+static enum tn_s3_link_state head_refused(struct tn_s3_link *link)
+{
+    tn_rc rc = tn_err_set(&link->err, TN_IO, 0, "look at s3://%s/%.120s: permission denied (403)",
+                          link->target->store.bucket, link->key);
+    return end(link, rc, TN_S3_TROUBLE_PERMISSION);
+}
+
+/* Nobody says whether it is there. That it was there, by the answer to our PUT, makes it an
+ * error; else it is as good as absent. The trouble stays, for who
+ * finds nothing and wants to say why. */
+static enum tn_s3_link_state hidden(struct tn_s3_link *link)
+{
+    if (link->looks && link->sure) {
+        return end(link, TN_IO, TN_S3_TROUBLE_PERMISSION);
+    }
+    link->err.os = EACCES;
+    return link->looks ? missed(link) : end(link, TN_ABSENT, TN_S3_TROUBLE_PERMISSION);
+}
+
+static enum tn_s3_link_state refuse(struct tn_s3_link *link)
+{
+    if (link->request.verb == TN_S3_HEAD && link->exchange.answer.status == 403) {
+        link->asks = true;
+        return TN_S3_LINK_HASH;
+    }
+    if (link->request.verb == TN_S3_GET && tn_s3_link_is_denied(link)) {
+        return hidden(link);
+    }
+    return end(link, link->rc, trouble_of(link));
+}
+
 static enum tn_s3_link_state decide(struct tn_s3_link *link, bool stale)
 {
     bool file = link->job.kind == TN_S3_JOB_FILE;
+    if (link->asks && (link->verdict == TN_S3_DONE || link->exchange.answer.status == 416)) {
+        return head_refused(link);
+    }
     switch (link->verdict) {
     case TN_S3_DONE:
         return link->looks ? looked(link) : end(link, TN_OK, TN_S3_TROUBLE_NONE);
     case TN_S3_ABSENT:
-        if (link->looks) {
-            link->looks = false;
-            link->err = link->cause;
-            return later(link, 0);
-        }
-        return end(link, TN_ABSENT, TN_S3_TROUBLE_NONE);
+        return missed(link);
     case TN_S3_CONFLICT:
     case TN_S3_UNKNOWN:
         link->looks = file;
+        link->sure = link->verdict == TN_S3_CONFLICT;
         link->cause = link->err;
         return file ? TN_S3_LINK_HASH : end(link, link->rc, trouble_of(link));
     case TN_S3_LATER:
@@ -255,8 +298,9 @@ static enum tn_s3_link_state decide(struct tn_s3_link *link, bool stale)
             return later(link, 0);
         }
         break;
-    case TN_S3_OPEN:
     case TN_S3_PERSON:
+        return refuse(link);
+    case TN_S3_OPEN:
         break;
     }
     return end(link, link->rc == TN_CORRUPT ? TN_IO : link->rc, trouble_of(link));
@@ -444,6 +488,8 @@ void tn_s3_link_start(struct tn_s3_link *link, const struct tn_s3_job *job, cons
     link->sent_ns = 0;
     link->wrote_ns = 0;
     link->looks = false;
+    link->sure = false;
+    link->asks = false;
     link->resent = false;
     link->learned = 0;
     link->hashed = false;
@@ -451,8 +497,10 @@ void tn_s3_link_start(struct tn_s3_link *link, const struct tn_s3_job *job, cons
     link->appended = 0;
     link->etag[0] = 0;
     link->mark = job->arena ? tn_arena_mark(job->arena) : 0;
-    link->last[0][0] = 0;
-    link->last[1][0] = 0;
+    link->told = false;
+    if (job->each) {
+        tn_set_clear(&link->target->rows);
+    }
     pause(link);
     link->target->busy = true;
 }

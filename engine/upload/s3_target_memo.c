@@ -1,9 +1,10 @@
 #include <inttypes.h>
 
+#include "commit/publish.h"
 #include "upload/http.h"
 #include "upload/s3_target_private.h"
 
-/* A line an upload: key, id, size, size of a part, time of its beginning, with tabs between. */
+/* A line an upload: key, id, size, size of a part, when it last went on, with tabs between. */
 
 enum { FIELDS = 5, DRAFT_SIZE = 1024 };
 
@@ -16,7 +17,7 @@ static bool take_field(struct tn_bytes *line, struct tn_bytes *field)
     *field = (struct tn_bytes){line->data, size};
     line->data += tab ? size + 1 : size;
     line->size -= tab ? size + 1 : size;
-    return size > 0;
+    return tab || size > 0;
 }
 
 static bool keep_text(char *text, size_t size, struct tn_bytes field)
@@ -32,24 +33,25 @@ static bool keep_text(char *text, size_t size, struct tn_bytes field)
 static bool parse(struct tn_bytes line, struct tn_s3_memo_entry *entry)
 {
     struct tn_bytes fields[FIELDS];
-    uint64_t began_ms = 0;
+    uint64_t seen_ms = 0;
     for (int i = 0; i < FIELDS; i++) {
         if (!take_field(&line, &fields[i])) {
             return false;
         }
     }
-    bool good = line.size == 0 && keep_text(entry->key, sizeof entry->key, fields[0]) &&
+    bool good = line.size == 0 && fields[0].size > 0 &&
+                keep_text(entry->key, sizeof entry->key, fields[0]) &&
                 keep_text(entry->id, sizeof entry->id, fields[1]) &&
                 tn_http_number(fields[2], &entry->size) &&
                 tn_http_number(fields[3], &entry->part_size) &&
-                tn_http_number(fields[4], &began_ms) && began_ms <= INT64_MAX;
-    entry->began_ms = good ? (int64_t)began_ms : 0;
+                tn_http_number(fields[4], &seen_ms) && seen_ms <= INT64_MAX;
+    entry->seen_ms = good ? (int64_t)seen_ms : 0;
     return good;
 }
 
 static bool fits_line(const struct tn_s3_memo_entry *entry)
 {
-    return !strpbrk(entry->key, "\t\n") && !strpbrk(entry->id, "\t\n") && entry->began_ms >= 0;
+    return !strpbrk(entry->key, "\t\n") && !strpbrk(entry->id, "\t\n") && entry->seen_ms >= 0;
 }
 
 /* ---- the file ---- */
@@ -77,10 +79,8 @@ void tn_s3_memo_load(struct tn_s3_memo *memo)
     }
 }
 
-/* The old one stays until the new one is whole. */
 static tn_rc write_file(struct tn_s3_memo *memo, struct tn_bytes bytes, struct tn_err *err)
 {
-    struct tn_io *io = memo->io;
     struct tn_buf draft;
     unsigned char memory[DRAFT_SIZE];
     tn_buf_init(&draft, memory, sizeof memory);
@@ -90,15 +90,10 @@ static tn_rc write_file(struct tn_s3_memo *memo, struct tn_bytes bytes, struct t
     if (draft.overflow) {
         return tn_err_set(err, TN_UNSUPPORTED, 0, "%s: too long", memo->path);
     }
-    (void)io->vtable->unlink(io, path, err);
-    tn_rc rc = tn_io_write_new(io, path, bytes, err);
-    if (rc == TN_OK) {
-        rc = io->vtable->sync(io, &path, 1, err);
-    }
-    return rc == TN_OK ? io->vtable->replace(io, path, memo->path, err) : rc;
+    return tn_publish_over(memo->io, path, memo->path, bytes, err);
 }
 
-static bool save(struct tn_s3_memo *memo)
+bool tn_s3_memo_save(struct tn_s3_memo *memo)
 {
     struct tn_err ignored;
     struct tn_buf text;
@@ -106,7 +101,7 @@ static bool save(struct tn_s3_memo *memo)
     for (uint32_t i = 0; i < memo->count; i++) {
         const struct tn_s3_memo_entry *entry = &memo->entries[i];
         tn_buf_format(&text, "%s\t%s\t%" PRIu64 "\t%" PRIu64 "\t%" PRId64 "\n", entry->key,
-                      entry->id, entry->size, entry->part_size, entry->began_ms);
+                      entry->id, entry->size, entry->part_size, entry->seen_ms);
     }
     return !text.overflow && write_file(memo, tn_buf_bytes(&text), &ignored) == TN_OK;
 }
@@ -127,7 +122,7 @@ bool tn_s3_memo_add(struct tn_s3_memo *memo, const struct tn_s3_memo_entry *entr
         return false;
     }
     memo->entries[memo->count++] = *entry;
-    if (save(memo)) {
+    if (tn_s3_memo_save(memo)) {
         return true;
     }
     memo->count--;
@@ -139,6 +134,6 @@ void tn_s3_memo_remove(struct tn_s3_memo *memo, const char *key)
     struct tn_s3_memo_entry *entry = tn_s3_memo_find(memo, key);
     if (entry) {
         *entry = memo->entries[--memo->count];
-        (void)save(memo); /* what stays in the file is found to be gone, later */
+        (void)tn_s3_memo_save(memo); /* what stays in the file is found to be gone, later */
     }
 }

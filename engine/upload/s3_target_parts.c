@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "upload/s3_target_private.h"
 
@@ -6,8 +7,10 @@ enum {
     BEGINNINGS_MAX = 3, /* an upload may be gone, or have parts that it shouldn't */
     COMPLETIONS_MAX = 6,
     DROP_MS = 2000,
+    ROUNDS_MAX = 8, /* of giving up strays: there is one for each answer that was lost */
 };
-#define FORGOTTEN_MS (INT64_C(7) * 24 * 60 * 60 * 1000)
+#define HOUR_MS      (INT64_C(60) * 60 * 1000)
+#define FORGOTTEN_MS (7 * 24 * HOUR_MS)
 
 /* ---- parts ---- */
 
@@ -52,6 +55,17 @@ static void begin_part(struct tn_s3_upload *upload, struct tn_s3_link *link, str
     tn_s3_link_start(link, &job, key);
 }
 
+/* An upload may take longer than one is remembered that nobody goes on with. */
+static void note_work(struct tn_s3_target *target, const char *key)
+{
+    struct tn_s3_memo_entry *entry = tn_s3_memo_find(&target->memo, key);
+    int64_t now_ms = target->clock->vtable->now_ms(target->clock);
+    if (entry && now_ms - entry->seen_ms > HOUR_MS) {
+        entry->seen_ms = now_ms;
+        (void)tn_s3_memo_save(&target->memo);
+    }
+}
+
 static tn_rc send_parts(struct tn_s3_target *target, struct tn_io *from, int file, const char *key,
                         struct tn_err *err)
 {
@@ -64,6 +78,7 @@ static tn_rc send_parts(struct tn_s3_target *target, struct tn_io *from, int fil
             continue;
         }
         rc = tn_s3_target_free_link(target, &link, err);
+        note_work(target, key);
         if (rc == TN_OK && upload->rc == TN_OK) {
             begin_part(upload, link, from, file, key, i);
         }
@@ -94,7 +109,9 @@ static tn_rc take_part(void *user, const struct tn_s3_entry *entry, struct tn_er
     return TN_OK;
 }
 
-static tn_rc find_parts(struct tn_s3_target *target, const char *key, struct tn_err *err)
+/* `denied`: the caller may not ask. */
+static tn_rc find_parts(struct tn_s3_target *target, const char *key, bool *denied,
+                        struct tn_err *err)
 {
     struct tn_s3_upload *upload = &target->upload;
     struct tn_s3_job job = {
@@ -110,10 +127,9 @@ static tn_rc find_parts(struct tn_s3_target *target, const char *key, struct tn_
             job.request.part = link->exchange.answer.part;
         }
     }
+    *denied = rc == TN_IO && tn_s3_link_is_denied(link);
     return rc;
 }
-
-/* ---- begin and end ---- */
 
 static tn_rc abort_upload(struct tn_s3_target *target, const char *key, const char *id,
                           struct tn_err *err)
@@ -123,13 +139,62 @@ static tn_rc abort_upload(struct tn_s3_target *target, const char *key, const ch
     return tn_s3_target_ask(target, key, &job, &link, err);
 }
 
+/* ---- uploads that nobody knows of: the answer to their creation was lost ---- */
+
+struct strays {
+    struct tn_s3_upload *upload;
+    const char *key;
+    const char *but; /* an id; "": none */
+};
+
+static tn_rc take_stray(void *user, const struct tn_s3_entry *entry, struct tn_err *err)
+{
+    const struct strays *strays = user;
+    struct tn_s3_upload *upload = strays->upload;
+    (void)err;
+    if (upload->stray_count < TN_S3_STRAYS_MAX && entry->name && entry->upload_id[0] &&
+        strcmp(entry->name, strays->key) == 0 && strcmp(entry->upload_id, strays->but) != 0) {
+        (void)snprintf(upload->strays[upload->stray_count++], TN_S3_UPLOAD_SIZE, "%s",
+                       entry->upload_id);
+    }
+    return TN_OK;
+}
+
+/* All of this name but one. Who may not list or give up leaves them to the bucket's rules. */
+static tn_rc give_up_strays(struct tn_s3_target *target, const char *key, const char *but,
+                            struct tn_err *err)
+{
+    struct tn_s3_upload *upload = &target->upload;
+    struct strays strays = {upload, key, but};
+    const struct tn_s3_job job = {
+        .request = {.verb = TN_S3_LIST_UPLOADS, .each = take_stray, .user = &strays}};
+    struct tn_s3_link *link = NULL;
+    tn_rc rc = TN_OK;
+    upload->stray_count = 1;
+    for (uint32_t round = 0; rc == TN_OK && upload->stray_count > 0 && round < ROUNDS_MAX;
+         round++) {
+        upload->stray_count = 0;
+        rc = tn_s3_target_ask(target, key, &job, &link, err);
+        for (uint32_t i = 0; rc == TN_OK && i < upload->stray_count; i++) {
+            rc = abort_upload(target, key, upload->strays[i], err);
+        }
+    }
+    return rc == TN_IO && target->trouble == TN_S3_TROUBLE_PERMISSION ? TN_OK : rc;
+}
+
+/* ---- beginnings ---- */
+
 /* An upload of the memo, whether the store lets us or not. */
 static void give_up(struct tn_s3_target *target, uint32_t index)
 {
     struct tn_s3_memo_entry *entry = &target->memo.entry;
     struct tn_err ignored;
     *entry = target->memo.entries[index];
-    (void)abort_upload(target, entry->key, entry->id, &ignored);
+    if (entry->id[0]) {
+        (void)abort_upload(target, entry->key, entry->id, &ignored);
+    } else {
+        (void)give_up_strays(target, entry->key, "", &ignored);
+    }
     tn_s3_memo_remove(&target->memo, entry->key);
 }
 
@@ -137,13 +202,14 @@ static uint32_t oldest(const struct tn_s3_memo *memo)
 {
     uint32_t found = 0;
     for (uint32_t i = 1; i < memo->count; i++) {
-        if (memo->entries[i].began_ms < memo->entries[found].began_ms) {
+        if (memo->entries[i].seen_ms < memo->entries[found].seen_ms) {
             found = i;
         }
     }
     return found;
 }
 
+/* Before it is created, so that one whose answer is lost together with us isn't forgotten. */
 static void keep(struct tn_s3_target *target, const char *key)
 {
     struct tn_s3_upload *upload = &target->upload;
@@ -152,11 +218,21 @@ static void keep(struct tn_s3_target *target, const char *key)
         give_up(target, oldest(&target->memo));
     }
     memcpy(entry->key, key, strlen(key) + 1);
-    memcpy(entry->id, upload->id, sizeof entry->id);
+    entry->id[0] = 0;
     entry->size = upload->size;
     entry->part_size = upload->part_size;
-    entry->began_ms = target->clock->vtable->now_ms(target->clock);
+    entry->seen_ms = target->clock->vtable->now_ms(target->clock);
     upload->kept = tn_s3_memo_add(&target->memo, entry);
+}
+
+static void keep_id(struct tn_s3_target *target, const char *key)
+{
+    struct tn_s3_upload *upload = &target->upload;
+    struct tn_s3_memo_entry *entry = tn_s3_memo_find(&target->memo, key);
+    if (entry) {
+        memcpy(entry->id, upload->id, sizeof entry->id);
+        upload->kept = tn_s3_memo_save(&target->memo);
+    }
 }
 
 static tn_rc create(struct tn_s3_target *target, const char *key, struct tn_err *err)
@@ -164,11 +240,48 @@ static tn_rc create(struct tn_s3_target *target, const char *key, struct tn_err 
     const struct tn_s3_job job = {.request = {.verb = TN_S3_CREATE_UPLOAD}};
     struct tn_s3_upload *upload = &target->upload;
     struct tn_s3_link *link = NULL;
+    keep(target, key);
+    memcpy(upload->key, key, strlen(key) + 1);
     tn_rc rc = tn_s3_target_ask(target, key, &job, &link, err);
+    if (!link) {
+        return rc;
+    }
+    bool again = link->tries > 0 || link->resent;
+    if (rc != TN_OK && !again && tn_s3_link_is_denied(link)) {
+        tn_s3_memo_remove(&target->memo, key);
+    }
+    if (rc != TN_OK) {
+        return rc;
+    }
+    memcpy(upload->id, link->exchange.answer.upload_id, sizeof upload->id);
+    if (again) {
+        rc = give_up_strays(target, key, upload->id, err);
+    }
     if (rc == TN_OK) {
-        memcpy(upload->id, link->exchange.answer.upload_id, sizeof upload->id);
-        memcpy(upload->key, key, strlen(key) + 1);
-        keep(target, key);
+        keep_id(target, key);
+    }
+    return rc;
+}
+
+/* What is there of the upload that was under way before. ABSENT: nothing that is of use. */
+static tn_rc resume(struct tn_s3_target *target, const struct tn_s3_memo_entry *entry,
+                    struct tn_err *err)
+{
+    struct tn_s3_upload *upload = &target->upload;
+    bool denied = false;
+    memcpy(upload->id, entry->id, sizeof upload->id);
+    memcpy(upload->key, entry->key, sizeof upload->key);
+    upload->kept = true;
+    if (!entry->id[0]) {
+        tn_rc rc = give_up_strays(target, upload->key, "", err);
+        return rc == TN_OK ? TN_ABSENT : rc;
+    }
+    bool same = entry->size == upload->size && entry->part_size == upload->part_size;
+    tn_rc rc = same ? find_parts(target, upload->key, &denied, err) : TN_ABSENT;
+    if (!same || denied) {
+        rc = abort_upload(target, upload->key, upload->id, err);
+        bool left = rc == TN_IO && target->trouble == TN_S3_TROUBLE_PERMISSION;
+        return rc == TN_OK || left ? TN_ABSENT : rc;
     }
     return rc;
 }
@@ -177,20 +290,13 @@ static tn_rc create(struct tn_s3_target *target, const char *key, struct tn_err 
 static tn_rc begin_upload(struct tn_s3_target *target, const char *key, uint64_t size,
                           struct tn_err *err)
 {
-    struct tn_s3_upload *upload = &target->upload;
     struct tn_s3_memo_entry *entry = tn_s3_memo_find(&target->memo, key);
     reset(target, size);
     if (!entry) {
         return create(target, key, err);
     }
-    memcpy(upload->id, entry->id, sizeof upload->id);
-    upload->kept = true;
-    bool same = entry->size == size && entry->part_size == upload->part_size;
-    tn_rc rc = same ? find_parts(target, key, err) : abort_upload(target, key, upload->id, err);
-    if (rc == TN_OK && same) {
-        return rc;
-    }
-    if (rc != TN_OK && rc != TN_ABSENT) {
+    tn_rc rc = resume(target, entry, err);
+    if (rc != TN_ABSENT) {
         return rc;
     }
     tn_s3_memo_remove(&target->memo, key);
@@ -243,17 +349,25 @@ static tn_rc completion(struct tn_s3_upload *upload, struct tn_bytes *body, stru
 }
 
 /* After a completion whose outcome isn't sure: OK, the file is there; AGAIN, the upload is; ABSENT,
- * neither. */
-static tn_rc look_after(struct tn_s3_target *target, const char *key, struct tn_err *err)
+ * neither. `gone`: that the store knows no such upload; `taken`: that the name is. */
+static tn_rc look_after(struct tn_s3_target *target, const char *key, bool gone, bool taken,
+                        struct tn_err *err)
 {
+    bool denied = false;
     tn_rc rc = look(target, key, target->upload.size, err);
     if (rc == TN_OK) {
         discard(target, key); /* it may be another's upload that was completed */
     }
+    if (taken) {
+        rc = tn_target_if_hidden(rc, err);
+    }
     if (rc != TN_ABSENT) {
         return rc;
     }
-    rc = find_parts(target, key, err);
+    rc = find_parts(target, key, &denied, err);
+    if (denied) {
+        rc = gone ? TN_ABSENT : TN_OK;
+    }
     return rc == TN_OK
                ? tn_err_set(err, TN_AGAIN, 0, "s3://%s/%.120s: its parts don't become a file",
                             target->store.bucket, key)
@@ -288,7 +402,9 @@ static tn_rc complete(struct tn_s3_target *target, const char *key, struct tn_er
             return TN_ABSENT;
         }
         bool open = rc == TN_OK || tn_s3_link_is_open(link);
-        rc = open ? look_after(target, key, err) : rc;
+        bool gone = strcmp(link->exchange.answer.code, "NoSuchUpload") == 0;
+        bool taken = link->verdict == TN_S3_CONFLICT;
+        rc = open ? look_after(target, key, gone, taken, err) : rc;
         again = open && rc == TN_AGAIN;
     }
     if (rc == TN_AGAIN) {
@@ -353,7 +469,7 @@ void tn_s3_parts_clean(struct tn_s3_target *target)
     int64_t now_ms = target->clock->vtable->now_ms(target->clock);
     tn_s3_memo_load(memo);
     for (uint32_t i = memo->count; i-- > 0;) {
-        if (now_ms - memo->entries[i].began_ms > FORGOTTEN_MS) {
+        if (now_ms - memo->entries[i].seen_ms > FORGOTTEN_MS) {
             give_up(target, i);
         }
     }

@@ -23,6 +23,7 @@
 #include <stdatomic.h>
 
 #include "base/hash.h"
+#include "commit/set.h"
 #include "upload/s3_target.h"
 
 enum {
@@ -31,9 +32,11 @@ enum {
     TN_S3_NAME_MAX = TN_S3_KEY_MAX + 1,
     TN_S3_ANSWER_ID_SIZE = 64,
     TN_S3_MEMO_MAX = 8,
+    TN_S3_STRAYS_MAX = 4, /* uploads that nobody knows of, given up at once */
     TN_S3_MEMO_SIZE = 16 * 1024,
     TN_S3_UPLOAD_TEXT_SIZE = 64 * 1024,
     TN_S3_CREDENTIALS_SIZE = 16 * 1024,
+    TN_S3_PAGE_ROWS = 1000, /* S3: of a LIST, at most */
 };
 
 struct tn_s3_target;
@@ -113,7 +116,9 @@ struct tn_s3_link {
     int64_t try_ns;      /* when this try began to send */
     int64_t wrote_ns;    /* and what it sent last was gone; 0: nothing */
     bool looks;          /* with HEAD, at the name of a file that may be there */
+    bool sure;           /* it was there, as the store has said */
     struct tn_err cause; /* why */
+    bool asks;           /* with GET, why HEAD was refused, which comes without words */
     bool resent;         /* again at once, since a connection that was kept had been closed */
     uint32_t learned;    /* times that clock or region were wrong */
     unsigned char digest[TN_SHA256_SIZE];
@@ -135,7 +140,7 @@ struct tn_s3_link {
     size_t mark;
     uint64_t skip; /* bytes of the object that come, and that the job's file has */
     bool same[2];
-    char last[2][TN_S3_NAME_MAX]; /* told of LIST, in all tries: a file, a folder */
+    bool told; /* a row of LIST, in any try */
 
     char answer_id[TN_S3_ANSWER_ID_SIZE]; /* of the connection's last answer; "": none */
     struct tn_buf out;
@@ -160,14 +165,16 @@ struct tn_s3_upload {
     char (*etags)[TN_S3_ETAG_SIZE]; /* by part, from 0; "": not there */
     struct tn_s3_part parts[TN_S3_TARGET_PARTS_MAX];
     unsigned char *text; /* of its completion */
+    char strays[TN_S3_STRAYS_MAX][TN_S3_UPLOAD_SIZE];
+    uint32_t stray_count;
 };
 
 struct tn_s3_memo_entry {
     char key[TN_S3_NAME_MAX];
-    char id[TN_S3_UPLOAD_SIZE];
+    char id[TN_S3_UPLOAD_SIZE]; /* "": it was about to be created */
     uint64_t size;
     uint64_t part_size;
-    int64_t began_ms;
+    int64_t seen_ms; /* when it last went on */
 };
 
 struct tn_s3_memo {
@@ -208,6 +215,7 @@ struct tn_s3_target {
     int64_t progress_ns;          /* when a request was last answered well */
     enum tn_s3_trouble trouble;   /* of the last error that was told */
     char token[TN_S3_TOKEN_SIZE]; /* of the next page */
+    struct tn_set rows;           /* of the page that is being listed: their names' hashes */
 
     tn_rc failed; /* of a file sent before; until `drop` */
     struct tn_err failure;
@@ -240,6 +248,14 @@ void tn_s3_link_start(struct tn_s3_link *link, const struct tn_s3_job *job, cons
 bool tn_s3_link_step(struct tn_s3_link *link);
 /* Ends the job, if there is one, with CANCELED, and the connection. */
 void tn_s3_link_cancel(struct tn_s3_link *link);
+/* The policy forbids it. A store says so, too, of a name that isn't there, to who may not list
+ * (S3): then GET and HEAD don't tell whether it is. Whoever goes on puts on the condition that it
+ * isn't. */
+static inline bool tn_s3_link_is_denied(const struct tn_s3_link *link)
+{
+    return link->verdict == TN_S3_PERSON && link->exchange.answer.status == 403 &&
+           strcmp(link->exchange.answer.code, "AccessDenied") == 0;
+}
 /* Whether a job's outcome says that its name has to be looked at: nobody knows, or who was there
  * first may have been a try of ours. */
 static inline bool tn_s3_link_is_open(const struct tn_s3_link *link)
@@ -295,6 +311,8 @@ void tn_s3_memo_load(struct tn_s3_memo *memo);
 struct tn_s3_memo_entry *tn_s3_memo_find(struct tn_s3_memo *memo, const char *key);
 /* False: it isn't kept. */
 bool tn_s3_memo_add(struct tn_s3_memo *memo, const struct tn_s3_memo_entry *entry);
+/* What has changed of an entry. False: it isn't kept. */
+bool tn_s3_memo_save(struct tn_s3_memo *memo);
 void tn_s3_memo_remove(struct tn_s3_memo *memo, const char *key);
 
 /* ---- s3_target_credentials.c ---- */

@@ -107,20 +107,51 @@ static tn_rc write_more(struct tn_s3_link *link)
 
 /* ---- what comes in ---- */
 
+static bool answer_id(const struct tn_s3_link *link, struct tn_bytes *id)
+{
+    return tn_http_header(&link->http, "x-amz-request-id", id) && id->size > 0 &&
+           id->size < sizeof link->answer_id;
+}
+
+/* A store that answers twice would answer the next request with that. Asked before anything of an
+ * answer is believed. */
+static tn_rc check_first(const struct tn_s3_link *link, struct tn_err *err)
+{
+    struct tn_bytes id = {NULL, 0};
+    bool same = answer_id(link, &id) && strlen(link->answer_id) == id.size &&
+                memcmp(link->answer_id, id.data, id.size) == 0;
+    return same ? tn_err_set(err, TN_IO, 0, "the store has answered twice") : TN_OK;
+}
+
+static void keep_answer_id(struct tn_s3_link *link)
+{
+    struct tn_bytes id = {NULL, 0};
+    bool told = answer_id(link, &id);
+    if (told) {
+        memcpy(link->answer_id, id.data, id.size);
+    }
+    link->answer_id[told ? id.size : 0] = 0;
+}
+
 /* The name of a row: what is below the folder that was asked for. */
 static tn_rc take_row(void *user, const struct tn_s3_entry *entry, struct tn_err *err)
 {
     struct tn_s3_link *link = user;
+    struct tn_set *rows = &link->target->rows;
     char name[TN_S3_NAME_MAX];
-    char *last = link->last[entry->folder];
     size_t above = strlen(link->key);
     size_t size = strlen(entry->name);
-    /* A page that broke off comes again. */
+    struct tn_hash_128 hash = tn_hash_128((struct tn_bytes){(const void *)entry->name, size});
+    if (check_first(link, err) != TN_OK) {
+        return TN_IO;
+    }
+    /* A page that broke off comes again, and not every store sorts. */
     if (size <= above || size >= sizeof name || strncmp(entry->name, link->key, above) != 0 ||
-        strcmp(entry->name, last) <= 0) {
+        tn_set_has(rows, hash)) {
         return TN_OK;
     }
-    memcpy(last, entry->name, size + 1);
+    link->told = true;
+    (void)tn_set_add(rows, hash); /* full: a row may be told twice, none is lost */
     memcpy(name, entry->name + above, size - above + 1);
     name[size - above - entry->folder] = 0; /* a folder's '/' */
     link->each_rc = link->job.each(link->job.each_user, name, entry->folder, err);
@@ -203,6 +234,14 @@ static enum tn_s3_wire fatal(struct tn_s3_link *link, tn_rc rc)
     return TN_S3_WIRE_FATAL;
 }
 
+/* With the cause in link->err. */
+static enum tn_s3_wire lose(struct tn_s3_link *link)
+{
+    tn_s3_lost(&link->exchange, &link->err);
+    link->rc = link->err.code;
+    return TN_S3_WIRE_LOST;
+}
+
 static enum tn_s3_wire take_input(struct tn_s3_link *link)
 {
     struct tn_bytes input = {link->in, link->reading.moved};
@@ -213,6 +252,9 @@ static enum tn_s3_wire take_input(struct tn_s3_link *link)
         if (rc != TN_OK) {
             link->rc = link->each_rc != TN_OK ? link->each_rc : rc;
             return link->each_rc != TN_OK ? TN_S3_WIRE_FATAL : TN_S3_WIRE_LOST;
+        }
+        if (piece.size > 0 && check_first(link, &link->err) != TN_OK) {
+            return lose(link);
         }
         rc = piece.size > 0 ? take_object(link, piece) : TN_OK;
         if (rc != TN_OK) {
@@ -233,16 +275,14 @@ static void start_read(struct tn_s3_link *link)
     tn_stream_read(link->stream, link->in, TN_S3_IN_SIZE, &link->reading);
 }
 
-static enum tn_s3_wire lose(struct tn_s3_link *link)
+static enum tn_s3_wire silent(struct tn_s3_link *link)
 {
     link->err = link->reading.err;
     if (link->reading.rc == TN_AGAIN) {
         (void)tn_err_set(&link->err, TN_IO, 0, "no answer came in %" PRIu32 " s",
                          link->reading.timeout_ms / 1000);
     }
-    tn_s3_lost(&link->exchange, &link->err);
-    link->rc = link->err.code;
-    return TN_S3_WIRE_LOST;
+    return lose(link);
 }
 
 static enum tn_s3_wire read_more(struct tn_s3_link *link)
@@ -260,7 +300,7 @@ static enum tn_s3_wire read_more(struct tn_s3_link *link)
         return TN_S3_WIRE_OPEN;
     }
     if (link->reading.rc != TN_OK) {
-        return lose(link);
+        return silent(link);
     }
     enum tn_s3_wire wire = TN_S3_WIRE_OPEN;
     if (link->reading.moved > 0) {
@@ -273,21 +313,6 @@ static enum tn_s3_wire read_more(struct tn_s3_link *link)
         start_read(link);
     }
     return wire;
-}
-
-/* A store that answers twice would answer the next request with that. */
-static bool is_second(struct tn_s3_link *link)
-{
-    struct tn_bytes id = {NULL, 0};
-    bool told = tn_http_header(&link->http, "x-amz-request-id", &id) && id.size > 0 &&
-                id.size < sizeof link->answer_id;
-    bool same = told && strlen(link->answer_id) == id.size &&
-                memcmp(link->answer_id, id.data, id.size) == 0;
-    if (told) {
-        memcpy(link->answer_id, id.data, id.size);
-    }
-    link->answer_id[told ? id.size : 0] = 0;
-    return same;
 }
 
 enum tn_s3_wire tn_s3_wire_step(struct tn_s3_link *link)
@@ -303,11 +328,10 @@ enum tn_s3_wire tn_s3_wire_step(struct tn_s3_link *link)
     if (link->write_due && !tn_request_under_way(&link->writing)) {
         end_write(link); /* the answer was faster than we looked */
     }
-    if (is_second(link)) {
-        link->rc = tn_err_set(&link->err, TN_IO, 0, "the store has answered twice");
-        tn_s3_lost(&link->exchange, &link->err);
-        return TN_S3_WIRE_LOST;
+    if (check_first(link, &link->err) != TN_OK) {
+        return lose(link);
     }
+    keep_answer_id(link);
     link->rc = tn_s3_finish(&link->exchange, &link->err);
     return TN_S3_WIRE_DONE;
 }
@@ -346,6 +370,7 @@ static enum tn_target_verb verb_of(enum tn_s3_verb verb)
         [TN_S3_COMPLETE_UPLOAD] = TN_TARGET_PUT,
         [TN_S3_ABORT_UPLOAD] = TN_TARGET_DELETE,
         [TN_S3_LIST_PARTS] = TN_TARGET_LIST,
+        [TN_S3_LIST_UPLOADS] = TN_TARGET_LIST,
     };
     return verbs[verb];
 }
@@ -364,7 +389,9 @@ static void ask_for_rest(struct tn_s3_link *link)
 
 static void make_request(struct tn_s3_link *link)
 {
-    if (link->looks) {
+    if (link->asks) {
+        link->request = (struct tn_s3_request){.verb = TN_S3_GET, .range_size = 1};
+    } else if (link->looks) {
         link->request = (struct tn_s3_request){.verb = TN_S3_HEAD};
     } else {
         link->request = link->job.request;

@@ -245,6 +245,7 @@ const char *tn_s3_verb_text(enum tn_s3_verb verb)
         [TN_S3_COMPLETE_UPLOAD] = "complete upload of",
         [TN_S3_ABORT_UPLOAD] = "give up upload of",
         [TN_S3_LIST_PARTS] = "list parts of",
+        [TN_S3_LIST_UPLOADS] = "list uploads of",
     };
     return texts[verb];
 }

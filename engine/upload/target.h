@@ -17,7 +17,10 @@
  * texts and bytes that a call is given are copied by what needs them longer; only the `io` of a
  * `send` is used until the next `settle` or `drop` has returned. Errors name the target. ABSENT
  * comes from `stat`, `modified`, `read`, `fetch` and `list` for what the target lacks, and from
- * `send` and `settle` for what the source lacks, and from nothing else.
+ * `send` and `settle` for what the source lacks, and from nothing else. Who may not list a store is
+ * not told what it lacks (S3 answers 403 then): for `stat` and `read` such a name is ABSENT, too,
+ * but hidden. It may be there, so whoever goes on must put on the condition that it isn't, and who
+ * knows better must not believe it.
  *
  * After an error of `send` or `settle`, `drop` must be called; what was sent since the last
  * `settle` may then be there or not, each file whole. After an error of the other calls what is
@@ -25,6 +28,7 @@
  */
 #pragma once
 
+#include <errno.h>
 #include <stdatomic.h>
 
 #include "base/arena.h"
@@ -82,6 +86,21 @@ struct tn_target_vtable {
      * back the next `settle` says. After IO nobody knows. */
     tn_rc (*remove)(struct tn_target *target, const char *path, struct tn_err *err);
 };
+
+/* Of an answer of ABSENT: nobody says whether the name is there. */
+static inline bool tn_target_is_hidden(tn_rc rc, const struct tn_err *err)
+{
+    return rc == TN_ABSENT && err->os == EACCES;
+}
+/* What is known to be there can't be read: an error, and no lack. */
+static inline tn_rc tn_target_if_hidden(tn_rc rc, struct tn_err *err)
+{
+    if (tn_target_is_hidden(rc, err)) {
+        err->code = TN_IO;
+        return TN_IO;
+    }
+    return rc;
+}
 
 /* Verbs of an object store. */
 enum tn_target_verb {

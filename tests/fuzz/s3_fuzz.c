@@ -50,6 +50,7 @@ static tn_rc add_row(void *user, const struct tn_s3_entry *entry, struct tn_err 
     CHECK(entry->name ? *entry->name && strlen(entry->name) <= TN_S3_KEY_MAX : entry->part > 0);
     tn_sha256_add(&seen->sha, tn_bytes_of(entry->name ? entry->name : "part"));
     tn_sha256_add(&seen->sha, tn_bytes_of(entry->etag));
+    tn_sha256_add(&seen->sha, tn_bytes_of(entry->upload_id));
     tn_sha256_add(&seen->sha, (struct tn_bytes){(const unsigned char *)&entry->size, 8});
     return TN_OK;
 }
@@ -129,7 +130,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 3) {
         return 0;
     }
-    enum tn_s3_verb verb = (enum tn_s3_verb)(data[0] % (TN_S3_LIST_PARTS + 1));
+    enum tn_s3_verb verb = (enum tn_s3_verb)(data[0] % (TN_S3_LIST_UPLOADS + 1));
     int status = statuses[data[1] % COUNT(statuses)];
     struct tn_bytes body = {data + 3, size - 3};
     answer(verb, status, body, size, &whole);

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 
 import child
@@ -478,6 +479,37 @@ def test_s3_what_a_person_must_change_loses_nothing(args):
             place.lake.proxy.plan = lambda request: None
             table.sync()
         table.check_all(reader, 5)
+
+
+def test_s3_who_may_put_and_get_needs_no_more(args):
+    """Somebody whose policy has no more than that, and who is told "forbidden" of what isn't there, as AWS does it."""
+    with Place(args) as place, peer.pypaimon() as reader:
+        table, proxy = place.table(), place.lake.proxy
+        place.lake.store.make_user("device", "device-secret")
+        place.lake.options = store.options(proxy.endpoint, "device", "device-secret")
+        proxy.hides = True
+        place.lake.store.allow("device", "s3:GetObject")
+        table.write()
+        table.look()
+        refused(table, 4, "put s3://", "permission denied")
+        place.lake.store.allow("device", "s3:GetObject", "s3:PutObject")
+        for _ in range(4):
+            table.sync()
+            table.step()
+            table.look()
+        table.sync()
+        table.check_all(reader, 5)
+        verbs = Counter(x.kind for x in proxy.requests)
+        need(not verbs.keys() - {"GET", "HEAD", "PUT"}, "verbs: %s" % verbs)
+        need(any(x.verb == "GET" and x.status == 403 for x in proxy.requests), "nothing was hidden")
+        # Its notes are lost: LATEST says where it was.
+        for ledger in (place.folder / "warehouse/.tarn").glob("*.ledger"):
+            ledger.unlink()
+        table.write()
+        table.look()
+        table.sync()
+        table.check_all(reader, 5)
+        need(not any(x.kind == "LIST" for x in proxy.requests), "it was listed")
 
 
 def test_s3_credentials_are_read_from_their_file(args):

@@ -11,9 +11,11 @@ import calendar
 import hashlib
 import hmac
 import http.client
+import json
 import os
 import shutil
 import socket
+import subprocess
 import threading
 import time
 from collections import Counter
@@ -43,7 +45,7 @@ class Store(child.Child):
 
     def __init__(self, folder, cert=None, key=None):
         super().__init__(folder / "store.log")
-        self.root, self.port = folder / "store", child.free_port()
+        self.root, self.users, self.port = folder / "store", folder / "users", child.free_port()
         self.tls = [] if cert is None else ["--cert", str(cert), "--key", str(key)]
         (self.root / BUCKET).mkdir(parents=True)
 
@@ -57,8 +59,9 @@ class Store(child.Child):
     def start(self):
         need(has_program(), "versitygw is not there: scripts/deps/versitygw, or VERSITYGW=...")
         env = dict(os.environ, ROOT_ACCESS_KEY=ACCESS, ROOT_SECRET_KEY=SECRET)
-        super().start([PROGRAM, "--quiet", "--keep-alive", "--port", "127.0.0.1:%d" % self.port, "--health", "/health", *self.tls,
-                       "posix", str(self.root)], env=env)
+        self.users.mkdir(exist_ok=True)
+        super().start([PROGRAM, "--quiet", "--keep-alive", "--port", "127.0.0.1:%d" % self.port, "--health", "/health", "--iam-dir", str(self.users),
+                       *self.tls, "posix", str(self.root)], env=env)
         child.asked_until("the store answers", self.is_well)
 
     def is_well(self):
@@ -74,6 +77,23 @@ class Store(child.Child):
         except OSError:
             pass
         return False
+
+    def make_user(self, access, secret):
+        """Somebody who may do nothing yet."""
+        subprocess.run([PROGRAM, "admin", "--access", ACCESS, "--secret", SECRET, "--endpoint-url", self.endpoint, "create-user",
+                        "--access", access, "--secret", secret, "--role", "user"], check=True, capture_output=True)
+
+    def allow(self, access, *actions):
+        """These, of S3's names, are what a user may do with the bucket's objects, and nothing else."""
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [
+            {"Effect": "Allow", "Principal": {"AWS": [access]}, "Action": list(actions), "Resource": ["arn:aws:s3:::%s/*" % BUCKET]}]}).encode()
+        head = ("PUT /%s?policy= HTTP/1.1\r\nhost: 127.0.0.1:%d\r\ncontent-length: %d\r\nx-amz-content-sha256: %s\r\n"
+                "authorization: SignedHeaders=host;x-amz-content-sha256;x-amz-date\r\n\r\n" % (
+                    BUCKET, self.port, len(policy), hashlib.sha256(policy).hexdigest())).encode()
+        with socket.create_connection(("127.0.0.1", self.port), child.DEADLINE) as connection, connection.makefile("rb") as stream:
+            connection.sendall(signed_anew(Request(head), time.time()) + policy)
+            status, answer = read_answer(stream, "PUT")
+        need(status in (200, 204), "the store has not taken the policy: %r" % answer)
 
     @property
     def endpoint(self):
@@ -338,6 +358,7 @@ class Proxy:
             again = self.ask(request, head)
             answer = again if fault.last else answer
         if self.hides and request.status == 404:
+            request.status = 403
             return Fault(status=403, code="AccessDenied").own_answer(request.verb, date)
         return answer
 

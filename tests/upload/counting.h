@@ -12,6 +12,8 @@ struct counting {
     uint64_t replaced;   /* by other bytes, but hints */
     void (*before)(void *user, enum tn_target_verb verb, const char *path); /* or NULL */
     void *user;
+    bool hides;         /* nobody is told what it lacks, nor what is in a folder */
+    const char *denied; /* a name that can't be read; or NULL */
 };
 
 static struct counting *counting_of(struct tn_target *target)
@@ -30,18 +32,28 @@ static struct tn_target *counting_ask(struct tn_target *target, enum tn_target_v
     return c->inner;
 }
 
+static tn_rc counting_hide(struct tn_target *target, const char *path, tn_rc rc, struct tn_err *err)
+{
+    const struct counting *c = counting_of(target);
+    bool denied = c->denied && strcmp(path, c->denied) == 0;
+    return denied || (c->hides && rc == TN_ABSENT)
+               ? tn_err_set(err, TN_ABSENT, EACCES, "%s: permission denied", path)
+               : rc;
+}
+
 static tn_rc counting_stat(struct tn_target *target, const char *path, uint64_t *size,
                            struct tn_err *err)
 {
     struct tn_target *inner = counting_ask(target, TN_TARGET_HEAD, path);
-    return inner->vtable->stat(inner, path, size, err);
+    return counting_hide(target, path, inner->vtable->stat(inner, path, size, err), err);
 }
 
 static tn_rc counting_read(struct tn_target *target, const char *path, size_t size_max,
                            struct tn_arena *arena, struct tn_bytes *bytes, struct tn_err *err)
 {
     struct tn_target *inner = counting_ask(target, TN_TARGET_GET, path);
-    return inner->vtable->read(inner, path, size_max, arena, bytes, err);
+    return counting_hide(target, path,
+                         inner->vtable->read(inner, path, size_max, arena, bytes, err), err);
 }
 
 static tn_rc counting_modified(struct tn_target *target, const char *path, int64_t *ms,

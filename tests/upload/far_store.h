@@ -54,6 +54,8 @@ struct far_store {
     bool only_puts;        /* have a mood */
     int status;            /* of FAILS_BEFORE; 0: any */
     bool parts_fail;       /* no upload is completed */
+    int creations_lost;    /* of uploads, whose answers don't come */
+    int completions_fail;  /* so many of them, before they are done */
     int parts_status;      /* and that is how questions for its parts end; 0: well */
     const char *region;    /* the bucket's, which a request must be signed for; NULL: any */
     uint32_t retry_after;  /* seconds that the next request is put off; 0: it isn't */
@@ -144,8 +146,13 @@ static inline void far_answer_with(struct far_end *end, int status, const char *
 }
 
 /* Status of the error that answers a completion, or a question for parts; 0: none. */
-static inline int far_status_of_parts(const struct far_store *s, struct tn_bytes head)
+static inline int far_status_of_parts(struct far_store *s, struct tn_bytes head)
 {
+    if (s->completions_fail > 0 && memcmp(head.data, "POST", 4) == 0 &&
+        memmem(head.data, head.size, "uploadId=", 9)) {
+        s->completions_fail--;
+        return 500;
+    }
     bool of_upload = s->parts_fail && memmem(head.data, head.size, "uploadId=", 9);
     return !of_upload || memcmp(head.data, "PUT", 3) == 0 ? 0
            : memcmp(head.data, "POST", 4) == 0            ? 500
@@ -193,6 +200,11 @@ static inline void far_serve(struct far_end *end, struct tn_bytes head, struct t
         return;
     }
     far_ask_model(end, mood, head, body);
+    if (s->creations_lost > 0 && memcmp(head.data, "POST", 4) == 0 &&
+        memmem(head.data, head.size, "?uploads= ", 10)) {
+        s->creations_lost--;
+        mood = RESETS_AFTER;
+    }
     if (mood == RESETS_AFTER) {
         far_close(end);
         return;

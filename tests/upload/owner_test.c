@@ -71,6 +71,85 @@ static void who_was_taken_over_sends_nothing(void)
     }
 }
 
+/* To who may not list a store it doesn't tell what it lacks: that is enough for a mirror. */
+static void who_may_not_list_makes_and_keeps_a_mirror(void)
+{
+    static struct world w;
+    world_init(&w, given_number("SEED", 1));
+    w.counting.hides = true;
+    for (int64_t id = 1; id <= 12; id++) {
+        world_append(&w);
+        if (id % 4 == 0) {
+            world_compact(&w);
+        }
+        if (id == 6) {
+            world_lose_ledger(&w);
+        }
+        tn_rc rc = world_sync(&w);
+        CHECK_OK(rc, w.err);
+        CHECK(world_asked(&w, TN_TARGET_LIST) == 0 && world_asked(&w, TN_TARGET_DELETE) == 0);
+        CHECK(w.counting.replaced == 0);
+    }
+    CHECK(world_whole(&w, 1, w.newest));
+    world_deinit(&w);
+}
+
+/* It is there, as the ledger says or as our own try shows: nothing is sent, and nobody is blamed.
+ * With the permission it goes on. */
+static void owner_that_may_not_be_read_makes_it_wait(void)
+{
+    static struct world w;
+    for (int i = 0; i < 2; i++) {
+        world_init(&w, 5);
+        world_append(&w);
+        tn_rc rc = world_sync(&w);
+        CHECK_OK(rc, w.err);
+        world_append(&w);
+        if (i == 1) {
+            world_lose_ledger(&w);
+        }
+        w.counting.denied = WORLD_OWNER;
+        rc = world_sync(&w);
+        CHECK(rc == TN_IO && strstr(w.err.text, "permission denied") && !world_has(&w, 2));
+        CHECK(w.counting.replaced == 0);
+        w.counting.denied = NULL;
+        rc = world_sync(&w);
+        CHECK_OK(rc, w.err);
+        CHECK(world_whole(&w, 1, 2));
+        world_deinit(&w);
+    }
+}
+
+static void hide_once(void *user, enum tn_target_verb verb, const char *path)
+{
+    struct world *w = user;
+    (void)path;
+    if (verb == TN_TARGET_PUT) {
+        w->counting.denied = NULL;
+    }
+}
+
+/* ... and just as soon as somebody puts. */
+static void owner_that_was_hidden_for_a_moment_is_no_other(void)
+{
+    static struct world w;
+    world_init(&w, 6);
+    world_append(&w);
+    tn_rc rc = world_sync(&w);
+    CHECK_OK(rc, w.err);
+    world_lose_ledger(&w);
+    world_append(&w);
+    w.counting.denied = WORLD_OWNER;
+    w.counting.before = hide_once;
+    w.counting.user = &w;
+    rc = world_sync(&w);
+    CHECK(rc == TN_IO && strstr(w.err.text, "denied for a moment") && !world_has(&w, 2));
+    rc = world_sync(&w);
+    CHECK_OK(rc, w.err);
+    CHECK(world_whole(&w, 1, 2));
+    world_deinit(&w);
+}
+
 /* The table's writer with nothing else left goes on: what is there says whether it may. */
 static void writer_without_a_ledger_goes_on(void)
 {
@@ -219,6 +298,9 @@ static void owner_that_cannot_be_read_stops_a_sync(void)
 
 static const struct test tests[] = {
     TEST(who_was_taken_over_sends_nothing),
+    TEST(who_may_not_list_makes_and_keeps_a_mirror),
+    TEST(owner_that_may_not_be_read_makes_it_wait),
+    TEST(owner_that_was_hidden_for_a_moment_is_no_other),
     TEST(writer_without_a_ledger_goes_on),
     TEST(who_lost_all_state_follows_its_own_owner),
     TEST(ledger_of_another_mirror_is_not_believed),

@@ -24,6 +24,17 @@ enum {
     MODEL_PART_MIN = 16, /* bytes of a part that isn't the last */
 };
 
+/* What the caller may not do. Who may not list is not told what isn't there either (S3). */
+enum {
+    MODEL_NO_LIST = 1,
+    MODEL_NO_GET = 2, /* HEAD, too */
+    MODEL_NO_PUT = 4, /* uploads by parts, too */
+    MODEL_NO_DELETE = 8,
+    MODEL_NO_LIST_PARTS = 16, /* and uploads */
+    MODEL_NO_ABORT = 32,
+    MODEL_PUT_AND_GET = MODEL_NO_LIST | MODEL_NO_DELETE | MODEL_NO_LIST_PARTS | MODEL_NO_ABORT,
+};
+
 struct model_bytes {
     unsigned char data[MODEL_BODY];
     size_t size;
@@ -48,11 +59,15 @@ struct model {
     int ids;
     uint64_t random;
     const char *bucket;
-    int fail_before; /* status of an error instead of doing it; 0: none */
-    int fail_after;  /* the same, having done it */
-    uint32_t page;   /* rows */
-    bool closes;     /* the answer that was made ends by closing it */
-    bool lasts;      /* no answer ends by closing the connection */
+    int fail_before;     /* status of an error instead of doing it; 0: none */
+    int fail_after;      /* the same, having done it */
+    uint32_t page;       /* rows */
+    uint32_t denied;     /* MODEL_NO_...; 0: all is allowed */
+    const char *refusal; /* code of a 403 that answers everything; NULL: none */
+    bool unsorted;       /* rows come in an order that nobody knows */
+    int lists;           /* that were asked for */
+    bool closes;         /* the answer that was made ends by closing it */
+    bool lasts;          /* no answer ends by closing the connection */
     int answers;
     void (*asked)(struct model *m); /* a request is read, and is not done yet; or NULL */
     void (*changed)(struct model *m, struct model_object *object); /* it was put; or NULL */
@@ -238,8 +253,9 @@ static inline void model_get(struct model *m, const char *key)
     struct model_object *object = model_find(m, key);
     char value[128];
     unsigned long last = 0;
-    if (!object) {
-        model_error(m, 404, "NoSuchKey");
+    if (!object || (m->denied & MODEL_NO_GET)) {
+        bool hidden = m->denied & (MODEL_NO_LIST | MODEL_NO_GET);
+        model_error(m, hidden ? 403 : 404, hidden ? "AccessDenied" : "NoSuchKey");
         return;
     }
     if (model_condition_fails(m, object)) {
@@ -291,62 +307,84 @@ static inline void model_row(struct model *m, const char *key)
                   object->bytes.size);
 }
 
-static inline void model_list(struct model *m)
+struct model_rows {
+    char names[MODEL_OBJECTS][256]; /* folders end in the delimiter */
+    bool folders[MODEL_OBJECTS];
+    uint32_t count;
+    bool more;
+};
+
+/* A page: behind a folder comes what is not in it. */
+static inline void model_rows(struct model *m, const char *prefix, const char *delimiter,
+                              const char *after, struct model_rows *rows)
 {
     static const char *keys[MODEL_OBJECTS];
-    static char prefix[MODEL_TEXT];
-    static char after[MODEL_TEXT];
-    static char delimiter[MODEL_TEXT];
     size_t count = 0;
-    uint32_t rows = 0;
-    char last[256] = "";
+    rows->count = 0;
+    rows->more = false;
     for (int i = 0; i < MODEL_OBJECTS; i++) {
         keys[count] = m->objects[i].key;
         count += *m->objects[i].key != 0;
     }
     qsort(keys, count, sizeof keys[0], model_by_key);
-    CHECK(model_query(m, "prefix", prefix));
-    if (!model_query(m, "continuation-token", after) && !model_query(m, "start-after", after)) {
-        after[0] = 0;
-    }
-    delimiter[0] = 0;
-    (void)model_query(m, "delimiter", delimiter);
-    m->status = 200;
-    tn_buf_text(&m->xml,
-                "<?xml version=\"1.0\"?>\n<ListBucketResult xmlns=\"http://s3/\"><Prefix>");
-    model_quote(&m->xml, prefix);
-    tn_buf_text(&m->xml, "</Prefix>");
-    const char *next = NULL;
     for (size_t i = 0; i < count; i++) {
         const char *key = keys[i];
         if (strncmp(key, prefix, strlen(prefix)) != 0 || strcmp(key, after) <= 0) {
             continue;
         }
         const char *slash = delimiter[0] ? strstr(key + strlen(prefix), delimiter) : NULL;
+        const char *last = rows->count > 0 ? rows->names[rows->count - 1] : "";
         char folder[256];
         (void)snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash + 1 - key) : 0, key);
         if (slash && (strcmp(folder, last) == 0 || strncmp(after, folder, strlen(folder)) == 0)) {
             continue;
         }
-        if (rows == m->page) {
-            next = key;
-            break;
+        if (rows->count == m->page) {
+            rows->more = true;
+            return;
         }
-        rows++;
-        if (slash) {
+        rows->folders[rows->count] = slash != NULL;
+        (void)snprintf(rows->names[rows->count++], 256, "%s", slash ? folder : key);
+    }
+}
+
+static inline void model_list(struct model *m)
+{
+    static struct model_rows rows;
+    static char prefix[MODEL_TEXT];
+    static char after[MODEL_TEXT];
+    static char delimiter[MODEL_TEXT];
+    m->lists++;
+    if (m->denied & MODEL_NO_LIST) {
+        model_error(m, 403, "AccessDenied");
+        return;
+    }
+    CHECK(model_query(m, "prefix", prefix));
+    if (!model_query(m, "continuation-token", after)) {
+        after[0] = 0;
+    }
+    delimiter[0] = 0;
+    (void)model_query(m, "delimiter", delimiter);
+    model_rows(m, prefix, delimiter, after, &rows);
+    m->status = 200;
+    tn_buf_text(&m->xml,
+                "<?xml version=\"1.0\"?>\n<ListBucketResult xmlns=\"http://s3/\"><Prefix>");
+    model_quote(&m->xml, prefix);
+    tn_buf_text(&m->xml, "</Prefix>");
+    for (uint32_t i = 0; i < rows.count; i++) {
+        uint32_t at = m->unsorted ? rows.count - 1 - i : i;
+        if (rows.folders[at]) {
             tn_buf_text(&m->xml, "<CommonPrefixes><Prefix>");
-            model_quote(&m->xml, folder);
+            model_quote(&m->xml, rows.names[at]);
             tn_buf_text(&m->xml, "</Prefix></CommonPrefixes>");
-            (void)snprintf(last, sizeof last, "%s", folder);
         } else {
-            model_row(m, key);
-            (void)snprintf(last, sizeof last, "%s", key);
+            model_row(m, rows.names[at]);
         }
     }
-    tn_buf_format(&m->xml, "<IsTruncated>%s</IsTruncated>", next ? "true" : "false");
-    if (next) { /* behind a folder comes what is not in it */
+    tn_buf_format(&m->xml, "<IsTruncated>%s</IsTruncated>", rows.more ? "true" : "false");
+    if (rows.more) {
         tn_buf_text(&m->xml, "<NextContinuationToken>");
-        model_quote(&m->xml, last);
+        model_quote(&m->xml, rows.names[rows.count - 1]);
         tn_buf_text(&m->xml, "</NextContinuationToken>");
     }
     tn_buf_text(&m->xml, "</ListBucketResult>");
@@ -367,6 +405,29 @@ static inline struct model_upload *model_upload(struct model *m, const char *key
     }
     model_error(m, 404, "NoSuchUpload");
     return NULL;
+}
+
+/* Of all keys that begin so. */
+static inline void model_list_uploads(struct model *m)
+{
+    static char prefix[MODEL_TEXT];
+    m->lists++;
+    if (m->denied & MODEL_NO_LIST_PARTS) {
+        model_error(m, 403, "AccessDenied");
+        return;
+    }
+    CHECK(model_query(m, "prefix", prefix));
+    m->status = 200;
+    tn_buf_text(&m->xml, "<ListMultipartUploadsResult xmlns=\"http://s3/\">");
+    for (int i = 0; i < MODEL_UPLOADS; i++) {
+        const struct model_upload *upload = &m->uploads[i];
+        if (upload->id && strncmp(upload->key, prefix, strlen(prefix)) == 0) {
+            tn_buf_text(&m->xml, "<Upload><Key>");
+            model_quote(&m->xml, upload->key);
+            tn_buf_format(&m->xml, "</Key><UploadId>id/%d+=</UploadId></Upload>", upload->id);
+        }
+    }
+    tn_buf_text(&m->xml, "<IsTruncated>false</IsTruncated></ListMultipartUploadsResult>");
 }
 
 static inline void model_create(struct model *m, const char *key)
@@ -465,6 +526,16 @@ static inline void model_complete(struct model *m, struct model_upload *upload)
     tn_buf_text(&m->xml, "</ETag></CompleteMultipartUploadResult>");
 }
 
+/* What the policy says of a verb on a key, but for GET and HEAD. */
+static inline bool model_is_denied(const struct model *m, bool upload)
+{
+    uint32_t right = m->method[0] == 'P'   ? MODEL_NO_PUT
+                     : m->method[0] == 'D' ? (upload ? MODEL_NO_ABORT : MODEL_NO_DELETE)
+                     : upload              ? MODEL_NO_LIST_PARTS
+                                           : 0;
+    return m->denied & right;
+}
+
 static inline void model_upload_verbs(struct model *m, const char *key)
 {
     static char value[MODEL_TEXT];
@@ -500,13 +571,20 @@ static inline void model_do(struct model *m)
     size_t size = strlen(m->bucket);
     CHECK(m->path[0] == '/' && strncmp(m->path + 1, m->bucket, size) == 0);
     const char *key = m->path + 1 + size;
+    if (*key == 0 && model_query(m, "uploads", value)) {
+        model_list_uploads(m);
+        return;
+    }
     if (*key == 0) {
         CHECK(model_query(m, "list-type", value) && strcmp(value, "2") == 0);
         model_list(m);
         return;
     }
     key++;
-    if (model_query(m, "uploads", value) || model_query(m, "uploadId", value)) {
+    bool upload = model_query(m, "uploads", value) || model_query(m, "uploadId", value);
+    if (model_is_denied(m, upload)) {
+        model_error(m, 403, "AccessDenied");
+    } else if (upload) {
         model_upload_verbs(m, key);
     } else if (strcmp(m->method, "PUT") == 0) {
         model_put(m, key);
@@ -573,7 +651,9 @@ static inline void model_serve(struct model *m, struct tn_bytes head, struct tn_
     m->has_object = false;
     m->etag[0] = 0;
     model_parse(m, head, body);
-    if (m->fail_before) {
+    if (m->refusal) {
+        model_error(m, 403, m->refusal);
+    } else if (m->fail_before) {
         model_error(m, m->fail_before,
                     m->fail_before == 503   ? "SlowDown"
                     : m->fail_before == 403 ? "AccessDenied"

@@ -24,6 +24,7 @@ enum {
     TURNS_MAX = 2000000,
     DISK = 4 * 1024 * 1024,
 };
+#define DAY_MS (INT64_C(24) * 60 * 60 * 1000)
 
 struct world {
     struct sim_clock clock;
@@ -48,6 +49,8 @@ static alignas(16) unsigned char result_memory[64 * 1024];
 static struct world w;
 
 /* ---- the store ---- */
+
+static uint32_t denied; /* in all worlds */
 
 static bool may_change(const char *key)
 {
@@ -123,6 +126,7 @@ static void open_world(uint64_t seed)
     w.store.model.bucket = "bucket";
     w.store.model.random = seed;
     w.store.model.page = 3;
+    w.store.model.denied = denied;
     w.store.model.changed = check_first;
     w.store.random = seed * 131 + 1;
     sim_clock_init(&w.clock, seed);
@@ -232,6 +236,24 @@ static void check_all_there(void)
 static tn_rc publish(const char *path, const char *text)
 {
     return w.target->vtable->publish(w.target, path, tn_bytes_of(text), &w.err);
+}
+
+static int uploads_there(void)
+{
+    int count = 0;
+    for (int i = 0; i < MODEL_UPLOADS; i++) {
+        count += w.store.model.uploads[i].id != 0;
+    }
+    return count;
+}
+
+static size_t memo_size(void)
+{
+    uint64_t size = 0;
+    struct tn_err err;
+    tn_rc rc = w.memos.io.vtable->stat(&w.memos.io, "uploads", &size, &err);
+    CHECK(rc == TN_OK || rc == TN_ABSENT);
+    return (size_t)size;
 }
 
 /* ---- tests ---- */
@@ -480,6 +502,173 @@ static void swap_loses_to_who_was_faster(void)
     CHECK(swap("owner", "1", "2") == TN_CONFLICT);
     CHECK(is_there("owner", tn_bytes_of("theirs")));
     close_world();
+}
+
+/* ---- who may not do everything ---- */
+
+/* A mirror that is made and kept needs no more rights than these, whatever fails on the way. */
+static void who_may_put_and_get_needs_no_more(void)
+{
+    denied = MODEL_PUT_AND_GET;
+    each_world(sync_in_a_world, 4);
+    each_world(publish_in_a_world, 8);
+    each_world(swap_in_a_world, 8);
+    denied = 0;
+}
+
+/* A name that isn't there is as good as absent to who may not list; the trouble tells why. */
+static void hidden_name_is_absent(void)
+{
+    uint64_t size = 0;
+    struct tn_bytes bytes;
+    denied = MODEL_PUT_AND_GET;
+    open_world(1);
+    CHECK(w.target->vtable->stat(w.target, "x", &size, &w.err) == TN_ABSENT);
+    CHECK(tn_s3_target_trouble(w.target) == TN_S3_TROUBLE_PERMISSION);
+    CHECK(strstr(w.err.text, "permission denied (403 AccessDenied"));
+    CHECK(tn_target_is_hidden(w.err.code, &w.err));
+    CHECK(w.target->vtable->read(w.target, "x", 10, &w.results, &bytes, &w.err) == TN_ABSENT);
+    CHECK(publish("x", "text") == TN_OK && is_there("x", tn_bytes_of("text")));
+    CHECK(tn_s3_target_trouble(w.target) == TN_S3_TROUBLE_NONE);
+    CHECK(w.target->vtable->stat(w.target, "x", &size, &w.err) == TN_OK && size == 4);
+    CHECK(w.target->vtable->read(w.target, "x", 10, &w.results, &bytes, &w.err) == TN_OK);
+    CHECK(w.store.model.lists == 0);
+    CHECK(w.target->vtable->list(w.target, "l/", NULL, NULL, &w.err) == TN_IO);
+    CHECK(strstr(w.err.text, "list s3://bucket/lake/l/: permission denied"));
+    close_world();
+    denied = 0;
+}
+
+static void make_two_files(void)
+{
+    file_count = 0;
+    make_file(100);
+    make_file(2500); /* in parts */
+}
+
+static void check_denied(tn_rc rc, const char *what)
+{
+    check_error(rc);
+    CHECK(strstr(w.err.text, what) && strstr(w.err.text, "permission denied (403"));
+    CHECK(tn_s3_target_trouble(w.target) == TN_S3_TROUBLE_PERMISSION);
+    w.target->vtable->drop(w.target);
+}
+
+static void who_may_not_put_is_told_so(void)
+{
+    denied = MODEL_PUT_AND_GET | MODEL_NO_PUT;
+    open_world(1);
+    make_two_files();
+    check_denied(publish("s", "x"), "put s3://bucket/lake/s");
+    CHECK(send_file(&files[0]) == TN_OK);
+    check_denied(w.target->vtable->settle(w.target, &w.err), "put s3://bucket/lake/db.db/t/p=");
+    check_denied(send_file(&files[1]), "begin upload of s3://bucket/lake/db.db/t/p=");
+    CHECK(memo_size() == 0);
+    denied = 0;
+    close_world();
+}
+
+/* What is there stays, and who may not look at it can't say that it's his. */
+static void what_may_not_be_read_is_never_replaced(void)
+{
+    denied = MODEL_PUT_AND_GET | MODEL_NO_GET;
+    open_world(1);
+    make_two_files();
+    far_put(&w.store, "lake/s", "theirs");
+    for (uint32_t i = 0; i < file_count; i++) {
+        char key[128];
+        (void)snprintf(key, sizeof key, "lake/%.63s", files[i].path);
+        far_put(&w.store, key, "theirs");
+    }
+    check_denied(publish("s", "x"), "get s3://bucket/lake/s");
+    CHECK(send_file(&files[0]) == TN_OK);
+    check_denied(w.target->vtable->settle(w.target, &w.err), "get s3://bucket/lake/db.db/t/p=");
+    check_denied(send_file(&files[1]), "get s3://bucket/lake/db.db/t/p=");
+    CHECK(is_there("s", tn_bytes_of("theirs")));
+    CHECK(is_there(files[0].path, tn_bytes_of("theirs")));
+    CHECK(is_there(files[1].path, tn_bytes_of("theirs")));
+    denied = 0;
+    close_world();
+}
+
+/* The answer to HEAD has no words. */
+static void refusal_of_a_look_is_told_in_words(void)
+{
+    static const struct {
+        const char *code;
+        const char *words;
+        enum tn_s3_trouble trouble;
+    } cases[] = {
+        {"ExpiredToken", "the session token has expired", TN_S3_TROUBLE_CREDENTIALS},
+        {"InvalidAccessKeyId", "the access key is unknown", TN_S3_TROUBLE_CREDENTIALS},
+        {"SignatureDoesNotMatch", "the secret key is wrong", TN_S3_TROUBLE_CREDENTIALS},
+        {"AllAccessDisabled", "access to this bucket is disabled", TN_S3_TROUBLE_PERMISSION},
+        {"RequestTimeTooSkewed", "403 RequestTimeTooSkewed", TN_S3_TROUBLE_CLOCK},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        uint64_t size = 0;
+        open_world(i);
+        w.store.model.refusal = cases[i].code;
+        CHECK(w.target->vtable->stat(w.target, "x", &size, &w.err) == TN_IO);
+        CHECK(strstr(w.err.text, cases[i].words));
+        CHECK(tn_s3_target_trouble(w.target) == cases[i].trouble);
+        close_world();
+    }
+}
+
+/* ---- lists ---- */
+
+static char listed[8][32];
+static uint32_t listed_count;
+
+static tn_rc add_name(void *user, const char *name, bool is_dir, struct tn_err *err)
+{
+    (void)user;
+    (void)err;
+    CHECK(listed_count < COUNT(listed));
+    (void)snprintf(listed[listed_count++], sizeof listed[0], "%s%s", name, is_dir ? "/" : "");
+    return TN_OK;
+}
+
+static uint32_t times_listed(const char *name)
+{
+    uint32_t times = 0;
+    for (uint32_t i = 0; i < listed_count; i++) {
+        times += strcmp(listed[i], name) == 0;
+    }
+    return times;
+}
+
+/* Pages break off in the middle and come again, and are sorted or not: each name comes once. */
+static void list_in_a_world(uint64_t seed)
+{
+    static const char *const names[] = {"a", "b", "c", "d", "e/x", "f", "g/y"};
+    tn_rc rc = TN_IO;
+    open_world(seed);
+    for (size_t i = 0; i < COUNT(names); i++) {
+        char path[32];
+        (void)snprintf(path, sizeof path, "l/%s", names[i]);
+        CHECK(publish(path, "1") == TN_OK);
+    }
+    w.store.model.unsorted = random_below(&w.random, 2) == 0;
+    w.store.model.page = 1 + random_below(&w.random, 8);
+    for (int tries = 0; rc != TN_OK; tries++) {
+        draw_faults(tries);
+        listed_count = 0;
+        rc = w.target->vtable->list(w.target, "l/", add_name, NULL, &w.err);
+    }
+    CHECK(listed_count == COUNT(names));
+    for (size_t i = 0; i < COUNT(names); i++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(names[i], "xy"), names[i]);
+        CHECK(times_listed(name) == 1);
+    }
+    close_world();
+}
+
+static void list_loses_no_row_in_any_world(void)
+{
+    each_world(list_in_a_world, 8);
 }
 
 /* ---- what it says ---- */
@@ -757,30 +946,12 @@ static void bucket_of_another_region_is_found(void)
 
 /* ---- uploads by parts that are remembered ---- */
 
-static int uploads_there(void)
-{
-    int count = 0;
-    for (int i = 0; i < MODEL_UPLOADS; i++) {
-        count += w.store.model.uploads[i].id != 0;
-    }
-    return count;
-}
-
 static void write_memo(const char *text)
 {
     struct tn_err err;
     (void)w.memos.io.vtable->unlink(&w.memos.io, "uploads", &err);
     tn_rc rc = tn_io_write_new(&w.memos.io, "uploads", tn_bytes_of(text), &err);
     CHECK_OK(rc, err);
-}
-
-static size_t memo_size(void)
-{
-    uint64_t size = 0;
-    struct tn_err err;
-    tn_rc rc = w.memos.io.vtable->stat(&w.memos.io, "uploads", &size, &err);
-    CHECK(rc == TN_OK || rc == TN_ABSENT);
-    return (size_t)size;
 }
 
 /* An upload that the store knows, of a file of three parts. */
@@ -839,6 +1010,116 @@ static void uploads_of_no_use_are_given_up(void)
     close_world();
 }
 
+/* A week counts from when somebody last went on with it. */
+static void upload_that_goes_on_slowly_is_not_given_up(void)
+{
+    char text[256];
+    open_world(1);
+    file_count = 0;
+    make_file(2500);
+    int id = begin_upload(files[0].path);
+    struct model_upload *upload = &w.store.model.uploads[id % MODEL_UPLOADS];
+    memcpy(upload->parts[0].data, files[0].bytes, PART);
+    upload->parts[0].size = PART;
+    upload->have[0] = true;
+    (void)snprintf(text, sizeof text, "lake/%s\tid/%d+=\t2500\t%d\t%" PRId64 "\n", files[0].path,
+                   id, PART, w.clock.wall_ms - 6 * DAY_MS);
+    write_memo(text);
+    w.store.parts_fail = true; /* its completion */
+    CHECK(send_file(&files[0]) == TN_IO && uploads_there() == 1);
+    w.target->vtable->drop(w.target);
+    close_target();
+    open_target(PATIENCE_MS, 0);
+    w.clock.wall_ms += 6 * DAY_MS; /* a week and more since its beginning */
+    CHECK(w.target->vtable->settle(w.target, &w.err) == TN_OK);
+    CHECK(uploads_there() == 1 && memo_size() > 0);
+    w.clock.wall_ms += 2 * DAY_MS;
+    CHECK(w.target->vtable->settle(w.target, &w.err) == TN_OK);
+    CHECK(uploads_there() == 0 && memo_size() == 0);
+    close_world();
+}
+
+/* The answer to its creation is lost, and comes with the second try: one is left over. */
+static void upload_whose_creation_was_not_heard_is_given_up(void)
+{
+    for (uint32_t rights = 0; rights < 2; rights++) {
+        denied = rights == 1 ? MODEL_PUT_AND_GET : 0;
+        open_world(1);
+        file_count = 0;
+        make_file(2500);
+        w.store.creations_lost = 2;
+        CHECK(send_all() == TN_OK);
+        check_all_there();
+        CHECK(w.store.model.lists > 0 && memo_size() == 0);
+        CHECK(uploads_there() == (rights == 1 ? 2 : 0)); /* the bucket's rules take them */
+        close_world();
+    }
+    denied = 0;
+}
+
+/* ... or we are killed before it comes. */
+static void upload_whose_creation_was_not_heard_is_found_after_a_restart(void)
+{
+    open_world(1);
+    file_count = 0;
+    make_file(2500);
+    w.store.creations_lost = 1000;
+    CHECK(send_file(&files[0]) == TN_IO);
+    CHECK(uploads_there() > 0 && memo_size() > 0);
+    w.target->vtable->drop(w.target);
+    close_target();
+    open_target(PATIENCE_MS, 0);
+    w.store.creations_lost = 0;
+    w.store.model.lists = 0;
+    CHECK(send_all() == TN_OK);
+    check_all_there();
+    CHECK(w.store.model.lists > 0 && uploads_there() == 0 && memo_size() == 0);
+    close_world();
+}
+
+/* Nobody asks for uploads where all is well. */
+static void parts_cost_no_list(void)
+{
+    open_world(1);
+    make_two_files();
+    CHECK(send_all() == TN_OK);
+    CHECK(w.store.model.lists == 0 && w.target->counts.requests[TN_TARGET_LIST] == 0);
+    close_world();
+}
+
+/* Who may not ask which parts are there sends them all again. */
+static void upload_of_who_may_not_list_parts_begins_again(void)
+{
+    open_world(1);
+    file_count = 0;
+    make_file(2500);
+    w.store.parts_fail = true;
+    CHECK(send_file(&files[0]) == TN_IO);
+    w.target->vtable->drop(w.target);
+    w.store.parts_fail = false;
+    w.store.model.denied = MODEL_PUT_AND_GET;
+    uint64_t sent = w.target->counts.bytes_sent;
+    CHECK(send_all() == TN_OK);
+    check_all_there();
+    CHECK(w.target->counts.bytes_sent - sent > 2500 && memo_size() == 0);
+    close_world();
+}
+
+/* Nobody says what came of a completion: it goes again. */
+static void who_may_not_list_parts_completes_again(void)
+{
+    denied = MODEL_PUT_AND_GET;
+    open_world(1);
+    file_count = 0;
+    make_file(2500);
+    w.store.completions_fail = 2;
+    CHECK(send_all() == TN_OK);
+    check_all_there();
+    CHECK(uploads_there() == 0 && memo_size() == 0);
+    denied = 0;
+    close_world();
+}
+
 /* Whose parts can't be asked for is not gone: it stays remembered, and goes on later. */
 static void upload_whose_parts_cannot_be_asked_for_stays(void)
 {
@@ -846,7 +1127,7 @@ static void upload_whose_parts_cannot_be_asked_for_stays(void)
     file_count = 0;
     make_file(2500);
     w.store.parts_fail = true;
-    w.store.parts_status = 403;
+    w.store.parts_status = 401;
     CHECK(send_file(&files[0]) == TN_IO);
     CHECK(strstr(w.err.text, "permission denied"));
     CHECK(uploads_there() == 1 && memo_size() > 0);
@@ -961,6 +1242,12 @@ static const struct test tests[] = {
     TEST(swap_loses_to_who_was_faster),
     TEST(what_is_fetched_is_whole_in_every_world),
     TEST(file_that_changes_while_it_is_fetched_is_an_error),
+    TEST(who_may_put_and_get_needs_no_more),
+    TEST(hidden_name_is_absent),
+    TEST(who_may_not_put_is_told_so),
+    TEST(what_may_not_be_read_is_never_replaced),
+    TEST(refusal_of_a_look_is_told_in_words),
+    TEST(list_loses_no_row_in_any_world),
     TEST(it_keeps_the_contract_of_targets),
     TEST(store_that_does_not_answer_is_waited_for_as_long_as_was_asked),
     TEST(refusal_for_a_person_is_told_at_once),
@@ -978,6 +1265,12 @@ static const struct test tests[] = {
     TEST(bucket_of_another_region_is_found),
     TEST(upload_that_is_remembered_goes_on),
     TEST(uploads_of_no_use_are_given_up),
+    TEST(upload_that_goes_on_slowly_is_not_given_up),
+    TEST(upload_whose_creation_was_not_heard_is_given_up),
+    TEST(upload_whose_creation_was_not_heard_is_found_after_a_restart),
+    TEST(parts_cost_no_list),
+    TEST(upload_of_who_may_not_list_parts_begins_again),
+    TEST(who_may_not_list_parts_completes_again),
     TEST(upload_whose_parts_cannot_be_asked_for_stays),
     TEST(upload_that_is_never_completed_is_an_error_of_the_store),
     TEST(who_stops_does_not_wait_for_a_dead_store),

@@ -290,7 +290,9 @@ static __attribute__((unused, noinline)) tn_rc world_sync_with(struct world *w,
     w->counting = (struct counting){.target = {.vtable = &counting_vtable, .name = "lake"},
                                     .inner = &directory.target,
                                     .before = w->counting.before,
-                                    .user = w->counting.user};
+                                    .user = w->counting.user,
+                                    .hides = w->counting.hides,
+                                    .denied = w->counting.denied};
     spec.target = &w->counting.target;
     rc = tn_delta_sync(&spec, &w->source.worker, &w->result, &w->err);
     CHECK(rc == TN_OK || rc == w->err.code);
