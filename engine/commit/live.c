@@ -50,6 +50,37 @@ tn_rc tn_list_each_meta(const char *root, const char *list, int64_t list_size,
     return rc;
 }
 
+tn_rc tn_index_each(const char *root, const char *index_manifest, struct tn_worker *worker,
+                    tn_index_fn *each, void *user, struct tn_err *err)
+{
+    struct tn_arena *arena = &worker->arena;
+    size_t mark = tn_arena_mark(arena);
+    struct tn_manifest_reader reader;
+    const char *path = tn_name_in(arena, root, TN_DIR_MANIFEST, index_manifest);
+    tn_rc rc = path ? tn_manifest_open_index(&reader, path, worker, err)
+                    : tn_err_set(err, TN_AGAIN, 0, "no room for a path");
+    if (rc != TN_OK) {
+        tn_arena_reset(arena, mark);
+        return rc;
+    }
+    while (rc == TN_OK) {
+        struct tn_index_entry entry;
+        size_t record = tn_arena_mark(arena);
+        rc = tn_manifest_next_index(&reader, arena, &entry, err);
+        if (rc == TN_ABSENT) {
+            rc = TN_OK;
+            break;
+        }
+        if (rc == TN_OK) {
+            rc = each(user, &entry, err);
+        }
+        tn_arena_reset(arena, record);
+    }
+    tn_manifest_close(&reader);
+    tn_arena_reset(arena, mark);
+    return rc;
+}
+
 void tn_lists_of(const struct tn_snapshot *snapshot, struct tn_list lists[TN_LIST_COUNT])
 {
     lists[0] = (struct tn_list){snapshot->base_manifest_list,

@@ -64,6 +64,12 @@ TN_MUST_USE tn_rc tn_list_each_meta(const char *root, const char *list, int64_t 
                                     struct tn_worker *worker, tn_list_meta_fn *each, void *user,
                                     struct tn_err *err);
 
+/* Every record of one index manifest: all index files of a snapshot. */
+typedef tn_rc tn_index_fn(void *user, const struct tn_index_entry *entry, struct tn_err *err);
+TN_MUST_USE tn_rc tn_index_each(const char *root, const char *index_manifest,
+                                struct tn_worker *worker, tn_index_fn *each, void *user,
+                                struct tn_err *err);
+
 /* The records of a snapshot's base list, then of its delta list. */
 TN_MUST_USE tn_rc tn_live_each_meta(const char *root, const struct tn_snapshot *snapshot,
                                     struct tn_worker *worker, tn_list_meta_fn *each, void *user,

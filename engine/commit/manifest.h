@@ -1,4 +1,4 @@
-/* manifest: manifests and manifest lists as streams of records over a file.
+/* manifest: manifests, manifest lists and index manifests as streams of records over a file.
  *
  * A reader holds one block at a time: its memory is two blocks and the plan, whatever the file's
  * size. A record that `next` gave lives in the arena it was given; the caller marks and resets.
@@ -25,10 +25,12 @@ struct tn_plan_cache {
 TN_MUST_USE tn_rc tn_plan_cache_make(struct tn_arena *arena, struct tn_plan_cache **cache,
                                      struct tn_err *err);
 
+enum tn_manifest_kind { TN_MANIFEST_ENTRIES, TN_MANIFEST_LIST, TN_MANIFEST_INDEX };
+
 struct tn_manifest_reader {
     struct tn_worker *worker;
     const char *path; /* the caller's, until close */
-    bool list;
+    enum tn_manifest_kind kind;
     int file; /* -1: closed */
     uint64_t file_size;
     uint64_t offset; /* of the next block */
@@ -56,11 +58,16 @@ static inline int64_t tn_manifest_size(struct tn_json_i64 size)
 TN_MUST_USE tn_rc tn_manifest_open(struct tn_manifest_reader *reader, const char *path,
                                    int64_t size, bool list, struct tn_worker *worker,
                                    struct tn_err *err);
+/* An index manifest, whose size nobody says. */
+TN_MUST_USE tn_rc tn_manifest_open_index(struct tn_manifest_reader *reader, const char *path,
+                                         struct tn_worker *worker, struct tn_err *err);
 /* ABSENT at the end. */
 TN_MUST_USE tn_rc tn_manifest_next_entry(struct tn_manifest_reader *reader, struct tn_arena *arena,
                                          struct tn_entry *entry, struct tn_err *err);
 TN_MUST_USE tn_rc tn_manifest_next_meta(struct tn_manifest_reader *reader, struct tn_arena *arena,
                                         struct tn_manifest_meta *meta, struct tn_err *err);
+TN_MUST_USE tn_rc tn_manifest_next_index(struct tn_manifest_reader *reader, struct tn_arena *arena,
+                                         struct tn_index_entry *entry, struct tn_err *err);
 void tn_manifest_close(struct tn_manifest_reader *reader);
 
 enum {

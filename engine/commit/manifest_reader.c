@@ -214,7 +214,10 @@ tn_rc tn_plan_cache_make(struct tn_arena *arena, struct tn_plan_cache **cache, s
 static tn_rc parse_plan(const struct tn_manifest_reader *r, struct tn_bytes schema,
                         struct tn_arena *arena, struct tn_meta_plan *plan, struct tn_err *err)
 {
-    return (r->list ? tn_manifest_list_plan : tn_entry_plan)(schema, arena, plan, err);
+    static tn_rc (*const parse[])(struct tn_bytes, struct tn_arena *, struct tn_meta_plan *,
+                                  struct tn_err *) = {tn_entry_plan, tn_manifest_list_plan,
+                                                      tn_index_plan};
+    return parse[r->kind](schema, arena, plan, err);
 }
 
 /* Puts the reader's plan into the slot, unless another reader needs what is there. */
@@ -234,7 +237,8 @@ static bool fill_slot(struct tn_plan_slot *slot, const struct tn_manifest_reader
 
 static tn_rc find_plan(struct tn_manifest_reader *r, struct tn_err *err)
 {
-    struct tn_plan_slot *slot = r->worker->plans ? &r->worker->plans->slots[r->list] : NULL;
+    bool cached = r->worker->plans && r->kind != TN_MANIFEST_INDEX;
+    struct tn_plan_slot *slot = cached ? &r->worker->plans->slots[r->kind] : NULL;
     struct tn_bytes schema = r->header.schema;
     if (slot &&
         ((slot->schema.size > 0 && tn_bytes_equal(slot->schema, schema)) || fill_slot(slot, r))) {
@@ -262,12 +266,12 @@ static tn_rc prepare(struct tn_manifest_reader *r, int64_t size, struct tn_err *
     return rc == TN_OK ? make_buffers(r, err) : rc;
 }
 
-tn_rc tn_manifest_open(struct tn_manifest_reader *reader, const char *path, int64_t size, bool list,
-                       struct tn_worker *worker, struct tn_err *err)
+static tn_rc open_kind(struct tn_manifest_reader *reader, const char *path, int64_t size,
+                       enum tn_manifest_kind kind, struct tn_worker *worker, struct tn_err *err)
 {
     *reader = (struct tn_manifest_reader){.worker = worker,
                                           .path = path,
-                                          .list = list,
+                                          .kind = kind,
                                           .file = -1,
                                           .mark = tn_arena_mark(&worker->arena)};
     struct tn_io *io = worker->io;
@@ -282,6 +286,19 @@ tn_rc tn_manifest_open(struct tn_manifest_reader *reader, const char *path, int6
         tn_manifest_close(reader);
     }
     return rc;
+}
+
+tn_rc tn_manifest_open(struct tn_manifest_reader *reader, const char *path, int64_t size, bool list,
+                       struct tn_worker *worker, struct tn_err *err)
+{
+    return open_kind(reader, path, size, list ? TN_MANIFEST_LIST : TN_MANIFEST_ENTRIES, worker,
+                     err);
+}
+
+tn_rc tn_manifest_open_index(struct tn_manifest_reader *reader, const char *path,
+                             struct tn_worker *worker, struct tn_err *err)
+{
+    return open_kind(reader, path, -1, TN_MANIFEST_INDEX, worker, err);
 }
 
 void tn_manifest_close(struct tn_manifest_reader *reader)
@@ -355,7 +372,7 @@ static tn_rc check_name(const struct tn_manifest_reader *r, const char *name, st
 tn_rc tn_manifest_next_entry(struct tn_manifest_reader *reader, struct tn_arena *arena,
                              struct tn_entry *entry, struct tn_err *err)
 {
-    TN_CHECK(!reader->list);
+    TN_CHECK(reader->kind == TN_MANIFEST_ENTRIES);
     tn_rc rc = next_record(reader, err);
     if (rc != TN_OK) {
         return rc;
@@ -374,7 +391,7 @@ tn_rc tn_manifest_next_entry(struct tn_manifest_reader *reader, struct tn_arena 
 tn_rc tn_manifest_next_meta(struct tn_manifest_reader *reader, struct tn_arena *arena,
                             struct tn_manifest_meta *meta, struct tn_err *err)
 {
-    TN_CHECK(reader->list);
+    TN_CHECK(reader->kind == TN_MANIFEST_LIST);
     tn_rc rc = next_record(reader, err);
     if (rc != TN_OK) {
         return rc;
@@ -384,4 +401,19 @@ tn_rc tn_manifest_next_meta(struct tn_manifest_reader *reader, struct tn_arena *
         return tn_err_in(err, "%s", reader->path);
     }
     return check_name(reader, meta->file_name, err);
+}
+
+tn_rc tn_manifest_next_index(struct tn_manifest_reader *reader, struct tn_arena *arena,
+                             struct tn_index_entry *entry, struct tn_err *err)
+{
+    TN_CHECK(reader->kind == TN_MANIFEST_INDEX);
+    tn_rc rc = next_record(reader, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    rc = tn_index_decode(&reader->plan, &reader->cursor, arena, entry, err);
+    if (rc != TN_OK) {
+        return tn_err_in(err, "%s", reader->path);
+    }
+    return check_name(reader, entry->file_name, err);
 }

@@ -39,6 +39,7 @@ static tn_rc copy_member(struct tn_meta_decoder *d, const struct tn_member *m, v
     tn_rc rc = TN_OK;
     switch (m->kind) {
     case TN_MEMBER_NAME:
+    case TN_MEMBER_TEXT:
     case TN_MEMBER_OPT_TEXT:
         rc = tn_meta_keep(d, tn_bytes_of(*(const char **)at), &kept);
         *(const char **)at = (const char *)kept.data;

@@ -1,5 +1,5 @@
 /* meta: what a manifest says about files: DataFileMeta, manifest entries, and the records of
- * manifest lists, to and from avro bytes.
+ * manifest lists, to and from avro bytes; those of index manifests only from them.
  *
  * Writing uses Paimon 1.3's schemas, all 20 fields of `_FILE`, byte for byte its schema texts.
  * Reading goes by field name over whatever schema the file has (pypaimon and later versions add
@@ -80,6 +80,18 @@ struct tn_manifest_meta {
     struct tn_json_i64 max_level;
 };
 
+/* One record of an index manifest, which lists all index files of a snapshot. Source: Paimon,
+ * IndexManifestEntrySerializer. */
+struct tn_index_entry {
+    enum tn_entry_kind kind;
+    struct tn_bytes partition; /* serialized row with arity */
+    int32_t bucket;
+    const char *index_type; /* "HASH", "DELETION_VECTORS", later Paimon's */
+    const char *file_name;
+    int64_t file_size;
+    const char *external_path; /* or NULL */
+};
+
 extern const char tn_entry_avro_schema[];         /* manifests */
 extern const char tn_manifest_list_avro_schema[]; /* manifest lists */
 
@@ -98,6 +110,8 @@ TN_MUST_USE tn_rc tn_entry_plan(struct tn_bytes schema, struct tn_arena *arena,
                                 struct tn_meta_plan *plan, struct tn_err *err);
 TN_MUST_USE tn_rc tn_manifest_list_plan(struct tn_bytes schema, struct tn_arena *arena,
                                         struct tn_meta_plan *plan, struct tn_err *err);
+TN_MUST_USE tn_rc tn_index_plan(struct tn_bytes schema, struct tn_arena *arena,
+                                struct tn_meta_plan *plan, struct tn_err *err);
 
 /* One record; byte strings and texts are copied into the arena. CORRUPT; AGAIN when the arena is
  * full. */
@@ -107,6 +121,9 @@ TN_MUST_USE tn_rc tn_entry_decode(const struct tn_meta_plan *plan, struct tn_avr
 TN_MUST_USE tn_rc tn_manifest_meta_decode(const struct tn_meta_plan *plan,
                                           struct tn_avro_cursor *cursor, struct tn_arena *arena,
                                           struct tn_manifest_meta *meta, struct tn_err *err);
+TN_MUST_USE tn_rc tn_index_decode(const struct tn_meta_plan *plan, struct tn_avro_cursor *cursor,
+                                  struct tn_arena *arena, struct tn_index_entry *entry,
+                                  struct tn_err *err);
 
 /* What makes two entries the same file: partition, bucket, level, name, extra files, embedded
  * index, external path. Source: Paimon, FileEntry.Identifier. */

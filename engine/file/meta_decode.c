@@ -192,7 +192,7 @@ static tn_rc decode_number(struct tn_meta_decoder *d, const struct tn_member *m,
                           value);
     }
     if (m->kind == TN_MEMBER_VERSION) {
-        return value == TN_META_VERSION
+        return value == (int64_t)m->offset
                    ? TN_OK
                    : tn_err_set(d->err, TN_UNSUPPORTED, 0, "metadata version %" PRId64, value);
     }
@@ -224,6 +224,7 @@ static tn_rc decode_member(struct tn_meta_decoder *d, const struct tn_avro_type 
         return decode_number(d, m, at);
     case TN_MEMBER_NAME:
         return decode_name(d, at);
+    case TN_MEMBER_TEXT:
     case TN_MEMBER_OPT_TEXT:
         return decode_text(d, at);
     case TN_MEMBER_BYTES:
@@ -266,12 +267,16 @@ static tn_rc decode_fields(struct tn_meta_decoder *d, const struct tn_avro_type 
     return d->cursor->failed ? ends_early(d) : TN_OK;
 }
 
+static tn_rc check_kind(struct tn_meta_decoder *d, enum tn_entry_kind kind)
+{
+    d->name = "_KIND";
+    return kind == TN_ENTRY_ADD || kind == TN_ENTRY_DELETE
+               ? TN_OK
+               : fail(d, "is neither 0 (ADD) nor 1 (DELETE)");
+}
+
 static tn_rc check_entry(struct tn_meta_decoder *d, const struct tn_entry *entry)
 {
-    if (entry->kind != TN_ENTRY_ADD && entry->kind != TN_ENTRY_DELETE) {
-        d->name = "_KIND";
-        return fail(d, "is neither 0 (ADD) nor 1 (DELETE)");
-    }
     if (entry->file.level < 0) {
         d->name = "_LEVEL";
         return fail(d, "is negative");
@@ -296,6 +301,9 @@ tn_rc tn_entry_decode(const struct tn_meta_plan *plan, struct tn_avro_cursor *cu
         rc = decode_fields(&d, top, plan->top, tn_entry_members, &out, at + 1, &end);
     }
     if (rc == TN_OK) {
+        rc = check_kind(&d, out.kind);
+    }
+    if (rc == TN_OK) {
         rc = check_entry(&d, &out);
     }
     if (rc == TN_OK) {
@@ -315,6 +323,23 @@ tn_rc tn_manifest_meta_decode(const struct tn_meta_plan *plan, struct tn_avro_cu
     tn_rc rc = decode_fields(&d, &plan->type, plan->top, tn_list_members, &out, 0, &end);
     if (rc == TN_OK) {
         *meta = out;
+    }
+    return rc;
+}
+
+tn_rc tn_index_decode(const struct tn_meta_plan *plan, struct tn_avro_cursor *cursor,
+                      struct tn_arena *arena, struct tn_index_entry *entry, struct tn_err *err)
+{
+    struct tn_meta_decoder d = {cursor, arena, err, ""};
+    struct tn_index_entry out;
+    memset(&out, 0, sizeof out);
+    uint32_t end = 0;
+    tn_rc rc = decode_fields(&d, &plan->type, plan->top, tn_index_members, &out, 0, &end);
+    if (rc == TN_OK) {
+        rc = check_kind(&d, out.kind);
+    }
+    if (rc == TN_OK) {
+        *entry = out;
     }
     return rc;
 }

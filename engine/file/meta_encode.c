@@ -47,6 +47,7 @@ bool tn_member_present(const struct tn_member *m, const void *at)
     case TN_MEMBER_I64:
     case TN_MEMBER_COUNT:
     case TN_MEMBER_NAME:
+    case TN_MEMBER_TEXT:
     case TN_MEMBER_BYTES:
     case TN_MEMBER_STATS:
     case TN_MEMBER_FILES:
@@ -60,7 +61,7 @@ static void encode_value(const struct tn_member *m, const void *at, struct tn_bu
 {
     switch (m->kind) {
     case TN_MEMBER_VERSION:
-        tn_avro_write_long(buf, TN_META_VERSION);
+        tn_avro_write_long(buf, (int64_t)m->offset);
         break;
     case TN_MEMBER_I32:
         tn_avro_write_long(buf, *(const int32_t *)at);
@@ -74,6 +75,7 @@ static void encode_value(const struct tn_member *m, const void *at, struct tn_bu
         tn_avro_write_long(buf, ((const struct tn_json_i64 *)at)->value);
         break;
     case TN_MEMBER_NAME:
+    case TN_MEMBER_TEXT:
     case TN_MEMBER_OPT_TEXT:
         tn_avro_write_bytes(buf, tn_bytes_of(*(const char *const *)at));
         break;

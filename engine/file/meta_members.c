@@ -76,7 +76,7 @@ const char tn_entry_avro_schema[] =
     }
 
 static const struct tn_member list_members[] = {
-    {"_VERSION", TN_MEMBER_VERSION, 0},
+    {"_VERSION", TN_MEMBER_VERSION, TN_META_VERSION},
     MEMBER(tn_manifest_meta, "_FILE_NAME", NAME, file_name),
     MEMBER(tn_manifest_meta, "_FILE_SIZE", COUNT, file_size),
     MEMBER(tn_manifest_meta, "_NUM_ADDED_FILES", COUNT, added_count),
@@ -90,7 +90,7 @@ static const struct tn_member list_members[] = {
 };
 
 static const struct tn_member entry_members[] = {
-    {"_VERSION", TN_MEMBER_VERSION, 0},
+    {"_VERSION", TN_MEMBER_VERSION, TN_META_VERSION},
     MEMBER(tn_entry, "_KIND", I32, kind),
     MEMBER(tn_entry, "_PARTITION", BYTES, partition),
     MEMBER(tn_entry, "_BUCKET", I32, bucket),
@@ -121,6 +121,18 @@ static const struct tn_member file_members[] = {
     MEMBER(tn_file_meta, "_WRITE_COLS", OPT_TEXTS, write_cols),
 };
 
+static const struct tn_member index_members[] = {
+    {"_VERSION", TN_MEMBER_VERSION, TN_INDEX_VERSION},
+    MEMBER(tn_index_entry, "_KIND", I32, kind),
+    MEMBER(tn_index_entry, "_PARTITION", BYTES, partition),
+    MEMBER(tn_index_entry, "_BUCKET", I32, bucket),
+    MEMBER(tn_index_entry, "_INDEX_TYPE", TEXT, index_type),
+    MEMBER(tn_index_entry, "_FILE_NAME", NAME, file_name),
+    MEMBER(tn_index_entry, "_FILE_SIZE", COUNT, file_size),
+    MEMBER(tn_index_entry, "_EXTERNAL_PATH", OPT_TEXT, external_path),
+};
+
 const struct tn_members tn_list_members = MEMBERS(list_members);
 const struct tn_members tn_entry_members = MEMBERS(entry_members);
 const struct tn_members tn_file_members = MEMBERS(file_members);
+const struct tn_members tn_index_members = MEMBERS(index_members);

@@ -54,6 +54,7 @@ static bool member_fits(const struct tn_member *m, const struct tn_avro_type *ty
     case TN_MEMBER_OPT_I32:
         return integer(type);
     case TN_MEMBER_NAME:
+    case TN_MEMBER_TEXT:
     case TN_MEMBER_BYTES:
     case TN_MEMBER_OPT_BYTES:
     case TN_MEMBER_OPT_TEXT:
@@ -132,4 +133,10 @@ tn_rc tn_manifest_list_plan(struct tn_bytes schema, struct tn_arena *arena,
                             struct tn_meta_plan *plan, struct tn_err *err)
 {
     return plan_record(schema, tn_list_members, arena, plan, err);
+}
+
+tn_rc tn_index_plan(struct tn_bytes schema, struct tn_arena *arena, struct tn_meta_plan *plan,
+                    struct tn_err *err)
+{
+    return plan_record(schema, tn_index_members, arena, plan, err);
 }

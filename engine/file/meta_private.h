@@ -10,14 +10,16 @@
 
 #include "file/meta.h"
 
-enum { TN_META_VERSION = 2 }; /* of entries and lists; Paimon: ManifestEntrySerializer.getVersion */
+/* Paimon: ManifestEntrySerializer.getVersion, IndexManifestEntrySerializer.getVersion */
+enum { TN_META_VERSION = 2, TN_INDEX_VERSION = 1 };
 
 enum tn_member_kind {
-    TN_MEMBER_VERSION, /* a constant, no member */
+    TN_MEMBER_VERSION, /* a constant, no member: its offset says which */
     TN_MEMBER_I32,     /* int32_t or an enum */
     TN_MEMBER_I64,
     TN_MEMBER_COUNT,   /* int64_t, never negative */
     TN_MEMBER_NAME,    /* const char *, a bare file name */
+    TN_MEMBER_TEXT,    /* const char * */
     TN_MEMBER_BYTES,   /* struct tn_bytes */
     TN_MEMBER_STATS,   /* struct tn_stats */
     TN_MEMBER_FILES,   /* struct tn_texts, not nullable, bare file names */
@@ -43,6 +45,7 @@ struct tn_members {
 extern const struct tn_members tn_list_members;
 extern const struct tn_members tn_entry_members; /* but for its file */
 extern const struct tn_members tn_file_members;
+extern const struct tn_members tn_index_members;
 
 /* The enum is stored through an int32_t. */
 _Static_assert(sizeof(enum tn_entry_kind) == sizeof(int32_t), "an entry's kind has 4 bytes");

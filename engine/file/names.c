@@ -479,6 +479,21 @@ tn_rc tn_name_bucket(struct tn_arena *arena, const char *root, const struct tn_s
     return TN_OK;
 }
 
+tn_rc tn_name_index(struct tn_arena *arena, const char *root, const struct tn_schema *schema,
+                    const struct tn_options *options, struct tn_bytes partition, int32_t bucket,
+                    const char **name, struct tn_err *err)
+{
+    if (options->index_in_data_folder) {
+        return tn_name_bucket(arena, root, schema, options, partition, bucket, name, err);
+    }
+    const char *made = tn_name_in(arena, root, TN_DIR_INDEX, "");
+    if (!made) {
+        return arena_full(err, "index folder");
+    }
+    *name = made;
+    return TN_OK;
+}
+
 static tn_rc name_file(struct tn_arena *arena, const char *prefix, const char *uuid,
                        uint32_t counter, const char *suffix, const char **name, struct tn_err *err)
 {

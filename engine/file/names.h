@@ -43,6 +43,12 @@ TN_MUST_USE tn_rc tn_name_bucket(struct tn_arena *arena, const char *root,
                                  struct tn_bytes partition, int32_t bucket, const char **name,
                                  struct tn_err *err);
 
+/* The folder of a bucket's index files: "<root>/index/", or the bucket's. */
+TN_MUST_USE tn_rc tn_name_index(struct tn_arena *arena, const char *root,
+                                const struct tn_schema *schema, const struct tn_options *options,
+                                struct tn_bytes partition, int32_t bucket, const char **name,
+                                struct tn_err *err);
+
 /* "data-<uuid>-<counter>.avro", or with file.suffix.include.compression "….zst.avro". */
 TN_MUST_USE tn_rc tn_name_data_file(struct tn_arena *arena, const struct tn_options *options,
                                     const char *uuid, uint32_t counter, const char **name,

@@ -1,6 +1,7 @@
 #include "schema/options_private.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 
 #include "schema/decoder.h"
 
@@ -290,6 +291,38 @@ tn_rc tn_options_read(const struct tn_schema *schema, enum tn_options_use use,
     rc = rc != TN_OK ? rc : tn_option_finish_merge(&r);
     if (rc == TN_OK) {
         fill_defaults(&r);
+        *options = read;
+    }
+    return rc;
+}
+
+/* By what file/names asks of the options. */
+static bool says_where(const struct tn_option_rule *rule)
+{
+    switch (rule->offset) {
+    case offsetof(struct tn_options, path_directory):
+    case offsetof(struct tn_options, partition_default_name):
+    case offsetof(struct tn_options, partition_legacy_name):
+    case offsetof(struct tn_options, index_in_data_folder):
+        return rule->read != NULL;
+    default:
+        return false;
+    }
+}
+
+tn_rc tn_options_read_places(const struct tn_schema *schema, struct tn_arena *arena,
+                             struct tn_options *options, struct tn_err *err)
+{
+    struct tn_options read = {.path_directory = ""};
+    struct tn_option_reader r = {schema, TN_OPTIONS_READ, arena, &read, err};
+    tn_rc rc = TN_OK;
+    for (size_t i = 0; i < tn_option_rule_count && rc == TN_OK; i++) {
+        const struct tn_option_rule *rule = &tn_option_rules[i];
+        const char *value = tn_option_value(schema, rule->name);
+        value = value ? value : rule->fallback;
+        rc = value && says_where(rule) ? rule->read(&r, rule, value) : TN_OK;
+    }
+    if (rc == TN_OK) {
         *options = read;
     }
     return rc;

@@ -110,7 +110,8 @@ struct tn_options {
     const char *path_directory;         /* data-file.path-directory: "" or "data/" */
     const char *partition_default_name; /* "__DEFAULT_PARTITION__" */
     bool partition_legacy_name;
-    bool suffix_compression; /* file.suffix.include.compression */
+    bool index_in_data_folder; /* index-file-in-data-file-dir */
+    bool suffix_compression;   /* file.suffix.include.compression */
 
     enum tn_codec_id
         codec; /* file.compression: zstd, null/none, deflate; snappy and bzip2 are refused */
@@ -197,6 +198,11 @@ bool tn_aggregate_knows_no_retract(enum tn_aggregate aggregate);
 TN_MUST_USE tn_rc tn_options_read(const struct tn_schema *schema, enum tn_options_use use,
                                   struct tn_arena *arena, struct tn_options *options,
                                   struct tn_err *err);
+
+/* Reads only what says where files lie, for who copies a table as it is: nothing is refused. All
+ * other members are empty. */
+TN_MUST_USE tn_rc tn_options_read_places(const struct tn_schema *schema, struct tn_arena *arena,
+                                         struct tn_options *options, struct tn_err *err);
 
 /* Appends one line a hazard that it sees in the schema and its options (write-only without expiry,
  * descending sequence, fixed buckets with a key that lacks the partition, deletes under

@@ -3,12 +3,13 @@
  * What the source's snapshots reach, minus what the target has, in dependency order; every snapshot
  * that the source still has and the target lacks travels, oldest first.
  *
- *     for each snapshot:  data and changelog files -> manifests -> lists -> schemas
+ *     for each snapshot:  data, changelog and index files -> manifests -> lists -> schemas
  *                         -> barrier -> snapshot-N (which must not be there)
  *     then:               newer schemas -> EARLIEST, if ids are missing -> LATEST
  *
  * A snapshot whose predecessor is there needs only what its delta and changelog lists add, and the
- * manifests that are new; the first one, one behind a gap, and an OVERWRITE need all that is live.
+ * manifests and index files that are new; the first one, one behind a gap, and an OVERWRITE need
+ * all that is live.
  *
  * In an object store each request costs, so what is there is remembered in a ledger (ledger.h), and
  * a sync that goes on where one ended asks for the owner (owner.h, one GET) and whether the newest
@@ -53,7 +54,7 @@ struct tn_delta_result {
 
 /* Reads the source through the worker's io, and needs some 100 KiB of its arena beside what reading
  * manifests takes. ABSENT: no such table; CONFLICT: diverged, or somebody took the mirror over;
- * CORRUPT: a file that a snapshot reaches is missing or has another size; UNSUPPORTED: index files,
- * files outside the table. After an error `result` says what was sent. */
+ * CORRUPT: a file that a snapshot reaches is missing or has another size; UNSUPPORTED: files
+ * outside the table, manifests that aren't avro. After an error `result` says what was sent. */
 TN_MUST_USE tn_rc tn_delta_sync(const struct tn_delta_spec *spec, struct tn_worker *worker,
                                 struct tn_delta_result *result, struct tn_err *err);

@@ -18,6 +18,26 @@ static tn_rc count_manifest(void *user, const struct tn_manifest_meta *meta, str
     return TN_OK;
 }
 
+static tn_rc count_index(void *user, const struct tn_index_entry *entry, struct tn_err *err)
+{
+    (void)entry;
+    (void)err;
+    ++*(uint64_t *)user;
+    return TN_OK;
+}
+
+/* Those of `before`, where the snapshot has others: the same manifest stands for all of them. */
+static tn_rc each_index(struct tn_delta *d, const struct tn_snapshot *before,
+                        const struct tn_snapshot *snapshot, tn_index_fn *each, void *user,
+                        struct tn_err *err)
+{
+    const char *was = before->index_manifest;
+    const char *is = snapshot->index_manifest;
+    return was && is && strcmp(was, is) != 0
+               ? tn_index_each(d->root, was, d->worker, each, user, err)
+               : TN_OK;
+}
+
 static tn_rc each_list(struct tn_delta *d, const struct tn_snapshot *snapshot,
                        tn_list_meta_fn *each, void *user, struct tn_err *err)
 {
@@ -44,8 +64,8 @@ static tn_rc count_all(struct tn_delta *d, const struct tn_snapshot *before,
                                tn_manifest_size(snapshot->delta_manifest_list_size), d->worker,
                                count_manifest, &moved, err);
     }
-    *count = names.manifests + TN_LIST_COUNT + 1 + moved.deleted;
-    return rc;
+    *count = names.manifests + TN_LIST_COUNT + 2 + moved.deleted;
+    return rc == TN_OK ? each_index(d, before, snapshot, count_index, count, err) : rc;
 }
 
 /* ---- names ---- */
@@ -60,6 +80,13 @@ static tn_rc add_manifest(void *user, const struct tn_manifest_meta *meta, struc
 {
     (void)err;
     add(user, meta->file_name);
+    return TN_OK;
+}
+
+static tn_rc add_index(void *user, const struct tn_index_entry *entry, struct tn_err *err)
+{
+    (void)err;
+    add(user, entry->file_name);
     return TN_OK;
 }
 
@@ -82,7 +109,11 @@ static tn_rc add_all(struct tn_delta *d, const struct tn_snapshot *before,
         add(d, lists[i].name);
     }
     add(d, before->statistics);
+    add(d, before->index_manifest);
     tn_rc rc = each_list(d, before, add_manifest, d, err);
+    if (rc == TN_OK) {
+        rc = each_index(d, before, snapshot, add_index, d, err);
+    }
     if (rc == TN_OK) {
         rc = tn_list_each(d->root, snapshot->delta_manifest_list,
                           tn_manifest_size(snapshot->delta_manifest_list_size), NULL, d->worker,

@@ -75,6 +75,11 @@ static tn_rc bring_in(struct tn_delta *d, const char *dir, const char *name, int
 
 /* ---- data files ---- */
 
+static tn_rc lies_outside(const char *name, const char *where, struct tn_err *err)
+{
+    return tn_err_set(err, TN_UNSUPPORTED, 0, "%s lies outside the table, at %s", name, where);
+}
+
 static tn_rc bring_data(void *user, const struct tn_entry *entry, struct tn_err *err)
 {
     struct tn_delta *d = user;
@@ -82,8 +87,7 @@ static tn_rc bring_data(void *user, const struct tn_entry *entry, struct tn_err 
     const struct tn_file_meta *meta = &entry->file;
     const char *dir;
     if (meta->external_path) {
-        return tn_err_set(err, TN_UNSUPPORTED, 0, "%s lies outside the table, at %s",
-                          meta->file_name, meta->external_path);
+        return lies_outside(meta->file_name, meta->external_path, err);
     }
     size_t mark = tn_arena_mark(arena);
     tn_rc rc = tn_name_bucket(arena, d->root, d->schema, &d->options, entry->partition,
@@ -124,6 +128,42 @@ static tn_rc bring_files(struct tn_delta *d, const struct tn_snapshot *snapshot,
                           bring_added, d, err);
     }
     return rc;
+}
+
+/* ---- index files: deletion vectors, and which keys a bucket has ---- */
+
+static tn_rc bring_index(void *user, const struct tn_index_entry *entry, struct tn_err *err)
+{
+    struct tn_delta *d = user;
+    struct tn_arena *arena = &d->worker->arena;
+    const char *dir;
+    if (entry->kind != TN_ENTRY_ADD || tn_delta_is_there(d, entry->file_name)) {
+        return TN_OK;
+    }
+    if (entry->external_path) {
+        return lies_outside(entry->file_name, entry->external_path, err);
+    }
+    size_t mark = tn_arena_mark(arena);
+    tn_rc rc = tn_name_index(arena, d->root, d->schema, &d->options, entry->partition,
+                             entry->bucket, &dir, err);
+    if (rc == TN_OK) {
+        rc = bring(d, tn_arena_format(arena, "%s%s", dir, entry->file_name), entry->file_size, err);
+    }
+    tn_arena_reset(arena, mark);
+    return rc;
+}
+
+/* An index manifest lists all that is live. One that the snapshot before has is there with all of
+ * it. */
+static tn_rc bring_indexes(struct tn_delta *d, const struct tn_snapshot *snapshot,
+                           struct tn_err *err)
+{
+    const char *name = snapshot->index_manifest;
+    if (!name || tn_delta_is_there(d, name)) {
+        return TN_OK;
+    }
+    tn_rc rc = tn_index_each(d->root, name, d->worker, bring_index, d, err);
+    return rc == TN_OK ? bring_in(d, TN_DIR_MANIFEST, name, -1, err) : rc;
 }
 
 /* ---- metadata ---- */
@@ -200,22 +240,21 @@ static tn_rc read_schema(struct tn_delta *d, int64_t id, struct tn_err *err)
     if (rc == TN_ABSENT) {
         return tn_err_set(err, TN_CORRUPT, 0, "schema-%" PRId64 " is missing", id);
     }
-    return rc == TN_OK ? tn_options_read(d->schema, TN_OPTIONS_READ, arena, &d->options, err) : rc;
+    return rc == TN_OK ? tn_options_read_places(d->schema, arena, &d->options, err) : rc;
 }
 
 static tn_rc bring_reached(struct tn_delta *d, const struct tn_snapshot *snapshot,
                            struct tn_err *err)
 {
-    if (snapshot->index_manifest) {
-        return tn_err_set(err, TN_UNSUPPORTED, 0, "index files can't be sent yet: %s",
-                          snapshot->index_manifest);
-    }
     tn_rc rc = read_schema(d, snapshot->schema_id, err);
     if (rc == TN_OK) {
         rc = tn_delta_know(d, snapshot, err);
     }
     if (rc == TN_OK) {
         rc = bring_files(d, snapshot, err);
+    }
+    if (rc == TN_OK) {
+        rc = bring_indexes(d, snapshot, err);
     }
     if (rc == TN_OK) {
         rc = bring_metadata(d, snapshot, err);

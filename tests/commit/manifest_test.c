@@ -1,6 +1,7 @@
 /* Manifests come back as they were written, with the statistics that a model counts; golden ones of
  * Java and pypaimon are read; damaged ones are refused; live files are those of a model. */
 #include "bed.h"
+#include "commit/live.h"
 #include "commit/manifest.h"
 
 enum { ENTRIES_MAX = 3000 };
@@ -187,19 +188,30 @@ static void an_empty_list_is_as_long_as_java_s(void)
 
 /* ---- real files ---- */
 
-static void put_golden(struct bed *bed, const char *name)
+/* Until the next call. */
+static struct tn_bytes read_golden(const char *folder, const char *name)
 {
     static unsigned char data[1 << 16];
     char path[128];
-    struct tn_err err;
-    (void)snprintf(path, sizeof path, "tests/golden/avro/%s", name);
+    (void)snprintf(path, sizeof path, "tests/golden/%s/%s", folder, name);
     FILE *file = fopen(path, "rb");
     CHECK(file != NULL);
     size_t size = fread(data, 1, sizeof data, file);
     (void)fclose(file);
+    return (struct tn_bytes){data, size};
+}
+
+static struct tn_bytes put_golden(struct bed *bed, const char *folder, const char *name)
+{
+    char path[128];
+    bool ok;
+    struct tn_err err;
+    struct tn_bytes bytes = tn_arena_copy(&bed->own, read_golden(folder, name), &ok);
+    CHECK(ok);
     (void)snprintf(path, sizeof path, ROOT "/manifest/%s", name);
-    tn_rc rc = tn_io_write_new(&bed->disk.io, path, (struct tn_bytes){data, size}, &err);
+    tn_rc rc = tn_io_write_new(&bed->disk.io, path, bytes, &err);
     CHECK_OK(rc, err);
+    return bytes;
 }
 
 static void manifests_of_real_writers_are_read(void)
@@ -214,11 +226,11 @@ static void manifests_of_real_writers_are_read(void)
         bed_init(&bed, 1, false);
         make_manifest_folder(&bed);
         (void)snprintf(path, sizeof path, "%s-manifest-list", writers[i]);
-        put_golden(&bed, path);
+        (void)put_golden(&bed, "avro", path);
         const char *list = bed_list(&bed, path, (struct tn_json_i64){-1, false});
         CHECK(strstr(list, "1/0") != NULL);
         (void)snprintf(path, sizeof path, "%s-manifest", writers[i]);
-        put_golden(&bed, path);
+        (void)put_golden(&bed, "avro", path);
         (void)snprintf(path, sizeof path, ROOT "/manifest/%s-manifest", writers[i]);
         tn_rc rc = tn_manifest_open(&reader, path, -1, false, &bed.worker, &err);
         CHECK_OK(rc, err);
@@ -226,6 +238,48 @@ static void manifests_of_real_writers_are_read(void)
         CHECK_OK(rc, err);
         CHECK(entry.kind == TN_ENTRY_ADD && entry.file.row_count > 0);
         tn_manifest_close(&reader);
+        bed_deinit(&bed);
+    }
+}
+
+static tn_rc add_index_line(void *user, const struct tn_index_entry *entry, struct tn_err *err)
+{
+    (void)err;
+    struct tn_buf *buf = user;
+    tn_buf_format(buf, "kind=%d partition=", (int)entry->kind);
+    for (size_t i = 0; i < entry->partition.size; i++) {
+        tn_buf_format(buf, "%02x", entry->partition.data[i]);
+    }
+    tn_buf_format(buf, " bucket=%" PRId32 " type=%s name=%s size=%" PRId64 " external=%s\n",
+                  entry->bucket, entry->index_type, entry->file_name, entry->file_size,
+                  entry->external_path ? entry->external_path : "null");
+    return TN_OK;
+}
+
+/* As another reader describes them; and one that is cut says so. */
+static void index_manifests_are_read(void)
+{
+    static const char *const names[] = {"java-index-vectors", "java-index-keys"};
+    for (size_t i = 0; i < COUNT(names); i++) {
+        static struct bed bed;
+        static char text[8192];
+        struct tn_buf buf;
+        struct tn_err err;
+        bed_init(&bed, 1, false);
+        make_manifest_folder(&bed);
+        struct tn_bytes whole = put_golden(&bed, "manifest", names[i]);
+        tn_buf_init(&buf, text, sizeof text);
+        tn_rc rc = tn_index_each(ROOT, names[i], &bed.worker, add_index_line, &buf, &err);
+        CHECK_OK(rc, err);
+        const char *wanted = tn_arena_format(&bed.own, "%s.txt", names[i]);
+        CHECK(tn_bytes_equal(tn_buf_bytes(&buf), read_golden("manifest", wanted)));
+        rc = tn_io_write_new(&bed.disk.io, ROOT "/manifest/cut",
+                             (struct tn_bytes){whole.data, whole.size - 3}, &err);
+        CHECK_OK(rc, err);
+        rc = tn_index_each(ROOT, "cut", &bed.worker, add_index_line, &buf, &err);
+        CHECK(rc == TN_CORRUPT);
+        rc = tn_index_each(ROOT, "none", &bed.worker, add_index_line, &buf, &err);
+        CHECK(rc == TN_ABSENT);
         bed_deinit(&bed);
     }
 }
@@ -292,7 +346,7 @@ static void manifests_of_several_writers_are_open_at_once(void)
     make_manifest_folder(&bed);
     for (uint32_t i = 0; i < 2; i++) {
         char path[64];
-        put_golden(&bed, names[i]);
+        (void)put_golden(&bed, "avro", names[i]);
         (void)snprintf(path, sizeof path, ROOT "/manifest/%s", names[i]);
         tn_rc rc = tn_manifest_open(&readers[i], path, -1, false, &bed.worker, &err);
         CHECK_OK(rc, err);
@@ -355,7 +409,7 @@ static void no_mutant_of_a_manifest_keeps_memory(void)
         struct tn_err err;
         bed_init(&bed, 1, false);
         make_manifest_folder(&bed);
-        put_golden(&bed, names[n]);
+        (void)put_golden(&bed, "avro", names[n]);
         char *path = tn_arena_format(&bed.own, ROOT "/manifest/%s", names[n]);
         CHECK(read_all(&bed, path) == TN_ABSENT);
         tn_rc rc = tn_io_read_all(&bed.disk.io, path, 1 << 16, &bed.own, &whole, &err);
@@ -416,6 +470,7 @@ static const struct test tests[] = {
     TEST(entries_come_back_and_their_statistics_are_right),
     TEST(an_empty_list_is_as_long_as_java_s),
     TEST(manifests_of_real_writers_are_read),
+    TEST(index_manifests_are_read),
     TEST(manifests_of_several_writers_are_open_at_once),
     TEST(damaged_manifests_are_refused),
     TEST(no_mutant_of_a_manifest_keeps_memory),

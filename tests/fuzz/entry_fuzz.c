@@ -1,5 +1,5 @@
-/* entry: any bytes as a manifest, and as a manifest list. What decodes is encoded, decoded again,
- * and must not differ. */
+/* entry: any bytes as a manifest, as a manifest list and as an index manifest. What decodes is
+ * encoded, decoded again, and must not differ. */
 #include <string.h>
 
 #include "base/check.h"
@@ -32,6 +32,14 @@ static void check_same(const struct tn_buf *first, const struct tn_buf *second)
     if (!first->overflow && !second->overflow) {
         TN_CHECK(tn_bytes_equal(tn_buf_bytes(first), tn_buf_bytes(second)));
     }
+}
+
+static tn_rc one_index(const struct tn_meta_plan *plan, struct tn_avro_cursor *c)
+{
+    struct tn_index_entry entry;
+    tn_rc rc = tn_index_decode(plan, c, &arena, &entry, &err);
+    TN_CHECK(rc != TN_OK || (entry.file_size >= 0 && entry.file_name[0] && entry.index_type));
+    return rc;
 }
 
 static tn_rc one_record(const struct tn_meta_plan *plan, const struct tn_meta_plan *own, bool list,
@@ -94,7 +102,7 @@ static void blocks(struct tn_bytes file, const struct tn_avro_header *header,
         struct tn_avro_cursor c = {raw.data, raw.data + raw.size, rc != TN_OK};
         size_t mark = tn_arena_mark(&arena);
         for (int64_t i = 0; i < count && i < RECORDS_MAX && rc == TN_OK && !c.failed; i++) {
-            rc = one_record(plan, own, list, &c);
+            rc = own ? one_record(plan, own, list, &c) : one_index(plan, &c);
             tn_arena_reset(&arena, mark);
         }
         at += head + (size_t)size + 16;
@@ -123,6 +131,17 @@ static void as(struct tn_bytes file, bool list)
     }
 }
 
+static void as_index(struct tn_bytes file)
+{
+    struct tn_avro_header header;
+    struct tn_meta_plan plan;
+    tn_arena_reset(&arena, start);
+    if (tn_avro_header_decode(file, &header, &err) == TN_OK &&
+        tn_index_plan(header.schema, &arena, &plan, &err) == TN_OK) {
+        blocks(file, &header, &plan, NULL, false);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (!arena.base) {
@@ -130,5 +149,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     as((struct tn_bytes){data, size}, false);
     as((struct tn_bytes){data, size}, true);
+    as_index((struct tn_bytes){data, size});
     return 0;
 }

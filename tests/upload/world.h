@@ -379,6 +379,19 @@ world_look_at(void *user, const struct tn_entry *entry, struct tn_err *err)
     return rc;
 }
 
+static __attribute__((unused, noinline)) tn_rc
+world_look_at_index(void *user, const struct tn_index_entry *entry, struct tn_err *err)
+{
+    struct world_look *look = user;
+    struct tn_arena *arena = &look->worker->arena;
+    struct tn_bytes bytes;
+    const char *path = tn_name_in(arena, ROOT, TN_DIR_INDEX, entry->file_name);
+    tn_rc rc = tn_io_read_all(look->worker->io, path, WORLD_BIG, arena, &bytes, err);
+    return rc == TN_OK && !tn_bytes_equal(bytes, world_content(entry->file_name, entry->file_size))
+               ? tn_err_set(err, TN_CORRUPT, 0, "%s is not whole", path)
+               : rc;
+}
+
 static __attribute__((unused, noinline)) tn_rc world_check_schema(struct world *w,
                                                                   struct tn_arena *arena)
 {
@@ -408,6 +421,10 @@ static __attribute__((unused, noinline)) tn_rc world_check(struct world *w, int6
     if (rc == TN_OK) {
         rc = tn_live_each(ROOT, &snapshot, &w->source.schema, NULL, &worker, world_look_at, &look,
                           &w->err);
+    }
+    if (rc == TN_OK && snapshot.index_manifest) {
+        rc = tn_index_each(ROOT, snapshot.index_manifest, &worker, world_look_at_index, &look,
+                           &w->err);
     }
     if (rc == TN_OK && look.sum != w->live[id]) {
         rc = tn_err_set(&w->err, TN_CORRUPT, 0, "snapshot %d has other files", (int)id);

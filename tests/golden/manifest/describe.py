@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a manifest or manifest list says, one line a record; read by fastavro, so that tarn's reader is held against
+"""What a manifest, manifest list or index manifest says, one line a record; read by fastavro, so that tarn's reader is held against
 another one. usage: describe.py FILE...; writes FILE.txt beside each."""
 import sys
 
@@ -59,6 +59,8 @@ LIST = [
     ("max_level", "_MAX_LEVEL"),
 ]
 
+INDEX = ENTRY[:3] + [("type", "_INDEX_TYPE"), ("name", "_FILE_NAME"), ("size", "_FILE_SIZE"), ("external", "_EXTERNAL_PATH")]
+
 
 def line(record, fields):
     return " ".join(
@@ -69,7 +71,10 @@ def line(record, fields):
 def describe(path):
     with open(path, "rb") as f:
         for r in fastavro.reader(f):
-            yield line(r, ENTRY) + " " + line(r["_FILE"], FILE) if "_FILE" in r else line(r, LIST)
+            if "_INDEX_TYPE" in r:
+                yield line(r, INDEX)
+            else:
+                yield line(r, ENTRY) + " " + line(r["_FILE"], FILE) if "_FILE" in r else line(r, LIST)
 
 
 if __name__ == "__main__":
