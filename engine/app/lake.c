@@ -30,11 +30,6 @@ static bool same_folder(int a, int b)
            left.st_ino == right.st_ino;
 }
 
-static void name_consumer(struct tn_lake *lake, uint64_t hash)
-{
-    (void)snprintf(lake->consumer, sizeof lake->consumer, "tarn-lake-%016" PRIx64, hash);
-}
-
 static tn_rc lock(struct tn_lake *lake, const struct tn_lake_spec *spec, struct tn_io *io,
                   const char *what, struct tn_err *err)
 {
@@ -47,19 +42,77 @@ static tn_rc lock(struct tn_lake *lake, const struct tn_lake_spec *spec, struct 
     return rc;
 }
 
-/* ---- a folder ---- */
+/* ---- names ---- */
 
-/* One name for one place, however it is written. */
-static tn_rc name_folder(struct tn_lake *lake, const char *where, struct tn_err *err)
+/* Of a path without its last name. */
+static size_t size_above(const char *path, size_t size)
 {
-    static char path[PATH_MAX];
-    if (!realpath(where, path)) {
-        int os = errno;
-        return tn_err_set(err, TN_IO, os, "%s: %s", where, strerror(os));
+    while (size > 0 && path[size - 1] == '/') {
+        size--;
     }
-    name_consumer(lake, tn_hash_64(tn_bytes_of(path), 0));
+    while (size > 0 && path[size - 1] != '/') {
+        size--;
+    }
+    while (size > 0 && path[size - 1] == '/') {
+        size--;
+    }
+    return size;
+}
+
+/* From "/" and without links, as far as it is there; what isn't follows as it is written. */
+static tn_rc resolve(const char *where, char path[PATH_MAX], struct tn_err *err)
+{
+    static char there[PATH_MAX];
+    size_t kept = strlen(where);
+    if (kept >= sizeof there) {
+        return tn_err_set(err, TN_INVALID, 0, "%s: too long", where);
+    }
+    memcpy(there, where, kept + 1);
+    while (!realpath(kept > 0 ? there : where[0] == '/' ? "/" : ".", path)) {
+        if (kept == 0) {
+            int os = errno;
+            return tn_err_set(err, TN_IO, os, "%s: %s", where, strerror(os));
+        }
+        kept = size_above(there, kept);
+        there[kept] = 0;
+    }
+    size_t size = path[1] ? strlen(path) : 0;
+    for (const char *rest = where + kept; rest[strspn(rest, "/")];) {
+        rest += strspn(rest, "/");
+        size_t name = strcspn(rest, "/");
+        int more = snprintf(path + size, PATH_MAX - size, "/%.*s", (int)name, rest);
+        size += (size_t)more;
+        if (size >= PATH_MAX) {
+            return tn_err_set(err, TN_INVALID, 0, "%s: too long", where);
+        }
+        rest += name;
+    }
     return TN_OK;
 }
+
+static tn_rc hash_folder(const char *where, uint64_t *hash, struct tn_err *err)
+{
+    static char path[PATH_MAX];
+    tn_rc rc = resolve(where, path, err);
+    if (rc == TN_OK) {
+        *hash = tn_hash_64(tn_bytes_of(path), 0);
+    }
+    return rc;
+}
+
+tn_rc tn_lake_name(const char *where, const struct tn_lake_options *options,
+                   char name[TN_LAKE_NAME_SIZE], struct tn_err *err)
+{
+    uint64_t hash;
+    tn_rc rc = tn_lake_is_store(where) ? tn_lake_store_hash(where, options, &hash, err)
+                                       : hash_folder(where, &hash, err);
+    if (rc == TN_OK) {
+        (void)snprintf(name, TN_LAKE_NAME_SIZE, "tarn-lake-%016" PRIx64, hash);
+    }
+    return rc;
+}
+
+/* ---- a folder ---- */
 
 static tn_rc open_parts(struct tn_lake *lake, const struct tn_lake_spec *spec, struct tn_err *err)
 {
@@ -68,7 +121,7 @@ static tn_rc open_parts(struct tn_lake *lake, const struct tn_lake_spec *spec, s
         rc = tn_err_set(err, TN_INVALID, 0, "that is the warehouse itself");
     }
     if (rc == TN_OK) {
-        rc = name_folder(lake, spec->where, err);
+        rc = tn_lake_name(spec->where, NULL, lake->consumer, err);
     }
     if (rc == TN_OK && spec->make) {
         rc = lock(lake, spec, &lake->posix.io, spec->table, err);
@@ -147,14 +200,13 @@ static tn_rc open_store(struct tn_lake *lake, const struct tn_lake_spec *spec, s
                                    .options = &spec->options->s3,
                                    .tls = spec->doors->tls,
                                    .rate = spec->rate,
+                                   .patience_ms = spec->patience_ms,
                                    .credentials_profile = spec->options->profile};
-    uint64_t hash;
-    tn_rc rc = tn_lake_store_hash(spec->where, spec->options, &hash, err);
+    tn_rc rc = tn_lake_name(spec->where, spec->options, lake->consumer, err);
     if (rc != TN_OK) {
         return rc;
     }
     lake->is_store = true;
-    name_consumer(lake, hash);
     if (spec->make) {
         rc = lock_store(lake, spec, &s3.uploads_path, err);
         s3.uploads_io = spec->io;

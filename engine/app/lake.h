@@ -34,9 +34,16 @@ struct tn_lake_spec {
     /* Of a store; NULL: it is UNSUPPORTED. */
     const struct tn_lake_options *options; /* their texts live until it is closed */
     const struct tn_lake_doors *doors;
-    struct tn_io *io; /* the warehouse's */
-    uint32_t rate;    /* bytes a second; 0: as fast as it goes */
+    struct tn_io *io;     /* the warehouse's */
+    uint32_t rate;        /* bytes a second; 0: as fast as it goes */
+    uint32_t patience_ms; /* with a store that doesn't answer; 0: what is usual */
 };
+
+/* The name by which a lake is known, whoever sends to it: "tarn-lake-" and a hash of where it lies,
+ * however that is written. Of a folder that isn't there yet: where it would be. `options` are a
+ * store's, with those of the environment. INVALID: no place. */
+TN_MUST_USE tn_rc tn_lake_name(const char *where, const struct tn_lake_options *options,
+                               char name[TN_LAKE_NAME_SIZE], struct tn_err *err);
 
 /* As below, for who has memory of its own: a thread beside others. One at a time. A store's target
  * takes tn_s3_target_size(TN_LAKE_LINKS) of it, or less with fewer connections. */

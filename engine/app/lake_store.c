@@ -162,24 +162,51 @@ tn_rc tn_lake_store_hash(const char *where, const struct tn_lake_options *option
 
 /* ---- doors ---- */
 
-static tn_rc read_ca(const struct tn_lake_options *options, struct tn_arena *arena,
-                     struct tn_bytes *text, struct tn_err *err)
-{
-    const char *path = options->ca_file ? options->ca_file : SYSTEM_CA;
-    const char *slash = strrchr(path, '/');
+/* The file of those who sign. */
+struct ca {
     struct tn_io_posix folder;
-    const char *where = slash ? tn_arena_format(arena, "%.*s/", (int)(slash - path), path) : ".";
-    tn_rc rc = where ? tn_io_posix_open(&folder, where, err)
-                     : tn_err_set(err, TN_AGAIN, 0, "no memory for a path");
-    if (rc == TN_OK) {
-        rc = tn_io_read_all(&folder.io, slash ? slash + 1 : path, CA_SIZE_MAX, arena, text, err);
-        tn_io_posix_close(&folder);
-    }
+    const char *path;
+    const char *name;
+};
+
+static tn_rc ca_absent(const struct ca *ca, tn_rc rc, struct tn_err *err)
+{
     return rc == TN_ABSENT ? tn_err_set(err, TN_INVALID, 0,
                                         "%s: there is no such file of certificates; name one by "
                                         "s3.ca-file or SSL_CERT_FILE",
-                                        path)
+                                        ca->path)
                            : rc;
+}
+
+static tn_rc open_ca(struct ca *ca, const struct tn_lake_options *options, struct tn_arena *arena,
+                     struct tn_err *err)
+{
+    ca->path = options->ca_file ? options->ca_file : SYSTEM_CA;
+    const char *slash = strrchr(ca->path, '/');
+    const char *where =
+        slash ? tn_arena_format(arena, "%.*s/", (int)(slash - ca->path), ca->path) : ".";
+    ca->name = slash ? slash + 1 : ca->path;
+    return where ? ca_absent(ca, tn_io_posix_open(&ca->folder, where, err), err)
+                 : tn_err_set(err, TN_AGAIN, 0, "no memory for a path");
+}
+
+static tn_rc read_open_ca(struct ca *ca, struct tn_arena *arena, struct tn_bytes *text,
+                          struct tn_err *err)
+{
+    return ca_absent(ca, tn_io_read_all(&ca->folder.io, ca->name, CA_SIZE_MAX, arena, text, err),
+                     err);
+}
+
+static tn_rc read_ca(const struct tn_lake_options *options, struct tn_arena *arena,
+                     struct tn_bytes *text, struct tn_err *err)
+{
+    struct ca ca;
+    tn_rc rc = open_ca(&ca, options, arena, err);
+    if (rc == TN_OK) {
+        rc = read_open_ca(&ca, arena, text, err);
+        tn_io_posix_close(&ca.folder);
+    }
+    return rc;
 }
 
 /* With less memory there are fewer connections. */
@@ -239,18 +266,54 @@ bool tn_lake_is_plain(const struct tn_lake_options *options)
     return is_plain(&options->s3);
 }
 
+static tn_rc trust_anew(struct tn_lake_trusted *trusted, struct ca *ca, struct tn_arena *arena,
+                        struct tn_err *err)
+{
+    struct tn_tls_spec spec = {.clock = &tn_clock_system};
+    if (trusted->tls) { /* first: there is memory for one */
+        tn_tls_config_free(trusted->tls);
+        trusted->tls = NULL;
+    }
+    tn_rc rc = read_open_ca(ca, arena, &spec.ca, err);
+    return rc == TN_OK ? tn_tls_config_make(&spec, &trusted->tls, err) : rc;
+}
+
+/* What is in the file may be newer than what is known of it; then it is read once more. */
+static tn_rc trust_open_ca(struct tn_lake_trusted *trusted, struct ca *ca, struct tn_arena *arena,
+                           struct tn_err *err)
+{
+    struct tn_io *io = &ca->folder.io;
+    struct tn_lake_trusted now = {.path_hash = tn_hash_64(tn_bytes_of(ca->path), 0)};
+    tn_rc rc = ca_absent(ca, io->vtable->stat(io, ca->name, &now.size, err), err);
+    if (rc == TN_OK) {
+        rc = io->vtable->modified(io, ca->name, &now.modified_ms, err);
+    }
+    if (rc != TN_OK || (trusted->tls && trusted->path_hash == now.path_hash &&
+                        trusted->size == now.size && trusted->modified_ms == now.modified_ms)) {
+        return rc;
+    }
+    rc = trust_anew(trusted, ca, arena, err);
+    now.tls = trusted->tls;
+    *trusted = now;
+    return rc;
+}
+
 tn_rc tn_lake_trust(struct tn_lake_doors *doors, const struct tn_lake_options *options,
                     struct tn_arena *arena, struct tn_err *err)
 {
-    struct tn_tls_spec spec = {.clock = &tn_clock_system};
+    struct ca ca;
     size_t mark = tn_arena_mark(arena);
     doors->tls = NULL;
     if (is_plain(&options->s3)) {
         return check_plain(&options->s3, err);
     }
-    tn_rc rc = read_ca(options, arena, &spec.ca, err);
+    tn_rc rc = open_ca(&ca, options, arena, err);
     if (rc == TN_OK) {
-        rc = tn_tls_config_make(&spec, &doors->tls, err);
+        rc = trust_open_ca(&doors->trusted, &ca, arena, err);
+        tn_io_posix_close(&ca.folder);
+    }
+    if (rc == TN_OK) {
+        doors->tls = doors->trusted.tls;
     }
     tn_arena_reset(arena, mark);
     return rc;
@@ -258,9 +321,10 @@ tn_rc tn_lake_trust(struct tn_lake_doors *doors, const struct tn_lake_options *o
 
 void tn_lake_distrust(struct tn_lake_doors *doors)
 {
-    if (doors->tls) {
-        tn_tls_config_free(doors->tls);
+    if (doors->trusted.tls) {
+        tn_tls_config_free(doors->trusted.tls);
     }
+    doors->trusted = (struct tn_lake_trusted){.tls = NULL};
     doors->tls = NULL;
 }
 

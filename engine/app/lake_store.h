@@ -31,11 +31,20 @@ TN_MUST_USE tn_rc tn_lake_option(struct tn_lake_options *options, const char *te
 /* What wasn't given, from the environment. */
 void tn_lake_options_environment(struct tn_lake_options *options);
 
+/* Whom the last store by https trusted: reading a system's bundle takes a tenth of a second. */
+struct tn_lake_trusted {
+    struct tn_tls_config *tls; /* NULL: none yet */
+    uint64_t path_hash;
+    uint64_t size;
+    int64_t modified_ms;
+};
+
 struct tn_lake_doors {
     struct tn_net *net;
     struct tn_tls_config *tls; /* NULL: http */
     uint32_t links;            /* connections that there is memory for */
     struct tn_heap xml;
+    struct tn_lake_trusted trusted;
 };
 
 /* For a verb, once a process: sockets from the part "net", TLS's memory from the short worker's.
@@ -45,7 +54,8 @@ TN_MUST_USE tn_rc tn_lake_doors_open(struct tn_lake_doors *doors, struct tn_app 
 void tn_lake_doors_close(struct tn_lake_doors *doors);
 
 /* Of one that has net and memory for TLS already: whom the options trust, or that none is needed.
- * The arena is for the moment. Errors as above. */
+ * The file is read once, and again when it is another one or has changed; it stays in memory until
+ * tn_lake_distrust. The arena is for the moment. Errors as above. */
 TN_MUST_USE tn_rc tn_lake_trust(struct tn_lake_doors *doors, const struct tn_lake_options *options,
                                 struct tn_arena *arena, struct tn_err *err);
 void tn_lake_distrust(struct tn_lake_doors *doors);

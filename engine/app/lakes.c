@@ -1,37 +1,19 @@
-#include "app/lakes.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "app/lakes_private.h"
 #include "base/wait.h"
 #include "commit/consumer.h"
 #include "commit/snapshot.h"
 #include "file/names.h"
+#include "upload/s3.h"
 
 enum {
-    NS_PER_MS = 1000000,
-    PAUSE_MS_MIN = 500,
-    PAUSE_MS_MAX = 60 * 1000,
-    JITTER_SHARE = 4,         /* so small a part of a pause comes on top of it, at the most */
     SAY_AGAIN_MS = 60 * 1000, /* the same trouble is said once in so long */
     SAVE_MS = 60 * 1000,      /* from one saving of what was spent to the next */
-    WAY_MS = 10 * 1000,       /* on a full disk, from one time that a lake gives way to the next */
     ROOT_SIZE = 256,          /* of a table's path, for its share of the arena */
 };
-
-static int64_t now_ms(const struct tn_lakes *lakes)
-{
-    struct tn_clock *clock = lakes->spec.env->clock;
-    return clock->vtable->monotonic_ns(clock) / NS_PER_MS;
-}
-
-static int64_t local_ms(const struct tn_lakes *lakes)
-{
-    struct tn_clock *clock = lakes->spec.env->clock;
-    return clock->vtable->local_ms(clock);
-}
 
 /* ---- open ---- */
 
@@ -93,30 +75,17 @@ static tn_rc open_mirror(struct tn_lakes *lakes, struct tn_lakes_lake *lake, con
     return TN_OK;
 }
 
-/* What is known of a lake is known by this name: one that lies elsewhere now is another. */
-static void name_consumer(struct tn_lakes_lake *lake)
-{
-    uint64_t hash = tn_hash_64(tn_bytes_of(lake->config->target), 0);
-    for (const struct tn_text_list_item *o = lake->config->options; o; o = o->next) {
-        bool where = strncmp(o->text, "s3.endpoint=", strlen("s3.endpoint=")) == 0;
-        hash = where ? tn_hash_64(tn_bytes_of(o->text), hash) : hash;
-    }
-    (void)snprintf(lake->consumer, sizeof lake->consumer, "tarn-lake-%s-%08" PRIx32,
-                   lake->config->name, (uint32_t)hash);
-}
-
 static tn_rc open_lake(struct tn_lakes *lakes, const struct tn_config_lake *config,
                        struct tn_err *err)
 {
     struct tn_lakes_lake *lake = &lakes->lakes[lakes->lake_count++];
-    tn_rc rc = TN_OK;
     *lake = (struct tn_lakes_lake){.config = config};
-    name_consumer(lake);
+    tn_rc rc = lakes->spec.door.name(lakes->spec.door.user, config, lake->consumer, err);
     tn_spent_load(&lake->spent, lakes->spec.env->io, config->name, &lakes->spec.worker->arena);
     for (const struct tn_text_list_item *t = config->tables; rc == TN_OK && t; t = t->next) {
         rc = open_mirror(lakes, lake, t->text, err);
     }
-    return rc;
+    return rc == TN_OK ? rc : tn_err_in(err, "lakes.%s", config->name);
 }
 
 tn_rc tn_lakes_open(struct tn_lakes *lakes, const struct tn_lakes_spec *spec, struct tn_err *err)
@@ -128,6 +97,7 @@ tn_rc tn_lakes_open(struct tn_lakes *lakes, const struct tn_lakes_spec *spec, st
     if (!config->lakes) {
         return TN_OK;
     }
+    tn_clock_watch_init(&lakes->watch, spec->env->clock, 0);
     tn_rc rc = tn_arena_need(spec->arena, config->lake_count * sizeof *lakes->lakes, "lakes",
                              &memory, err);
     lakes->lakes = memory;
@@ -143,17 +113,6 @@ tn_rc tn_lakes_open(struct tn_lakes *lakes, const struct tn_lakes_spec *spec, st
 }
 
 /* ---- what a mirror lacks ---- */
-
-int64_t tn_lakes_lag(const struct tn_lakes_mirror *mirror)
-{
-    int64_t lag = mirror->seen_id - mirror->have_id;
-    return lag > 0 ? lag : 0;
-}
-
-static bool is_pending(const struct tn_lakes_mirror *m)
-{
-    return m->seen_id > 0 && (!m->known || m->since_ms > 0);
-}
 
 /* What flushes and compactions wrote is what there is to send. A table that was opened again counts
  * from 0. */
@@ -190,17 +149,15 @@ static void say_trouble(struct tn_lakes *lakes, struct tn_lakes_mirror *m, int64
     m->said = m->trouble;
     m->said_ms = now;
     tn_log_event(lakes->spec.log, m->stopped ? TN_LOG_ERROR : TN_LOG_WARN, "lake",
-                 "lake=%s table=%s rc=%d text=\"%s\"", m->lake->config->name, m->keeper->name,
-                 (int)m->trouble, m->trouble_text.text);
+                 "lake=%s table=%s kind=%s text=\"%s\"", m->lake->config->name, m->keeper->name,
+                 m->kind, m->trouble_text.text);
 }
 
 static void put_off(const struct tn_lakes *lakes, struct tn_lakes_mirror *m, int64_t now)
 {
     struct tn_clock *clock = lakes->spec.env->clock;
-    m->pause_ms = m->pause_ms == 0 ? PAUSE_MS_MIN : 2 * m->pause_ms;
-    m->pause_ms = m->pause_ms < PAUSE_MS_MAX ? m->pause_ms : PAUSE_MS_MAX;
-    uint64_t jitter = clock->vtable->random(clock) % ((uint64_t)m->pause_ms / JITTER_SHARE);
-    m->retry_ms = now + m->pause_ms + (int64_t)jitter;
+    m->tries++;
+    m->retry_ms = now + tn_s3_pause_ms(m->tries, 0, clock->vtable->random(clock));
 }
 
 /* What came while it was under way is to be sent next, if it didn't come along. */
@@ -230,7 +187,8 @@ static void note_sent(struct tn_lakes *lakes, struct tn_lakes_mirror *m, int64_t
     m->failed = false;
     m->trouble = TN_OK;
     m->said = TN_OK;
-    m->pause_ms = 0;
+    m->tries = 0;
+    m->kind = NULL;
     m->due_ms = now + m->lake->config->every_ms;
     m->lake->uploads += lakes->now.result.first_id > 0;
 }
@@ -238,6 +196,7 @@ static void note_sent(struct tn_lakes *lakes, struct tn_lakes_mirror *m, int64_t
 static void note_failed(struct tn_lakes *lakes, struct tn_lakes_mirror *m, tn_rc rc, int64_t now)
 {
     m->trouble = rc;
+    m->kind = tn_lakes_kind_of(rc, lakes->now.kind);
     m->trouble_text = lakes->now.task.err;
     m->stopped = rc == TN_CONFLICT;
     m->failed = true;
@@ -245,6 +204,15 @@ static void note_failed(struct tn_lakes *lakes, struct tn_lakes_mirror *m, tn_rc
     m->lake->failures++;
     put_off(lakes, m, now);
     say_trouble(lakes, m, now);
+}
+
+static uint64_t requests_of(const struct tn_target_counts *counts)
+{
+    uint64_t sum = 0;
+    for (int verb = 0; verb < TN_TARGET_VERBS; verb++) {
+        sum += counts->requests[verb];
+    }
+    return sum;
 }
 
 static void add_counts(struct tn_target_counts *sum, const struct tn_target_counts *counts)
@@ -261,12 +229,12 @@ static void sent(struct tn_task *task, tn_rc rc)
     struct tn_lakes_task *t = (struct tn_lakes_task *)(void *)task;
     struct tn_lakes *lakes = t->lakes;
     struct tn_lakes_mirror *m = t->mirror;
-    int64_t now = now_ms(lakes);
+    int64_t now = tn_lakes_now_ms(lakes);
     notice(lakes, m, now);
     t->mirror = NULL;
     atomic_store(&lakes->stop, lakes->stopping);
     add_counts(&m->lake->counts, &t->counts);
-    tn_spent_add(&m->lake->spent, local_ms(lakes), t->counts.bytes_sent);
+    tn_spent_add(&m->lake->spent, t->counts.bytes_sent, requests_of(&t->counts));
     if (rc == TN_OK) {
         note_sent(lakes, m, now);
     } else if (rc != TN_CANCELED) {
@@ -300,10 +268,18 @@ static tn_rc execute_sync(struct tn_task *task, void *context, struct tn_err *er
         t->saves = tn_spent_save(&t->spent, spec->env->io, t->mirror->lake->config->name, arena,
                                  &ignored) == TN_OK;
     }
-    tn_rc rc = spec->door.open(spec->door.user, t->mirror->lake->config, t->mirror->keeper->name,
-                               &t->lakes->stop, arena, &target, err);
-    if (rc == TN_OK) {
+    struct tn_lakes_wish wish = {.lake = t->mirror->lake->config,
+                                 .table = t->mirror->keeper->name,
+                                 .stop = &t->lakes->stop,
+                                 .arena = arena,
+                                 .patience_ms = t->patience_ms};
+    tn_rc rc = spec->door.open(spec->door.user, &wish, &target, err);
+    bool opened = rc == TN_OK;
+    if (opened) {
         rc = sync_open(t, target, err);
+    }
+    t->kind = rc == TN_OK ? NULL : spec->door.kind(spec->door.user, target);
+    if (opened) {
         t->counts = target->counts;
         spec->door.close(spec->door.user, target);
     }
@@ -311,78 +287,20 @@ static tn_rc execute_sync(struct tn_task *task, void *context, struct tn_err *er
     return rc;
 }
 
-static void submit(struct tn_lakes *lakes, struct tn_lakes_mirror *m,
-                   tn_rc (*execute)(struct tn_task *task, void *context, struct tn_err *err),
-                   void (*complete)(struct tn_task *task, tn_rc rc))
-{
-    struct tn_lakes_task *t = &lakes->now;
-    t->task = (struct tn_task){.execute = execute, .complete = complete, .lane = TN_LANE_UPLOAD};
-    t->mirror = m;
-    t->result = (struct tn_delta_result){0};
-    t->counts = (struct tn_target_counts){0};
-    tn_exec_submit(lakes->spec.env->exec, &t->task);
-}
-
 static void begin(struct tn_lakes *lakes, struct tn_lakes_mirror *m, int64_t now)
 {
     struct tn_lakes_lake *lake = m->lake;
-    lakes->now.saves = now - lake->saved_ms >= SAVE_MS && lake->counts.bytes_sent > 0;
-    lakes->now.spent = lake->spent;
-    lake->saved_ms = lakes->now.saves ? now : lake->saved_ms;
-    submit(lakes, m, execute_sync, sent);
-}
-
-/* ---- a full disk ---- */
-
-static tn_rc execute_way(struct tn_task *task, void *context, struct tn_err *err)
-{
-    struct tn_lakes_task *t = (struct tn_lakes_task *)(void *)task;
-    struct tn_worker *worker = t->lakes->spec.worker;
-    int64_t latest;
-    (void)context;
-    tn_rc rc = tn_snapshot_latest(worker->io, t->mirror->root, &worker->arena, &latest, err);
-    return rc == TN_OK ? tn_consumer_write(worker->io, t->mirror->root, t->mirror->lake->consumer,
-                                           latest, &worker->arena, err)
-                       : rc;
-}
-
-static void gave_way(struct tn_task *task, tn_rc rc)
-{
-    struct tn_lakes_task *t = (struct tn_lakes_task *)(void *)task;
-    struct tn_lakes *lakes = t->lakes;
-    struct tn_lakes_mirror *m = t->mirror;
-    struct tn_job_wish wish = {.verb = TN_JOB_EXPIRE, .expiry = {-1, -1, -1}};
-    const struct tn_job *job;
-    struct tn_err err = t->task.err;
-    t->mirror = NULL;
-    atomic_store(&lakes->stop, lakes->stopping);
-    take_over(m, false);
-    (void)snprintf(wish.table, sizeof wish.table, "%s", m->keeper->name);
-    if (rc == TN_OK) {
-        tn_log_event(lakes->spec.log, TN_LOG_WARN, "lake",
-                     "lake=%s table=%s text=\"gives way on the full disk: what it lacks may "
-                     "expire\"",
-                     m->lake->config->name, m->keeper->name);
-        rc = lakes->spec.jobs ? tn_jobs_ask(lakes->spec.jobs, &wish, &job, &err) : TN_OK;
-    }
-    if (rc != TN_OK) {
-        tn_log_err(lakes->spec.log, TN_LOG_WARN, "lake", &err);
-    }
-}
-
-/* One that is to give way now, or NULL. */
-static struct tn_lakes_mirror *in_the_way(struct tn_lakes *lakes, int64_t now, uint32_t *wait_ms)
-{
-    for (uint32_t i = 0; i < lakes->mirror_count && lakes->spec.intake->reserve.low; i++) {
-        struct tn_lakes_mirror *m = &lakes->mirrors[i];
-        if (m->lake->config->gap && is_pending(m) && now >= m->way_ms) {
-            return m;
-        }
-        if (m->lake->config->gap && is_pending(m)) {
-            tn_wait_lower(wait_ms, m->way_ms - now);
-        }
-    }
-    return NULL;
+    struct tn_lakes_task *t = &lakes->now;
+    *t = (struct tn_lakes_task){
+        .task = {.execute = execute_sync, .complete = sent, .lane = TN_LANE_UPLOAD},
+        .lakes = lakes,
+        .mirror = m,
+        .patience_ms = lakes->lake_count > 1 ? TN_LAKES_PATIENCE_SHORT_MS : TN_LAKES_PATIENCE_MS,
+        .saves = now - lake->saved_ms >= SAVE_MS && lake->counts.bytes_sent > 0,
+        .spent = lake->spent};
+    lake->saved_ms = t->saves ? now : lake->saved_ms;
+    atomic_store(&lakes->stop, false);
+    tn_exec_submit(lakes->spec.env->exec, &t->task);
 }
 
 /* ---- turns ---- */
@@ -393,7 +311,8 @@ static bool may_begin(const struct tn_lakes *lakes, const struct tn_lakes_mirror
 {
     bool hurries = lakes->hurries || lakes->spec.intake->reserve.low;
     int64_t at = m->due_ms > m->retry_ms && !hurries ? m->due_ms : m->retry_ms;
-    if (!is_pending(m) || m->stopped || (lakes->hurries && m->failed)) {
+    if (!tn_lakes_is_pending(m) || m->stopped || tn_lakes_way_holds(lakes, m) ||
+        (lakes->hurries && m->failed)) {
         return false;
     }
     if (now < at) {
@@ -415,23 +334,32 @@ static struct tn_lakes_mirror *longest_waiting(struct tn_lakes *lakes, int64_t n
     return longest;
 }
 
+/* What was spent in the hour, the day and the month that run. */
+static void look_at_clock(struct tn_lakes *lakes)
+{
+    struct tn_clock *clock = lakes->spec.env->clock;
+    int64_t wall_ms;
+    if (strcmp(tn_clock_watch_look(&lakes->watch, &wall_ms), "unset") != 0) {
+        int64_t local_ms = clock->vtable->local_ms(clock);
+        for (uint32_t i = 0; i < lakes->lake_count; i++) {
+            tn_spent_look(&lakes->lakes[i].spent, local_ms);
+        }
+    }
+}
+
 void tn_lakes_turn(struct tn_lakes *lakes, uint32_t *wait_ms)
 {
-    int64_t now = lakes->mirror_count > 0 ? now_ms(lakes) : 0;
+    int64_t now = lakes->mirror_count > 0 ? tn_lakes_now_ms(lakes) : 0;
     for (uint32_t i = 0; i < lakes->mirror_count; i++) {
         notice(lakes, &lakes->mirrors[i], now);
     }
     if (lakes->mirror_count == 0 || lakes->stopping) {
         return;
     }
-    struct tn_lakes_mirror *way = in_the_way(lakes, now, wait_ms);
+    look_at_clock(lakes);
+    tn_lakes_way_turn(lakes, now, wait_ms);
     if (lakes->now.mirror) {
-        atomic_store(&lakes->stop, way != NULL);
-        return;
-    }
-    if (way) {
-        way->way_ms = now + WAY_MS;
-        submit(lakes, way, execute_way, gave_way);
+        atomic_store(&lakes->stop, tn_lakes_way_stops(lakes));
         return;
     }
     struct tn_lakes_mirror *next = longest_waiting(lakes, now, wait_ms);
@@ -453,7 +381,8 @@ bool tn_lakes_settled(const struct tn_lakes *lakes)
 {
     for (uint32_t i = 0; i < lakes->mirror_count; i++) {
         const struct tn_lakes_mirror *m = &lakes->mirrors[i];
-        if (m->keeper->latest_id != m->seen_id || (is_pending(m) && !m->stopped && !m->failed)) {
+        if (m->keeper->latest_id != m->seen_id ||
+            (tn_lakes_is_pending(m) && !m->stopped && !m->failed)) {
             return false;
         }
     }
@@ -464,7 +393,7 @@ tn_rc tn_lakes_check(const struct tn_lakes *lakes, struct tn_err *err)
 {
     for (uint32_t i = 0; i < lakes->mirror_count; i++) {
         const struct tn_lakes_mirror *m = &lakes->mirrors[i];
-        if (is_pending(m) && m->trouble != TN_OK) {
+        if (tn_lakes_is_pending(m) && m->trouble != TN_OK) {
             return tn_err_set(err, TN_CONFLICT, 0, "lake %s lacks snapshots of %s: %s",
                               m->lake->config->name, m->keeper->name, m->trouble_text.text);
         }
@@ -491,38 +420,4 @@ void tn_lakes_close(struct tn_lakes *lakes)
     }
     lakes->lake_count = 0;
     lakes->mirror_count = 0;
-}
-
-/* ---- for reports ---- */
-
-int64_t tn_lakes_age_ms(const struct tn_lakes *lakes, const struct tn_lakes_mirror *mirror)
-{
-    int64_t since = mirror->since_ms > 0 ? mirror->since_ms : mirror->after_ms;
-    return since > 0 && tn_lakes_lag(mirror) > 0 ? now_ms(lakes) - since : 0;
-}
-
-const char *tn_lakes_trouble(const struct tn_lakes *lakes, const struct tn_lakes_mirror *mirror,
-                             char *text, size_t size)
-{
-    const struct tn_lakes_mirror *m = mirror;
-    if (m->trouble != TN_OK) {
-        return m->trouble_text.text;
-    }
-    if (!lakes->spec.intake->reserve.low || !is_pending(m) || m->lake->config->gap) {
-        return NULL;
-    }
-    (void)snprintf(text, size,
-                   "%" PRId64 " snapshots, about %" PRIu64
-                   " bytes, wait to be sent, and stay on the full disk until then",
-                   tn_lakes_lag(m), m->bytes + m->after_bytes);
-    return text;
-}
-
-const char *tn_lakes_state(const struct tn_lakes *lakes, const struct tn_lakes_mirror *mirror)
-{
-    return mirror->stopped               ? "stopped"
-           : lakes->now.mirror == mirror ? "sends"
-           : !is_pending(mirror)         ? "has all"
-           : mirror->trouble != TN_OK    ? "tries again"
-                                         : "waits";
 }

@@ -9,13 +9,14 @@
  * line code (upload/delta.h) in memory of its own, on a thread of its own, so that rows and commits
  * never wait for a link. It never gives up. What a cut leaves the next try goes on with.
  *
- * A lake is a consumer of its tables, "tarn-lake-<name>-<place>", from the daemon's start: no
- * expiry passes what it has not got. When that fills the disk, its `on_full` says who gives way:
- * sources stop, as below any reserve, or the lake does: the consumer moves to the newest snapshot,
- * the others expire as the table's options say, and the lake goes on behind a gap.
+ * A lake is a consumer of its tables, under the name that `tarn sync` gives its place, from the
+ * daemon's start: no expiry passes what it has not got. When that fills the disk, its `on_full`
+ * says who gives way: sources stop, as below any reserve, or the lake does (lakes_way.c): the
+ * consumer moves to the newest snapshot, the others expire as the table's options say, and the lake
+ * goes on behind a gap.
  *
- * What was sent in a day and a month is kept in `.tarn/lakes/<name>`, as of the last minute. The
- * loop's thread only.
+ * What was sent in an hour, a day and a month is kept in `.tarn/lakes/<name>`, as of the last
+ * minute. The loop's thread only.
  */
 #pragma once
 
@@ -23,19 +24,34 @@
 
 #include "app/jobs.h"
 #include "app/spent.h"
+#include "io/clock_watch.h"
 #include "upload/delta.h"
 
 enum {
-    TN_LAKES_CONSUMER_SIZE = 64,
+    TN_LAKES_PATIENCE_MS = 60 * 1000,       /* with a store that is the only lake */
+    TN_LAKES_PATIENCE_SHORT_MS = 10 * 1000, /* with one that others wait for */
+    TN_LAKES_CONSUMER_SIZE = 40,
     TN_LAKES_MEMORY_MIN = 384 * 1024, /* measured: what a sync of a folder takes, and some */
 };
 
-/* How a target is opened, on the lane UPLOAD, one at a time; from when `*stop` is true its calls
- * end soon, with CANCELED. What it takes of the arena is its own until `close`. */
+struct tn_lakes_wish {
+    const struct tn_config_lake *lake;
+    const char *table;
+    atomic_bool *stop;      /* from when it is true, calls of the target end soon, with CANCELED */
+    struct tn_arena *arena; /* what is taken of it is the target's until `close` */
+    uint32_t patience_ms;   /* with a store that doesn't answer */
+};
+
+/* How a target is reached. `open`, `kind` and `close` come on the lane UPLOAD, for one target at a
+ * time. */
 struct tn_lakes_door {
-    tn_rc (*open)(void *user, const struct tn_config_lake *lake, const char *table,
-                  atomic_bool *stop, struct tn_arena *arena, struct tn_target **target,
+    /* The consumer that stands for a lake; blocking I/O, before any upload. */
+    tn_rc (*name)(void *user, const struct tn_config_lake *lake,
+                  char consumer[TN_LAKES_CONSUMER_SIZE], struct tn_err *err);
+    tn_rc (*open)(void *user, const struct tn_lakes_wish *wish, struct tn_target **target,
                   struct tn_err *err);
+    /* Of what went wrong last; `target` NULL: `open` did. A word, as "permission", or NULL. */
+    const char *(*kind)(void *user, const struct tn_target *target);
     void (*close)(void *user, struct tn_target *target);
     void *user;
 };
@@ -82,9 +98,11 @@ struct tn_lakes_mirror {
 
     int64_t due_ms;   /* by `every` */
     int64_t retry_ms; /* after a failure */
-    int64_t pause_ms;
-    int64_t way_ms; /* when the lake may give way again */
+    uint32_t tries;   /* that failed in a row */
+    int64_t way_id;   /* while the disk is full: it gave way up to this one; 0: not yet */
+    int64_t way_ms;   /* when it may do so again */
     tn_rc trouble;
+    const char *kind; /* of it: "permission" */
     struct tn_err trouble_text;
     tn_rc said; /* of the trouble that was logged last */
     int64_t said_ms;
@@ -97,8 +115,23 @@ struct tn_lakes_task {
     struct tn_lakes_mirror *mirror; /* NULL: nothing is */
     struct tn_delta_result result;
     struct tn_target_counts counts;
+    const char *kind;
+    uint32_t patience_ms;
     struct tn_spent spent; /* to be saved */
     bool saves;
+};
+
+/* A mirror that gives way on a full disk: its upload has ended, the consumer moves, what that lets
+ * go expires. */
+enum tn_lakes_way_state { TN_LAKES_WAY_STOPS, TN_LAKES_WAY_MOVES, TN_LAKES_WAY_EXPIRES };
+
+struct tn_lakes_way {
+    struct tn_task task; /* first */
+    struct tn_lakes *lakes;
+    struct tn_lakes_mirror *mirror; /* NULL: none does */
+    enum tn_lakes_way_state state;
+    int64_t latest;
+    uint64_t job; /* the expiry's number */
 };
 
 struct tn_lakes {
@@ -108,6 +141,8 @@ struct tn_lakes {
     uint32_t lake_count;
     uint32_t mirror_count;
     struct tn_lakes_task now;
+    struct tn_lakes_way way;
+    struct tn_clock_watch watch;
     atomic_bool stop; /* the upload under way is to end */
     bool stopping;
     bool hurries; /* nothing waits for `every` any more */
@@ -141,7 +176,13 @@ void tn_lakes_close(struct tn_lakes *lakes);
 int64_t tn_lakes_lag(const struct tn_lakes_mirror *mirror);
 /* How long the oldest of them has been there, as far as this process knows. */
 int64_t tn_lakes_age_ms(const struct tn_lakes *lakes, const struct tn_lakes_mirror *mirror);
-/* Why it is behind, or pins the disk; NULL: nothing is wrong. The buffer is for it. */
+/* Why it is behind, or pins the disk, in plain words; NULL: nothing is wrong. The buffer is for it.
+ */
 const char *tn_lakes_trouble(const struct tn_lakes *lakes, const struct tn_lakes_mirror *mirror,
                              char *text, size_t size);
+/* Of what kind that is: one of tn_lakes_kind, or NULL. */
+const char *tn_lakes_trouble_kind(const struct tn_lakes *lakes,
+                                  const struct tn_lakes_mirror *mirror);
+/* All kinds, from 0; NULL: there are no more. */
+const char *tn_lakes_kind(uint32_t index);
 const char *tn_lakes_state(const struct tn_lakes *lakes, const struct tn_lakes_mirror *mirror);

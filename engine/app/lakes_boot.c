@@ -118,17 +118,25 @@ tn_rc tn_lakes_boot_stores(struct tn_lakes_boot *boot, const struct tn_config *c
     return rc;
 }
 
+static tn_rc take_options(const struct tn_config_lake *config, struct tn_lake_options *options,
+                          struct tn_err *err)
+{
+    tn_rc rc = TN_OK;
+    *options = (struct tn_lake_options){.ca_file = NULL};
+    for (const struct tn_text_list_item *o = config->options; rc == TN_OK && o; o = o->next) {
+        rc = tn_lake_option(options, o->text, err);
+    }
+    tn_lake_options_environment(options);
+    return rc;
+}
+
 bool tn_lakes_boot_tls(const struct tn_config *config)
 {
     for (const struct tn_config_lake *l = config->lakes; l; l = l->next) {
-        struct tn_lake_options options = {.ca_file = NULL};
+        struct tn_lake_options options;
         struct tn_err ignored;
-        tn_rc rc = TN_OK;
-        for (const struct tn_text_list_item *o = l->options; rc == TN_OK && o; o = o->next) {
-            rc = tn_lake_option(&options, o->text, &ignored);
-        }
-        tn_lake_options_environment(&options);
-        if (tn_lake_is_store(l->target) && !tn_lake_is_plain(&options)) {
+        tn_rc rc = take_options(l, &options, &ignored);
+        if (rc == TN_OK && tn_lake_is_store(l->target) && !tn_lake_is_plain(&options)) {
             return true;
         }
     }
@@ -137,6 +145,7 @@ bool tn_lakes_boot_tls(const struct tn_config *config)
 
 void tn_lakes_boot_close(struct tn_lakes_boot *boot, struct tn_exec *exec, uint32_t wait_ms)
 {
+    tn_lake_distrust(&boot->doors);
     if (boot->doors.net && tn_net_rest(boot->doors.net, exec, wait_ms)) {
         tn_net_close(boot->doors.net);
     }
@@ -145,41 +154,52 @@ void tn_lakes_boot_close(struct tn_lakes_boot *boot, struct tn_exec *exec, uint3
 
 /* ---- the door ---- */
 
+static tn_rc name_lake(void *user, const struct tn_config_lake *config,
+                       char consumer[TN_LAKES_CONSUMER_SIZE], struct tn_err *err)
+{
+    struct tn_lake_options options;
+    tn_rc rc = take_options(config, &options, err);
+    (void)user;
+    _Static_assert((int)TN_LAKES_CONSUMER_SIZE >= (int)TN_LAKE_NAME_SIZE,
+                   "a lake's name is its consumer's");
+    return rc == TN_OK ? tn_lake_name(config->target, &options, consumer, err) : rc;
+}
+
 /* Of the last lake that was opened: each has options of its own, and few change between two. */
 static tn_rc prepare_store(struct tn_lakes_boot *boot, const struct tn_config_lake *config,
                            struct tn_lake_spec *spec, struct tn_err *err)
 {
-    tn_rc rc = TN_OK;
-    boot->options = (struct tn_lake_options){.ca_file = NULL};
-    for (const struct tn_text_list_item *o = config->options; rc == TN_OK && o; o = o->next) {
-        rc = tn_lake_option(&boot->options, o->text, err);
-    }
-    tn_lake_options_environment(&boot->options);
+    boot->kind = "credentials";
+    tn_rc rc = take_options(config, &boot->options, err);
     if (rc == TN_OK) {
+        boot->kind = "certificate";
         rc = tn_lake_trust(&boot->doors, &boot->options, spec->arena, err);
     }
     bool plain = tn_lake_is_plain(&boot->options);
     boot->doors.links = plain || boot->links < boot->tls_links ? boot->links : boot->tls_links;
     spec->options = &boot->options;
     spec->doors = &boot->doors;
+    boot->kind = rc == TN_OK ? "credentials" : boot->kind;
     return rc;
 }
 
-static tn_rc open_lake(void *user, const struct tn_config_lake *config, const char *table,
-                       atomic_bool *stop, struct tn_arena *arena, struct tn_target **target,
+static tn_rc open_lake(void *user, const struct tn_lakes_wish *wish, struct tn_target **target,
                        struct tn_err *err)
 {
     struct tn_lakes_boot *boot = user;
+    const struct tn_config_lake *config = wish->lake;
     struct tn_lake_spec spec = {.where = config->target,
-                                .table = table,
+                                .table = wish->table,
                                 .who = "tarn run",
                                 .warehouse = boot->app->posix.root,
                                 .make = true,
-                                .arena = arena,
+                                .arena = wish->arena,
                                 .io = boot->app->env.io,
-                                .rate = config->rate};
+                                .rate = config->rate,
+                                .patience_ms = wish->patience_ms};
     void *memory;
-    tn_rc rc = tn_arena_need(arena, sizeof *boot->lake, "a lake", &memory, err);
+    boot->kind = NULL;
+    tn_rc rc = tn_arena_need(wish->arena, sizeof *boot->lake, "a lake", &memory, err);
     if (rc == TN_OK && tn_lake_is_store(config->target)) {
         rc = prepare_store(boot, config, &spec, err);
     }
@@ -189,11 +209,21 @@ static tn_rc open_lake(void *user, const struct tn_config_lake *config, const ch
     }
     if (rc == TN_OK) {
         *target = tn_lake_target(boot->lake);
-        (*target)->stop = stop;
-    } else {
-        tn_lake_distrust(&boot->doors);
+        (*target)->stop = wish->stop;
     }
     return rc;
+}
+
+/* A folder has none: what its disk says is enough. */
+static const char *kind_of(void *user, const struct tn_target *target)
+{
+    const struct tn_lakes_boot *boot = user;
+    if (!target) {
+        return boot->kind;
+    }
+    enum tn_s3_trouble trouble =
+        boot->lake->is_store ? tn_s3_target_trouble(target) : TN_S3_TROUBLE_NONE;
+    return trouble == TN_S3_TROUBLE_NONE ? NULL : tn_s3_trouble_text(trouble);
 }
 
 static void close_lake(void *user, struct tn_target *target)
@@ -201,10 +231,10 @@ static void close_lake(void *user, struct tn_target *target)
     struct tn_lakes_boot *boot = user;
     (void)target;
     tn_lake_close(boot->lake);
-    tn_lake_distrust(&boot->doors);
 }
 
 struct tn_lakes_door tn_lakes_door(struct tn_lakes_boot *boot)
 {
-    return (struct tn_lakes_door){.open = open_lake, .close = close_lake, .user = boot};
+    return (struct tn_lakes_door){
+        .name = name_lake, .open = open_lake, .kind = kind_of, .close = close_lake, .user = boot};
 }

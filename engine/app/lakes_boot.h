@@ -14,6 +14,7 @@ struct tn_lakes_boot {
     uint32_t tls_links;             /* of those that speak TLS, beside one of a source */
     struct tn_lake_options options; /* of the lake that is open, and it */
     struct tn_lake *lake;
+    const char *kind; /* of what kept it from being opened; NULL: of no kind */
 };
 
 /* Carves the part "upload" out of the memtable's, before anybody uses that. INVALID: it is too

@@ -16,8 +16,10 @@ TN_FIGURE(lake_lists, tn_lakes_lake, of->counts.requests[TN_TARGET_LIST])
 TN_FIGURE(lake_deletes, tn_lakes_lake, of->counts.requests[TN_TARGET_DELETE])
 TN_FIGURE(lake_bytes, tn_lakes_lake, of->counts.bytes_sent)
 TN_FIGURE(lake_received, tn_lakes_lake, of->counts.bytes_received)
-TN_FIGURE(lake_day, tn_lakes_lake, of->spent.day_bytes)
-TN_FIGURE(lake_month, tn_lakes_lake, of->spent.month_bytes)
+TN_FIGURE(lake_day, tn_lakes_lake, of->spent.of[TN_SPENT_DAY].bytes)
+TN_FIGURE(lake_day_requests, tn_lakes_lake, of->spent.of[TN_SPENT_DAY].requests)
+TN_FIGURE(lake_month, tn_lakes_lake, of->spent.of[TN_SPENT_MONTH].bytes)
+TN_FIGURE(lake_month_requests, tn_lakes_lake, of->spent.of[TN_SPENT_MONTH].requests)
 
 static const struct lake_figure of_lakes[] = {
     {{"tarn_lake_uploads_total", TN_COUNTER, "that brought a snapshot"}, lake_uploads},
@@ -30,7 +32,9 @@ static const struct lake_figure of_lakes[] = {
     {{"tarn_lake_sent_bytes_total", TN_COUNTER, "of files, also of tries that failed"}, lake_bytes},
     {{"tarn_lake_received_bytes_total", TN_COUNTER, "likewise"}, lake_received},
     {{"tarn_lake_day_sent_bytes", TN_GAUGE, "today, by the local clock"}, lake_day},
+    {{"tarn_lake_day_requests", TN_GAUGE, "likewise, of an object store"}, lake_day_requests},
     {{"tarn_lake_month_sent_bytes", TN_GAUGE, "this month, likewise"}, lake_month},
+    {{"tarn_lake_month_requests", TN_GAUGE, "likewise"}, lake_month_requests},
 };
 const uint32_t tn_metrics_lake_count = sizeof of_lakes / sizeof of_lakes[0];
 
@@ -55,7 +59,7 @@ struct mirror {
 
 struct mirror_figure {
     struct tn_metrics_heading heading;
-    double (*of)(const struct mirror *mirror);
+    double (*of)(const struct mirror *mirror); /* NULL: 1 for those in trouble, with its kind */
 };
 
 static double mirror_trouble(const struct mirror *of)
@@ -79,18 +83,26 @@ static const struct mirror_figure of_mirrors[] = {
     {{"tarn_mirror_behind_seconds", TN_GAUGE, "since the oldest of them, likewise"}, mirror_age},
     {{"tarn_mirror_trouble", TN_GAUGE, "1: it is behind for a reason that status tells"},
      mirror_trouble},
+    {{"tarn_mirror_trouble_kind", TN_GAUGE, "1: of what kind it is"}, NULL},
 };
 const uint32_t tn_metrics_mirror_count = sizeof of_mirrors / sizeof of_mirrors[0];
 
 static void say_mirror(const struct mirror *m, const struct mirror_figure *figure,
                        struct tn_buf *out)
 {
+    const char *kind = tn_lakes_trouble_kind(m->lakes, m->mirror);
+    if (!figure->of && !kind) {
+        return;
+    }
     tn_buf_format(out, "%s{lake=\"", figure->heading.name);
     tn_metrics_text(out, m->mirror->lake->config->name);
     tn_buf_text(out, "\",table=\"");
     tn_metrics_text(out, m->mirror->keeper->name);
+    if (!figure->of) {
+        tn_buf_format(out, "\",kind=\"%s", kind);
+    }
     tn_buf_text(out, "\"}");
-    tn_metrics_value(out, figure->of(m));
+    tn_metrics_value(out, figure->of ? figure->of(m) : 1);
 }
 
 void tn_metrics_mirrors(const struct tn_lakes *lakes, uint32_t number, uint32_t first,

@@ -77,14 +77,22 @@ static const struct tn_json_field of_lake[] = {
     FIELD("uploads", I64, tn_seen_lake, uploads),
     FIELD("failures", I64, tn_seen_lake, failures),
     FIELD("sent_bytes", I64, tn_seen_lake, sent_bytes),
+    FIELD("gets", I64, tn_seen_lake, gets),
+    FIELD("heads", I64, tn_seen_lake, heads),
+    FIELD("puts", I64, tn_seen_lake, puts),
+    FIELD("lists", I64, tn_seen_lake, lists),
+    FIELD("deletes", I64, tn_seen_lake, deletes),
     FIELD("day_bytes", I64, tn_seen_lake, day_bytes),
+    FIELD("day_requests", I64, tn_seen_lake, day_requests),
     FIELD("month_bytes", I64, tn_seen_lake, month_bytes),
+    FIELD("month_requests", I64, tn_seen_lake, month_requests),
 };
 
 static const struct tn_json_field of_mirror[] = {
     FIELD("mirror", TEXT, tn_seen_mirror, table),
     FIELD("lake", TEXT, tn_seen_mirror, lake),
     FIELD("state", TEXT, tn_seen_mirror, state),
+    FIELD("kind", TEXT, tn_seen_mirror, kind),
     FIELD("trouble", TEXT, tn_seen_mirror, trouble),
     FIELD("snapshot", I64, tn_seen_mirror, snapshot),
     FIELD("behind", I64, tn_seen_mirror, behind),

@@ -74,8 +74,15 @@ struct tn_seen_lake {
     struct tn_json_i64 uploads;
     struct tn_json_i64 failures;
     struct tn_json_i64 sent_bytes;
+    struct tn_json_i64 gets;
+    struct tn_json_i64 heads;
+    struct tn_json_i64 puts;
+    struct tn_json_i64 lists;
+    struct tn_json_i64 deletes;
     struct tn_json_i64 day_bytes;
+    struct tn_json_i64 day_requests;
     struct tn_json_i64 month_bytes;
+    struct tn_json_i64 month_requests;
 };
 
 /* A table at a lake. */
@@ -84,6 +91,7 @@ struct tn_seen_mirror {
     const char *table;
     const char *lake;
     const char *state;
+    const char *kind;
     const char *trouble;
     struct tn_json_i64 snapshot;
     struct tn_json_i64 behind;

@@ -223,7 +223,7 @@ static const void *next_source(const void *row)
 
 static const struct column of_lakes[] = {
     {"LAKE", true},   {"UPLOADS", false}, {"FAILED", false}, {"SENT", false},
-    {"TODAY", false}, {"MONTH", false},   {"TARGET", true},
+    {"TODAY", false}, {"MONTH", false},   {"ASKED", false},  {"TARGET", true},
 };
 
 static void lake_cell(const void *context, const void *row, uint32_t column, char text[CELL_SIZE])
@@ -231,12 +231,14 @@ static void lake_cell(const void *context, const void *row, uint32_t column, cha
     const struct tn_seen_lake *l = row;
     const struct tn_json_i64 bytes[] = {l->sent_bytes, l->day_bytes, l->month_bytes};
     (void)context;
-    if (column == 0 || column == 6) {
+    if (column == 0 || column == 7) {
         copy(text, column == 0 ? l->name : l->target);
     } else if (column <= 2) {
         put_number(text, column == 1 ? l->uploads : l->failures);
-    } else {
+    } else if (column <= 5) {
         put_bytes(text, CELL_SIZE, bytes[column - 3].value);
+    } else {
+        put_number(text, l->month_requests);
     }
 }
 
@@ -271,6 +273,30 @@ static const void *next_mirror(const void *row)
     return ((const struct tn_seen_mirror *)row)->next;
 }
 
+/* What a store charges for: a line for each lake that was asked anything. */
+static void draw_requests(const struct tn_seen_lake *lake, struct tn_buf *out)
+{
+    for (; lake; lake = lake->next) {
+        const struct {
+            const char *verb;
+            int64_t count;
+        } verbs[] = {{"GET", lake->gets.value},
+                     {"HEAD", lake->heads.value},
+                     {"PUT", lake->puts.value},
+                     {"LIST", lake->lists.value},
+                     {"DELETE", lake->deletes.value}};
+        const char *before = " asked: ";
+        for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+            if (verbs[i].count > 0) {
+                put_text(out, before[0] == ' ' ? lake->name : "");
+                tn_buf_format(out, "%s%" PRId64 " %s", before, verbs[i].count, verbs[i].verb);
+                before = ", ";
+            }
+        }
+        tn_buf_text(out, before[0] == ' ' ? "" : "\n");
+    }
+}
+
 static void draw_lakes(const struct tn_seen *seen, struct tn_buf *out)
 {
     struct grid lakes = {.columns = of_lakes,
@@ -285,6 +311,7 @@ static void draw_lakes(const struct tn_seen *seen, struct tn_buf *out)
                            .cell = mirror_cell};
     if (seen->lakes) {
         draw(&lakes, out);
+        draw_requests(seen->lakes, out);
         tn_buf_text(out, "\n");
         draw(&mirrors, out);
         tn_buf_text(out, "\n");

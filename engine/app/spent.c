@@ -9,9 +9,15 @@
 
 #define FOLDER ".tarn/lakes/"
 
-enum { TEXT_SIZE = 128, NUMBERS = 4 };
+enum { TEXT_SIZE = 256 };
 
-static const int64_t day_ms = 24 * 3600 * 1000;
+#define HOUR_MS (INT64_C(3600) * 1000)
+#define DAY_MS  (24 * HOUR_MS)
+
+static int64_t whole(int64_t ms, int64_t unit)
+{
+    return ms / unit - (ms % unit < 0);
+}
 
 /* Since 1970. */
 static int64_t month_of(int64_t day)
@@ -20,20 +26,28 @@ static int64_t month_of(int64_t day)
     return (date.year - 1970) * 12 + date.month - 1;
 }
 
-void tn_spent_add(struct tn_spent *spent, int64_t local_ms, uint64_t bytes)
+static void move_to(struct tn_spent_sum *sum, int64_t at)
 {
-    int64_t day = local_ms / day_ms - (local_ms % day_ms < 0);
-    int64_t month = month_of(day);
-    if (day > spent->day) {
-        spent->day = day;
-        spent->day_bytes = 0;
+    if (at > sum->at) {
+        *sum = (struct tn_spent_sum){0};
     }
-    if (month > spent->month) {
-        spent->month = month;
-        spent->month_bytes = 0;
+    sum->at = at;
+}
+
+void tn_spent_look(struct tn_spent *spent, int64_t local_ms)
+{
+    int64_t day = whole(local_ms, DAY_MS);
+    move_to(&spent->of[TN_SPENT_HOUR], whole(local_ms, HOUR_MS));
+    move_to(&spent->of[TN_SPENT_DAY], day);
+    move_to(&spent->of[TN_SPENT_MONTH], month_of(day));
+}
+
+void tn_spent_add(struct tn_spent *spent, uint64_t bytes, uint64_t requests)
+{
+    for (int i = 0; i < TN_SPENT_SPANS; i++) {
+        spent->of[i].bytes += bytes;
+        spent->of[i].requests += requests;
     }
-    spent->day_bytes += bytes;
-    spent->month_bytes += bytes;
 }
 
 /* ---- the file ---- */
@@ -42,37 +56,46 @@ tn_rc tn_spent_save(const struct tn_spent *spent, struct tn_io *io, const char *
                     struct tn_arena *scratch, struct tn_err *err)
 {
     char text[TEXT_SIZE];
+    struct tn_buf buf;
     size_t mark = tn_arena_mark(scratch);
     const char *path = tn_arena_format(scratch, FOLDER "%s", name);
     const char *draft = tn_arena_format(scratch, FOLDER "%s.draft", name);
-    int size = snprintf(text, sizeof text, "%" PRId64 " %" PRIu64 " %" PRId64 " %" PRIu64 "\n",
-                        spent->day, spent->day_bytes, spent->month, spent->month_bytes);
+    tn_buf_init(&buf, text, sizeof text);
+    for (int i = 0; i < TN_SPENT_SPANS; i++) {
+        const struct tn_spent_sum *sum = &spent->of[i];
+        tn_buf_format(&buf, "%" PRId64 " %" PRIu64 " %" PRIu64 "\n", sum->at, sum->bytes,
+                      sum->requests);
+    }
     tn_rc rc = path && draft ? io->vtable->make_dir(io, FOLDER, err)
                              : tn_err_set(err, TN_AGAIN, 0, "no memory for a path");
     if (rc == TN_OK) {
-        const struct tn_bytes bytes = {(const unsigned char *)text, (size_t)size};
-        rc = tn_publish_over(io, draft, path, bytes, err);
+        rc = tn_publish_over(io, draft, path, tn_buf_bytes(&buf), err);
     }
     tn_arena_reset(scratch, mark);
     return rc;
 }
 
+static bool take_number(const char **text, uint64_t *number)
+{
+    char *end = NULL;
+    *number = strtoull(*text, &end, 10);
+    bool fine = end != *text && *number <= INT64_MAX;
+    *text = end;
+    return fine;
+}
+
 static bool parse(const char *text, struct tn_spent *spent)
 {
-    uint64_t numbers[NUMBERS];
-    char *end = NULL;
-    for (int i = 0; i < NUMBERS; i++) {
-        numbers[i] = strtoull(text, &end, 10);
-        if (end == text || numbers[i] > INT64_MAX) {
+    for (int i = 0; i < TN_SPENT_SPANS; i++) {
+        struct tn_spent_sum *sum = &spent->of[i];
+        uint64_t at;
+        if (!take_number(&text, &at) || !take_number(&text, &sum->bytes) ||
+            !take_number(&text, &sum->requests) || *text != '\n') {
             return false;
         }
-        text = end;
+        sum->at = (int64_t)at;
     }
-    *spent = (struct tn_spent){.day = (int64_t)numbers[0],
-                               .day_bytes = numbers[1],
-                               .month = (int64_t)numbers[2],
-                               .month_bytes = numbers[3]};
-    return *end == '\n';
+    return true;
 }
 
 void tn_spent_load(struct tn_spent *spent, struct tn_io *io, const char *name,

@@ -384,8 +384,11 @@ static void put_lake(const struct tn_lakes_lake *lake, struct tn_buf *out)
     put_count(out, "deletes", lake->counts.requests[TN_TARGET_DELETE]);
     put_count(out, "sent_bytes", lake->counts.bytes_sent);
     put_count(out, "received_bytes", lake->counts.bytes_received);
-    put_count(out, "day_bytes", lake->spent.day_bytes);
-    put_count(out, "month_bytes", lake->spent.month_bytes);
+    put_count(out, "day_bytes", lake->spent.of[TN_SPENT_DAY].bytes);
+    put_count(out, "day_requests", lake->spent.of[TN_SPENT_DAY].requests);
+    put_count(out, "month_bytes", lake->spent.of[TN_SPENT_MONTH].bytes);
+    put_count(out, "month_requests", lake->spent.of[TN_SPENT_MONTH].requests);
+    put_text(out, "consumer", lake->consumer);
     tn_buf_text(out, "}");
 }
 
@@ -401,6 +404,7 @@ static void put_mirror(const struct tn_status_spec *spec, const struct tn_lakes_
     put_number(out, "behind", tn_lakes_lag(m));
     put_count(out, "behind_bytes", m->bytes + m->after_bytes);
     put_number(out, "behind_ms", tn_lakes_age_ms(spec->lakes, m));
+    put_text(out, "kind", tn_lakes_trouble_kind(spec->lakes, m));
     put_text(out, "trouble", tn_lakes_trouble(spec->lakes, m, text, sizeof text));
     tn_buf_text(out, "}");
 }

@@ -143,6 +143,18 @@ def test_a_lake_that_lies_elsewhere_is_another(_args):
         same(daemon.newest_of(daemon.folder / "elsewhere"), daemon.newest_of(daemon.lake), "newest snapshot")
 
 
+def test_a_lake_has_one_name_whoever_sends(_args):
+    """Also while it isn't there yet, and however it is written."""
+    with Daemon() as daemon:
+        daemon.once(line_of(1).encode())
+        linked = daemon.folder / "linked"
+        linked.symlink_to("lake")
+        for where in (daemon.lake, "%s/./lake//" % daemon.folder, linked):
+            peer.Tarn(daemon.warehouse).run("sync", TABLE, str(where)).ok("sync")
+        same(len(list((daemon.warehouse / "db.db/t/consumer").glob("consumer-tarn-lake-*"))), 1, "consumers")
+        same(len(list((daemon.warehouse / ".tarn").glob("*.ledger"))), 1, "ledgers")
+
+
 def test_what_it_sent_is_counted_over_a_restart(_args):
     with Daemon() as daemon:
         daemon.once(b'{"id":1,"n":1}\n')

@@ -1,0 +1,40 @@
+/* lakes_private: what the files of lakes.h share.
+ *
+ *     lakes.c          which upload comes next, and what becomes of it
+ *     lakes_way.c      who gives way on a full disk
+ *     lakes_report.c   what is said of them
+ */
+#pragma once
+
+#include "app/lakes.h"
+
+static inline int64_t tn_lakes_now_ms(const struct tn_lakes *lakes)
+{
+    struct tn_clock *clock = lakes->spec.env->clock;
+    return clock->vtable->monotonic_ns(clock) / 1000000;
+}
+
+static inline bool tn_lakes_is_pending(const struct tn_lakes_mirror *m)
+{
+    return m->seen_id > 0 && (!m->known || m->since_ms > 0);
+}
+
+/* ---- lakes_way.c ---- */
+
+/* `*wait_ms` is lowered to when it wants the next turn. */
+void tn_lakes_way_turn(struct tn_lakes *lakes, int64_t now_ms, uint32_t *wait_ms);
+/* Nothing of it may begin now. */
+static inline bool tn_lakes_way_holds(const struct tn_lakes *lakes, const struct tn_lakes_mirror *m)
+{
+    return lakes->way.mirror == m;
+}
+/* The upload under way is that of a mirror which gives way. */
+static inline bool tn_lakes_way_stops(const struct tn_lakes *lakes)
+{
+    return lakes->way.mirror && lakes->way.mirror == lakes->now.mirror;
+}
+
+/* ---- lakes_report.c ---- */
+
+/* `of_target` is what the door says, or NULL. */
+const char *tn_lakes_kind_of(tn_rc rc, const char *of_target);

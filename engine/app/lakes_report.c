@@ -1,0 +1,106 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "app/lakes_private.h"
+
+int64_t tn_lakes_lag(const struct tn_lakes_mirror *mirror)
+{
+    int64_t lag = mirror->seen_id - mirror->have_id;
+    return lag > 0 ? lag : 0;
+}
+
+int64_t tn_lakes_age_ms(const struct tn_lakes *lakes, const struct tn_lakes_mirror *mirror)
+{
+    int64_t since = mirror->since_ms > 0 ? mirror->since_ms : mirror->after_ms;
+    return since > 0 && tn_lakes_lag(mirror) > 0 ? tn_lakes_now_ms(lakes) - since : 0;
+}
+
+/* ---- troubles ---- */
+
+/* The words are those of tn_s3_trouble_text, and some of our own. */
+static const struct {
+    const char *kind;
+    const char *text;
+} kinds[] = {
+    {"network", "it can't be reached"},
+    {"store", "it answers, but doesn't do it"},
+    {"permission", "it doesn't let us"},
+    {"credentials", "the key that we show is wrong, or over"},
+    {"clock", "its clock and ours are too far apart"},
+    {"certificate", "nobody vouches for its certificate"},
+    {"quota", "it is full, or its quota is"},
+    {"conflict", "it has another history of the table, or another owner"},
+    {"busy", "somebody else sends to it"},
+    {"table", "the table can't be read"},
+    {"disk", "the disk is full of what it lacks"},
+    {"other", "it failed"},
+};
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+
+const char *tn_lakes_kind(uint32_t index)
+{
+    return index < KINDS ? kinds[index].kind : NULL;
+}
+
+static const char *text_of(const char *kind)
+{
+    for (uint32_t i = 0; i < KINDS; i++) {
+        if (strcmp(kinds[i].kind, kind) == 0) {
+            return kinds[i].text;
+        }
+    }
+    return kind;
+}
+
+const char *tn_lakes_kind_of(tn_rc rc, const char *of_target)
+{
+    return of_target           ? of_target
+           : rc == TN_CONFLICT ? "conflict"
+           : rc == TN_EXISTS   ? "busy"
+           : rc == TN_FULL     ? "quota"
+           : rc == TN_CORRUPT  ? "table"
+           : rc == TN_IO       ? "network"
+                               : "other";
+}
+
+/* It waits for nobody's fault, but the disk is full of it. */
+static bool fills_the_disk(const struct tn_lakes *lakes, const struct tn_lakes_mirror *m)
+{
+    return lakes->spec.intake->reserve.low && tn_lakes_is_pending(m) && !m->lake->config->gap;
+}
+
+const char *tn_lakes_trouble_kind(const struct tn_lakes *lakes,
+                                  const struct tn_lakes_mirror *mirror)
+{
+    return mirror->trouble != TN_OK ? mirror->kind : fills_the_disk(lakes, mirror) ? "disk" : NULL;
+}
+
+const char *tn_lakes_trouble(const struct tn_lakes *lakes, const struct tn_lakes_mirror *mirror,
+                             char *text, size_t size)
+{
+    const struct tn_lakes_mirror *m = mirror;
+    const char *kind = tn_lakes_trouble_kind(lakes, m);
+    if (!kind) {
+        return NULL;
+    }
+    if (m->trouble != TN_OK) {
+        (void)snprintf(text, size, "%s: %s", text_of(kind), m->trouble_text.text);
+    } else {
+        (void)snprintf(text, size,
+                       "%" PRId64 " snapshots, about %" PRIu64
+                       " bytes, wait to be sent, and stay on the full disk until then",
+                       tn_lakes_lag(m), m->bytes + m->after_bytes);
+    }
+    return text;
+}
+
+const char *tn_lakes_state(const struct tn_lakes *lakes, const struct tn_lakes_mirror *mirror)
+{
+    return mirror->stopped                ? "stopped"
+           : lakes->now.mirror == mirror  ? "sends"
+           : !tn_lakes_is_pending(mirror) ? "has all"
+           : lakes->way.mirror == mirror  ? "gives way"
+           : mirror->trouble != TN_OK     ? "tries again"
+                                          : "waits";
+}
