@@ -5,12 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "commit/publish.h"
 #include "format/json.h"
+#include "upload/beside.h"
 
-static const char DIR[] = ".tarn/";
-
-enum { LEDGER_SIZE_MAX = 4096, HASH_DIGITS = 32 };
+enum { HASH_DIGITS = 32 };
 
 struct record {
     int64_t version;
@@ -46,19 +44,12 @@ static const struct tn_json_field fields[] = {
 };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
-struct paths {
-    const char *final;
-    const char *draft;
-};
-
-static tn_rc paths_of(const char *table, const char *lake, struct tn_arena *arena,
-                      struct paths *paths, struct tn_err *err)
+/* The file's kind. */
+static tn_rc kind_of(const char *lake, struct tn_arena *arena, const char **kind,
+                     struct tn_err *err)
 {
-    paths->final = tn_arena_format(arena, "%s%s.%s.ledger", DIR, table, lake);
-    paths->draft = tn_arena_format(arena, "%s.%s.%s.ledger.tmp", DIR, table, lake);
-    return paths->final && paths->draft
-               ? TN_OK
-               : tn_err_set(err, TN_AGAIN, 0, "no memory for a ledger's name");
+    *kind = tn_arena_format(arena, "%s.ledger", lake);
+    return *kind ? TN_OK : tn_err_set(err, TN_AGAIN, 0, "no memory for a ledger's name");
 }
 
 static bool parse_hash(const char *text, struct tn_hash_128 *hash)
@@ -107,11 +98,11 @@ tn_rc tn_ledger_read(struct tn_io *io, const char *table, const char *lake,
                      struct tn_arena *scratch, struct tn_ledger *ledger, struct tn_err *err)
 {
     size_t mark = tn_arena_mark(scratch);
-    struct paths paths;
+    const char *kind;
     struct tn_bytes text;
-    tn_rc rc = paths_of(table, lake, scratch, &paths, err);
+    tn_rc rc = kind_of(lake, scratch, &kind, err);
     if (rc == TN_OK) {
-        rc = tn_io_read_all(io, paths.final, LEDGER_SIZE_MAX, scratch, &text, err);
+        rc = tn_beside_read(io, table, kind, scratch, &text, err);
         rc = rc == TN_INVALID ? tn_err_set(err, TN_ABSENT, 0, "a ledger of no use") : rc;
     }
     if (rc == TN_OK) {
@@ -143,22 +134,15 @@ static void encode(const struct tn_ledger *ledger, struct tn_buf *text)
 tn_rc tn_ledger_write(struct tn_io *io, const char *table, const char *lake,
                       const struct tn_ledger *ledger, struct tn_arena *scratch, struct tn_err *err)
 {
-    static const char *const dirs[] = {DIR};
     size_t mark = tn_arena_mark(scratch);
     char memory[1024];
     struct tn_buf text;
-    struct paths paths;
+    const char *kind;
     tn_buf_init(&text, memory, sizeof memory);
     encode(ledger, &text);
-    tn_rc rc = paths_of(table, lake, scratch, &paths, err);
+    tn_rc rc = kind_of(lake, scratch, &kind, err);
     if (rc == TN_OK) {
-        rc = io->vtable->make_dir(io, DIR, err);
-    }
-    if (rc == TN_OK) {
-        rc = tn_publish_over(io, paths.draft, paths.final, tn_buf_bytes(&text), err);
-    }
-    if (rc == TN_OK) {
-        rc = io->vtable->sync(io, dirs, 1, err);
+        rc = tn_beside_write(io, table, kind, tn_buf_bytes(&text), scratch, err);
     }
     tn_arena_reset(scratch, mark);
     return rc == TN_OK ? rc : tn_err_in(err, "what is known of %s", lake);
