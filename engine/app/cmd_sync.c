@@ -5,11 +5,12 @@
 
 #include "app/cells.h"
 #include "app/cmd.h"
-#include "app/lake.h"
 #include "app/lake_progress.h"
+#include "app/place.h"
 #include "app/suggest.h"
 #include "commit/snapshot.h"
 #include "file/names.h"
+#include "upload/share.h"
 
 static struct {
     bool dry_run;
@@ -94,62 +95,17 @@ static tn_rc find_table(struct tn_app *app, const char *table, const char **root
     return rc == TN_ABSENT ? tn_suggest_table(app, table, err) : rc;
 }
 
-/* ---- the target ---- */
-
-struct place {
-    struct tn_lake lake;
-    struct tn_lake_options options;
-    struct tn_lake_doors doors;
-};
-
-static tn_rc take_options(struct tn_lake_options *options, struct tn_err *err)
+/* A table that gateways share has one place in one lake: elsewhere there would be a part of it. */
+static tn_rc check_not_shared(struct tn_app *app, const char *table, struct tn_err *err)
 {
-    tn_rc rc = TN_OK;
-    for (uint32_t i = 0; rc == TN_OK && i < o.options.count; i++) {
-        rc = tn_lake_option(options, o.options.items[i], err);
-    }
-    tn_lake_options_environment(options);
-    return rc;
-}
-
-static tn_rc check_folder(const char *where, struct tn_err *err)
-{
-    if (o.options.count > 0 || o.rate > 0) {
-        return tn_err_set(err, TN_INVALID, 0, "%s is a folder: %s is for s3://...", where,
-                          o.rate > 0 ? "--rate" : "--option");
-    }
-    return TN_OK;
-}
-
-static tn_rc open_lake(struct place *place, struct tn_app *app, const char *table,
-                       const char *where, struct tn_err *err)
-{
-    struct tn_lake_spec spec = {.where = where,
-                                .table = table,
-                                .who = "tarn sync",
-                                .warehouse = app->posix.root,
-                                .make = !o.dry_run,
-                                .arena = &app->input,
-                                .io = &app->posix.io,
-                                .rate = o.rate < UINT32_MAX ? (uint32_t)o.rate : UINT32_MAX};
-    if (!tn_lake_is_store(where)) {
-        tn_rc rc = check_folder(where, err);
-        return rc == TN_OK ? tn_lake_open_by(&place->lake, &spec, err) : rc;
-    }
-    uint64_t hash;
-    tn_rc rc = take_options(&place->options, err);
-    if (rc == TN_OK) { /* is it one that we speak to? */
-        rc = tn_lake_store_hash(where, &place->options, &hash, err);
-    }
+    struct tn_share share;
+    tn_rc rc = tn_share_read(&app->posix.io, table, &app->table, &share, err);
     if (rc == TN_OK) {
-        rc = tn_lake_doors_open(&place->doors, app, &place->options, err);
+        return tn_err_set(err, TN_UNSUPPORTED, 0,
+                          "table %s is a part of the one at %s: no mirror can be made of it", table,
+                          share.where);
     }
-    if (rc == TN_OK) {
-        spec.options = &place->options;
-        spec.doors = &place->doors;
-        rc = tn_lake_open_by(&place->lake, &spec, err);
-    }
-    return rc;
+    return rc == TN_ABSENT ? TN_OK : rc;
 }
 
 /* ---- the sync ---- */
@@ -188,14 +144,23 @@ static tn_rc sync_open(struct tn_lake *lake, struct tn_app *app, struct tn_delta
 
 static tn_rc sync_to(struct tn_app *app, const struct tn_text_list *words, struct tn_err *err)
 {
-    static struct place place;
+    static struct tn_place place;
     struct tn_lake *lake = &place.lake;
+    struct tn_place_spec where = {.where = words->items[1],
+                                  .table = words->items[0],
+                                  .who = "tarn sync",
+                                  .options = &o.options,
+                                  .rate = o.rate,
+                                  .make = !o.dry_run};
     struct tn_delta_result result = {0};
     struct tn_delta_spec spec = {.dry_run = o.dry_run};
     lake->lock = -1;
     tn_rc rc = find_table(app, words->items[0], &spec.root, err);
     if (rc == TN_OK) {
-        rc = open_lake(&place, app, words->items[0], words->items[1], err);
+        rc = check_not_shared(app, words->items[0], err);
+    }
+    if (rc == TN_OK) {
+        rc = tn_place_open(&place, app, &where, err);
     }
     if (rc == TN_OK) {
         rc = sync_open(lake, app, &spec, &result, err);
@@ -205,8 +170,7 @@ static tn_rc sync_to(struct tn_app *app, const struct tn_text_list *words, struc
     } else if (rc == TN_OK) {
         say_synced(&result, words->items[1]);
     }
-    tn_lake_close(lake);
-    tn_lake_doors_close(&place.doors);
+    tn_place_close(&place);
     return rc;
 }
 

@@ -42,6 +42,14 @@ static tn_rc lock(struct tn_lake *lake, const struct tn_lake_spec *spec, struct 
     return rc;
 }
 
+/* Two of our own at once would send everything twice. */
+static tn_rc lock_here(struct tn_lake *lake, const struct tn_lake_spec *spec, struct tn_err *err)
+{
+    const char *what = tn_arena_format(spec->arena, "%s.%s", spec->table, lake->consumer);
+    return what ? lock(lake, spec, spec->io, what, err)
+                : tn_err_set(err, TN_AGAIN, 0, "no memory for a lock's name");
+}
+
 /* ---- names ---- */
 
 /* Of a path without its last name. */
@@ -124,10 +132,14 @@ static tn_rc open_parts(struct tn_lake *lake, const struct tn_lake_spec *spec, s
         rc = tn_lake_name(spec->where, NULL, lake->consumer, err);
     }
     if (rc == TN_OK && spec->make) {
-        rc = lock(lake, spec, &lake->posix.io, spec->table, err);
+        rc = spec->shared ? lock_here(lake, spec, err)
+                          : lock(lake, spec, &lake->posix.io, spec->table, err);
     }
     if (rc == TN_OK) {
         rc = tn_directory_init(&lake->directory, &lake->posix.io, spec->where, spec->arena, err);
+    }
+    if (rc == TN_OK && spec->shared) {
+        tn_directory_share(&lake->directory, &tn_clock_system);
     }
     lake->target = rc == TN_OK ? &lake->directory.target : NULL;
     return rc == TN_OK ? rc : tn_err_in(err, "%s", spec->where);
@@ -172,14 +184,12 @@ static tn_rc find_credentials(struct tn_lake *lake, const struct tn_lake_spec *s
     return rc;
 }
 
-/* Two at once would send everything twice. */
 static tn_rc lock_store(struct tn_lake *lake, const struct tn_lake_spec *spec, const char **parts,
                         struct tn_err *err)
 {
-    const char *what = tn_arena_format(spec->arena, "%s.%s", spec->table, lake->consumer);
     *parts = tn_arena_format(spec->arena, ".tarn/%s.%s.parts", spec->table, lake->consumer);
-    return what && *parts ? lock(lake, spec, spec->io, what, err)
-                          : tn_err_set(err, TN_AGAIN, 0, "no memory for a lock's name");
+    return *parts ? lock_here(lake, spec, err)
+                  : tn_err_set(err, TN_AGAIN, 0, "no memory for the name of parts");
 }
 
 static uint32_t links_that_fit(const struct tn_lake_spec *spec)
@@ -262,6 +272,19 @@ void tn_lake_close(struct tn_lake *lake)
     lake->target = NULL;
     lake->has_posix = false;
     lake->lock = -1;
+}
+
+tn_rc tn_lake_place(const char *where, struct tn_arena *arena, const char **place,
+                    struct tn_err *err)
+{
+    static char path[PATH_MAX];
+    bool store = tn_lake_is_store(where);
+    tn_rc rc = store ? TN_OK : resolve(where, path, err);
+    if (rc == TN_OK) {
+        *place = tn_arena_text(arena, tn_bytes_of(store ? where : path));
+        rc = *place ? TN_OK : tn_err_set(err, TN_AGAIN, 0, "no memory for a path");
+    }
+    return rc;
 }
 
 struct tn_target *tn_lake_target(struct tn_lake *lake)

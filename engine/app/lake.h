@@ -29,12 +29,13 @@ struct tn_lake_spec {
     const char *who; /* for the lock */
     int warehouse;   /* the descriptor of its folder */
     bool make;
+    bool shared; /* others write the table there, too: it is locked in our warehouse alone */
     struct tn_arena *arena; /* what it takes there is its own until it is closed */
+    struct tn_io *io;       /* the warehouse's; for a folder that isn't shared it may be NULL */
 
     /* Of a store; NULL: it is UNSUPPORTED. */
     const struct tn_lake_options *options; /* their texts live until it is closed */
     const struct tn_lake_doors *doors;
-    struct tn_io *io;     /* the warehouse's */
     uint32_t rate;        /* bytes a second; 0: as fast as it goes */
     uint32_t patience_ms; /* with a store that doesn't answer; 0: what is usual */
 };
@@ -54,6 +55,9 @@ TN_MUST_USE tn_rc tn_lake_open_by(struct tn_lake *lake, const struct tn_lake_spe
 TN_MUST_USE tn_rc tn_lake_open(struct tn_lake *lake, struct tn_app *app, const char *where,
                                const char *table, bool make, struct tn_err *err);
 void tn_lake_close(struct tn_lake *lake);
+/* A lake's place by one text, in the arena: a folder from "/" and without links. */
+TN_MUST_USE tn_rc tn_lake_place(const char *where, struct tn_arena *arena, const char **place,
+                                struct tn_err *err);
 /* NULL: of a dry run, where there is none. */
 struct tn_target *tn_lake_target(struct tn_lake *lake);
 

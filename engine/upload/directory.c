@@ -49,15 +49,15 @@ static void folder_of(const char *path, char folder[TN_DIRECTORY_PATH_MAX])
 }
 
 /* "a/b/.c.tmp" for "a/b/c". */
-static tn_rc draft_of(const char *path, char draft[TN_DIRECTORY_PATH_MAX], struct tn_err *err)
+static tn_rc name_draft(struct tn_directory *d, const char *path, struct tn_err *err)
 {
     size_t size = folder_size(path);
     int length =
-        snprintf(draft, TN_DIRECTORY_PATH_MAX, "%.*s.%s.tmp", (int)size, path, path + size);
+        snprintf(d->draft, sizeof d->draft, "%.*s.%s%s.tmp", (int)size, path, path + size, d->mark);
     return length > 0 && length < TN_DIRECTORY_PATH_MAX
                ? TN_OK
                : tn_err_set(err, TN_UNSUPPORTED, 0, "%s: a path of more than %d bytes", path,
-                            TN_DIRECTORY_PATH_MAX - 8);
+                            TN_DIRECTORY_PATH_MAX - TN_UUID_SIZE - 8);
 }
 
 static bool add_path(struct tn_path_list *list, const char *path)
@@ -281,7 +281,7 @@ static tn_rc create_draft(struct tn_directory *d, struct tn_err *err)
 /* A full list makes room by a barrier. */
 static tn_rc begin(struct tn_directory *d, const char *path, struct tn_err *err)
 {
-    tn_rc rc = draft_of(path, d->draft, err);
+    tn_rc rc = name_draft(d, path, err);
     if (rc == TN_OK && (d->drafts.count == TN_DIRECTORY_BATCH ||
                         d->drafts.texts.capacity - d->drafts.texts.size < TN_DIRECTORY_PATH_MAX ||
                         has_path(&d->drafts, d->draft))) {
@@ -383,12 +383,12 @@ static tn_rc send(struct tn_target *target, struct tn_io *from, const char *path
 
 /* ---- small files ---- */
 
-/* Nobody else writes to the mirror, so a draft that is there is one that a kill has left. */
+/* Drafts are nobody else's, so one that is there is what a kill has left. */
 static tn_rc clear_way(struct tn_directory *d, const char *path, char folder[TN_DIRECTORY_PATH_MAX],
                        struct tn_err *err)
 {
     struct tn_err ignored;
-    tn_rc rc = draft_of(path, d->draft, err);
+    tn_rc rc = name_draft(d, path, err);
     if (rc == TN_OK) {
         folder_of(path, folder);
         rc = d->io->vtable->make_dir(d->io, folder, err);
@@ -466,7 +466,7 @@ static tn_rc publish(struct tn_target *target, const char *path, struct tn_bytes
 static tn_rc replace_file(struct tn_directory *d, const char *path, struct tn_bytes bytes,
                           struct tn_err *err)
 {
-    tn_rc rc = draft_of(path, d->draft, err);
+    tn_rc rc = name_draft(d, path, err);
     if (rc == TN_OK) {
         rc = tn_publish_over(d->io, d->draft, path, bytes, err);
     }
@@ -567,4 +567,10 @@ tn_rc tn_directory_init(struct tn_directory *directory, struct tn_io *io, const 
     tn_buf_init(&directory->finals.texts, at + TEXTS_SIZE, TEXTS_SIZE);
     tn_buf_init(&directory->folders.texts, at + TEXTS_SIZE + TEXTS_SIZE, TEXTS_SIZE);
     return TN_OK;
+}
+
+void tn_directory_share(struct tn_directory *directory, struct tn_clock *clock)
+{
+    directory->mark[0] = '.';
+    tn_clock_uuid(clock, directory->mark + 1);
 }

@@ -6,11 +6,14 @@
  *
  * A draft lies beside its name with a dot in front, and is overwritten by the next try. It gets the
  * name only after its bytes are synced, so a name is never a promise that a power cut can break.
+ * Where several write, each has drafts of its own, and a name that must not be there is given by
+ * one of them.
  * A draft that is left when its file isn't needed any more is litter that any cleaning of orphans
  * takes away.
  */
 #pragma once
 
+#include "io/clock.h"
 #include "upload/target.h"
 
 enum {
@@ -35,8 +38,11 @@ struct tn_directory {
     struct tn_path_list finals;  /* what each will be called */
     struct tn_path_list folders; /* whose names are not synced */
     char draft[TN_DIRECTORY_PATH_MAX];
+    char mark[TN_UUID_SIZE + 1]; /* part of a draft's name: "", or ".<uuid>" */
 };
 
 /* Takes 56 KiB from the arena. There is nothing to close. */
 TN_MUST_USE tn_rc tn_directory_init(struct tn_directory *directory, struct tn_io *io,
                                     const char *name, struct tn_arena *arena, struct tn_err *err);
+/* Others write there, too, at the same time: see above. */
+void tn_directory_share(struct tn_directory *directory, struct tn_clock *clock);
