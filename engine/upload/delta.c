@@ -82,9 +82,10 @@ static tn_rc run_once(struct tn_delta *d, struct tn_err *err)
         if (rc != TN_OK && !d->spec->dry_run) {
             d->target->vtable->drop(d->target);
         }
-        d->again = rc == TN_ABSENT && was_expired(d);
-        if (rc == TN_ABSENT && !d->again) {
-            err->code = rc = TN_CORRUPT;
+        bool missing = rc == TN_ABSENT || rc == TN_CORRUPT;
+        d->again = missing && was_expired(d);
+        if (missing) {
+            err->code = rc = d->again ? TN_AGAIN : TN_CORRUPT;
         }
     }
     tn_arena_reset(arena, mark);
@@ -130,7 +131,7 @@ static tn_rc run(struct tn_delta *d, struct tn_err *err)
     if (rc == TN_OK) {
         rc = run_once(d, err);
     }
-    while (rc == TN_ABSENT && d->again && d->result->restarts < RESTARTS_MAX) {
+    while (d->again && d->result->restarts < RESTARTS_MAX) {
         d->result->restarts++;
         rc = run_once(d, err);
     }

@@ -55,6 +55,7 @@ struct tn_delta_result {
 /* Reads the source through the worker's io, and needs some 100 KiB of its arena beside what reading
  * manifests takes. ABSENT: no such table; CONFLICT: diverged, or somebody took the mirror over;
  * CORRUPT: a file that a snapshot reaches is missing or has another size; UNSUPPORTED: files
- * outside the table, manifests that aren't avro. After an error `result` says what was sent. */
+ * outside the table, manifests that aren't avro; AGAIN: too little memory, or expiry was faster
+ * each time. After an error `result` says what was sent. */
 TN_MUST_USE tn_rc tn_delta_sync(const struct tn_delta_spec *spec, struct tn_worker *worker,
                                 struct tn_delta_result *result, struct tn_err *err);

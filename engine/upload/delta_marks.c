@@ -7,8 +7,6 @@
 
 enum { HINT_SIZE_MAX = 64 }; /* as in commit/snapshot */
 
-#define MINUTE_NS (60 * INT64_C(1000000000))
-
 /* ---- hints ---- */
 
 tn_rc tn_delta_write_hint(struct tn_delta *d, const char *name, int64_t id, struct tn_err *err)
@@ -46,22 +44,31 @@ static tn_rc write_ledger(struct tn_delta *d, struct tn_err *err)
                    : TN_OK;
 }
 
-/* Once a sync, and in a long one once a minute: a cut costs a question for each snapshot since. */
+/* Once a sync, and in a long one once a minute: a cut costs a question for each snapshot since. But
+ * on the other side of a gap nobody would ask. */
 tn_rc tn_delta_mark(struct tn_delta *d, int64_t id, struct tn_err *err)
 {
     struct tn_clock *clock = d->worker->clock;
     int64_t now_ns = clock->vtable->monotonic_ns(clock);
+    bool follows = d->ledger.sending == id;
     d->ledger.sending = id;
     if (!d->resume) {
         d->ledger.since_ms = clock->vtable->now_ms(clock);
     }
-    if (d->spec->dry_run || (d->marked && now_ns - d->marked_ns < MINUTE_NS)) {
+    if (d->spec->dry_run || (d->marked && follows && now_ns - d->marked_ns < TN_DELTA_MINUTE_NS)) {
         return TN_OK;
     }
     tn_rc rc = write_ledger(d, err);
     d->marked = rc == TN_OK;
     d->marked_ns = now_ns;
     return rc;
+}
+
+/* What was being sent when a sync was cut is here no longer, and nothing came since: of its files
+ * some are there, and what comes next may have them, too. */
+static bool is_still_cut(const struct tn_delta *d)
+{
+    return d->resume && d->ledger.sending > d->ledger.have;
 }
 
 tn_rc tn_delta_end(struct tn_delta *d, struct tn_err *err)
@@ -74,7 +81,7 @@ tn_rc tn_delta_end(struct tn_delta *d, struct tn_err *err)
         rc = d->target->vtable->settle(d->target, err);
     }
     if (rc == TN_OK && d->dirty) {
-        d->ledger.sending = 0;
+        d->ledger.sending = is_still_cut(d) ? d->ledger.sending : 0;
         rc = write_ledger(d, err);
     }
     return rc;

@@ -5,8 +5,7 @@
 
 #include "file/names.h"
 
-#define MINUTE_NS (60 * INT64_C(1000000000))
-#define HOUR_MS   (60 * 60 * INT64_C(1000))
+#define HOUR_MS (60 * 60 * INT64_C(1000))
 
 static int64_t now_ms(struct tn_delta *d)
 {
@@ -190,15 +189,22 @@ static tn_rc is_at_target(struct tn_delta *d, int64_t id, bool *there, struct tn
     return rc == TN_ABSENT ? TN_OK : rc;
 }
 
+/* LATEST may lag on the other side of a gap, where EARLIEST says what is newer. */
+static tn_rc look_behind_gap(struct tn_delta *d, int64_t earliest, struct tn_err *err)
+{
+    bool there = false;
+    tn_rc rc = earliest > d->ledger.have ? meet_snapshot(d, earliest, &there, err) : TN_OK;
+    return rc == TN_OK && there ? walk_up(d, earliest + 1, err) : rc;
+}
+
 /* EARLIEST is written right behind a snapshot that follows a gap, so it lags only when that one is
  * the newest. Without a hint it stands where the unbroken row of ids begins. */
-static tn_rc meet_earliest(struct tn_delta *d, struct tn_err *err)
+static tn_rc meet_earliest(struct tn_delta *d, int64_t said, struct tn_err *err)
 {
-    int64_t said;
     int64_t first = d->ledger.have;
     bool there = true;
-    tn_rc rc = tn_delta_read_hint(d, "EARLIEST", &said, err);
-    if (rc != TN_OK || said == d->ledger.have) {
+    tn_rc rc = TN_OK;
+    if (said == d->ledger.have) {
         return rc;
     }
     bool right = said > 0 && said < d->ledger.have;
@@ -213,26 +219,38 @@ static tn_rc meet_earliest(struct tn_delta *d, struct tn_err *err)
     return rc;
 }
 
+/* What there is of snapshots and hints. */
+static tn_rc discover_snapshots(struct tn_delta *d, int64_t *earliest, struct tn_err *err)
+{
+    int64_t latest;
+    tn_rc rc = tn_delta_read_hint(d, "LATEST", &latest, err);
+    d->resume = latest > 0 || !d->unowned;
+    if (rc == TN_OK && d->resume) {
+        rc = find_newest(d, latest, err);
+    }
+    if (rc == TN_OK && d->ledger.have > 0) {
+        rc = tn_delta_read_hint(d, "EARLIEST", earliest, err);
+        rc = rc == TN_OK ? look_behind_gap(d, *earliest, err) : rc;
+    }
+    d->latest_due = d->ledger.have > 0 && latest != d->ledger.have;
+    return rc;
+}
+
 static tn_rc discover(struct tn_delta *d, struct tn_err *err)
 {
-    int64_t said;
+    int64_t earliest = 0;
     d->ledger.have = 0;
     d->ledger.schema = -1;
     d->ledger.sending = 0;
     d->marked = false;
     d->dirty = true;
-    tn_rc rc = tn_delta_read_hint(d, "LATEST", &said, err);
-    d->resume = said > 0 || !d->unowned;
-    if (rc == TN_OK && d->resume) {
-        rc = find_newest(d, said, err);
-    }
+    tn_rc rc = discover_snapshots(d, &earliest, err);
     if (rc == TN_OK) {
         rc = check_ahead(d, err);
     }
     if (rc == TN_OK && d->ledger.have > 0) {
-        d->latest_due = said != d->ledger.have;
         rc = meet_schemas(d, err);
-        rc = rc == TN_OK ? meet_earliest(d, err) : rc;
+        rc = rc == TN_OK ? meet_earliest(d, earliest, err) : rc;
     }
     return rc;
 }
@@ -364,7 +382,7 @@ static tn_rc ask_owner(struct tn_delta *d, struct tn_err *err)
 
 tn_rc tn_delta_still_ours(struct tn_delta *d, struct tn_err *err)
 {
-    if (d->owner_asked && now_ns(d) - d->owner_ns < MINUTE_NS) {
+    if (d->owner_asked && now_ns(d) - d->owner_ns < TN_DELTA_MINUTE_NS) {
         return TN_OK;
     }
     tn_rc rc = ask_owner(d, err);
@@ -420,10 +438,29 @@ static tn_rc follow_owner(struct tn_delta *d, struct tn_err *err)
 
 /* ---- */
 
+/* The name of the writer's id is durable with its first commit, and a sync beside may be earlier:
+ * behind a power cut another id would not be the owner. */
+static tn_rc settle_writer(struct tn_delta *d, struct tn_err *err)
+{
+    static const char *const folders[] = {".tarn/"};
+    struct tn_io *io = d->worker->io;
+    return strcmp(d->writer, TN_DELTA_WRITER_UNKNOWN) == 0 ? TN_OK
+                                                           : io->vtable->sync(io, folders, 1, err);
+}
+
+static tn_rc own(struct tn_delta *d, struct tn_err *err)
+{
+    tn_rc rc = settle_writer(d, err);
+    if (rc == TN_OK) {
+        rc = d->unowned ? make_owner(d, err) : follow_owner(d, err);
+    }
+    return rc;
+}
+
 /* Nothing of it belongs to another now. */
 static tn_rc put_right(struct tn_delta *d, struct tn_err *err)
 {
-    tn_rc rc = d->unowned ? make_owner(d, err) : d->heir ? follow_owner(d, err) : TN_OK;
+    tn_rc rc = d->unowned || d->heir ? own(d, err) : TN_OK;
     d->known = rc == TN_OK;
     if (rc == TN_OK && d->first_due > 0) {
         rc = tn_delta_write_hint(d, "EARLIEST", d->first_due, err);

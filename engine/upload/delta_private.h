@@ -19,6 +19,9 @@
 /* Nothing of tarn has written the table yet. */
 #define TN_DELTA_WRITER_UNKNOWN "unknown"
 
+/* So often a long sync asks whose the mirror is, and writes down where it is. */
+#define TN_DELTA_MINUTE_NS (60 * INT64_C(1000000000))
+
 struct tn_delta {
     const struct tn_delta_spec *spec;
     struct tn_worker *worker;

@@ -226,9 +226,8 @@ tn_rc tn_delta_bring_schemas(struct tn_delta *d, int64_t last, struct tn_err *er
 
 /* ---- one snapshot ---- */
 
-#define AGE_MAX_MS                                                                \
-    (12 * 60 * 60 * INT64_C(1000)) /* cleaning of orphans takes what is a day old \
-                                    */
+/* Cleaning of orphans takes what is a day old. */
+#define AGE_MAX_MS (12 * 60 * 60 * INT64_C(1000))
 
 enum { PASSES_MAX = 4 };
 

@@ -225,6 +225,21 @@ static void what_has_travelled_stands_at_the_source(void)
     world_deinit(&w);
 }
 
+/* An owner whose id a power cut takes away would be another's from then on. */
+static void writer_that_owns_a_mirror_stands_at_the_source(void)
+{
+    static struct world w;
+    uint64_t size;
+    struct tn_io *io = &w.source.disk.io;
+    prepare(&w, 0, 1);
+    tn_rc rc = world_sync_with(&w, (struct tn_delta_spec){0}); /* keeps nothing there */
+    CHECK_OK(rc, w.err);
+    sim_disk_reboot(&w.source.disk, SIM_SEED_NOTHING);
+    rc = io->vtable->stat(io, ".tarn/db.t.writer", &size, &w.err);
+    CHECK_OK(rc, w.err);
+    world_deinit(&w);
+}
+
 /* A hint may lag, and names nothing that isn't there. */
 static bool hint_is_right(struct world *w, const char *name)
 {
@@ -435,6 +450,30 @@ static void gap_is_left_behind_earliest(void)
     world_deinit(&w);
 }
 
+/* A sync was cut behind a gap, after EARLIEST and before LATEST, and what it knew is lost: the gap
+ * isn't before EARLIEST again. */
+static void latest_that_lags_before_a_gap_takes_nothing_back(void)
+{
+    static struct world w;
+    world_init(&w, 12);
+    for (int64_t last = 3; last <= 9; last += 6) {
+        while (w.newest < last) {
+            world_append(&w);
+        }
+        world_expire(&w, 2, &w.source.worker);
+        tn_rc rc = world_sync_with(&w, (struct tn_delta_spec){0});
+        CHECK_OK(rc, w.err);
+    }
+    CHECK(world_hint(&w, "EARLIEST") == 8);
+    replace_text(&w.target.io, ROOT "/snapshot/LATEST", "3");
+    world_append(&w);
+    tn_rc rc = world_sync_with(&w, (struct tn_delta_spec){0});
+    CHECK_OK(rc, w.err);
+    CHECK(w.result.first_id == 10 && world_asked(&w, TN_TARGET_LIST) == 0);
+    CHECK(world_hint(&w, "EARLIEST") == 8 && world_hint(&w, "LATEST") == 10);
+    world_deinit(&w);
+}
+
 /* A table by the same name, whose ledger is that of the old one, and whose snapshots have gone past
  * what the mirror has: there is none to compare, but schemas are. */
 static void table_made_anew_is_told_from_the_old_one_behind_a_gap(void)
@@ -594,8 +633,9 @@ static const struct tn_io_vtable racing_vtable = {
 };
 
 /* At every open of a sync all snapshots but the newest are expired, with files and all: it begins
- * again, and the newest gets there. */
-static void sync_begins_again_when_expiry_is_faster(void)
+ * again, and the newest gets there. Without `first` some have expired before, so that all is sent
+ * that the first one here reaches. */
+static void expire_at_every_open(bool first)
 {
     uint32_t restarts = 0;
     bool raced = true;
@@ -604,6 +644,9 @@ static void sync_begins_again_when_expiry_is_faster(void)
         struct bed other = {0};
         world_init(&w, 13);
         some_history(&w, 10);
+        if (!first) {
+            world_expire(&w, 4, &w.source.worker);
+        }
         other.clock = w.source.clock;
         bed_worker(&other, &w.source.disk.io, BED_WORKER_SIZE);
         struct racing racing = {.io = {.vtable = &racing_vtable},
@@ -625,6 +668,12 @@ static void sync_begins_again_when_expiry_is_faster(void)
         world_deinit(&w);
     }
     CHECK(restarts > 10 / STRIDE);
+}
+
+static void sync_begins_again_when_expiry_is_faster(void)
+{
+    expire_at_every_open(true);
+    expire_at_every_open(false);
 }
 
 /* An altered schema that no snapshot names yet. */
@@ -650,6 +699,7 @@ static const struct test tests[] = {
     TEST(second_sync_sends_nothing_and_dry_run_says_what_the_real_one_does),
     TEST(mirror_is_whole_after_a_cut_before_every_call),
     TEST(what_has_travelled_stands_at_the_source),
+    TEST(writer_that_owns_a_mirror_stands_at_the_source),
     TEST(mirror_goes_on_after_a_failure_of_every_call),
     TEST(every_barrier_is_needed),
     TEST(diverged_target_gets_nothing),
@@ -658,6 +708,7 @@ static const struct test tests[] = {
     TEST(table_without_snapshots_brings_its_schemas_and_no_table_is_absent),
     TEST(expiry_never_passes_what_the_mirror_has),
     TEST(gap_is_left_behind_earliest),
+    TEST(latest_that_lags_before_a_gap_takes_nothing_back),
     TEST(mirror_that_expires_after_a_cut_is_met_anew),
     TEST(ledger_that_lags_behind_its_mirror_is_not_believed),
     TEST(table_made_anew_is_told_from_the_old_one_behind_a_gap),
