@@ -27,6 +27,7 @@
 #include "app/ring.h"
 #include "app/strangers.h"
 #include "app/tee.h"
+#include "base/hash.h"
 #include "ingest/hub.h"
 
 struct tn_intake_spec {
@@ -38,6 +39,19 @@ struct tn_intake_spec {
     const struct tn_config *config; /* what of it the journal goes by */
     bool drop; /* rows of tables that aren't among the keepers', and were not committed, are lost */
     size_t parcel_size; /* the longest: of it follow message, ring, blocks and decoder */
+};
+
+/* What a `map` made of a message for which the journal had no room: it lies in the ring's room. */
+struct tn_intake_held {
+    struct tn_hash_128 of;          /* the message */
+    const struct tn_keeper *keeper; /* NULL: there is none */
+    uint64_t opened;                /* for the time that this was */
+    const struct tn_ring_entry *entry;
+    size_t size;
+    uint32_t rows;
+    uint32_t dead;
+    size_t left;
+    int64_t until_ms; /* others wait so long for it to be offered again */
 };
 
 struct tn_intake_counts {
@@ -54,6 +68,7 @@ struct tn_intake {
     struct tn_intake_spec spec;
     struct tn_journal *journal;
     struct tn_ring ring;
+    struct tn_intake_held held;
     struct tn_track *tracks; /* of the files among the configuration's sources */
     uint32_t track_count;
     uint32_t pumped;         /* the track that a turn begins with */

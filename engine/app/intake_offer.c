@@ -1,4 +1,8 @@
+#include <string.h>
+
 #include "app/intake_private.h"
+
+enum { HELD_MS = 2000 };
 
 static tn_rc again(struct tn_intake *in, struct tn_err *err, const char *why)
 {
@@ -74,6 +78,77 @@ static tn_rc pack(struct tn_intake *in, struct tn_keeper *k, struct tn_message *
     return rc;
 }
 
+/* ---- what a script made is not made again ---- */
+
+static struct tn_hash_128 identity_of(const struct tn_message *message)
+{
+    const uint64_t numbers[] = {message->input, message->cut_size, message->whole, message->split};
+    const struct tn_bytes parts[] = {{(const unsigned char *)numbers, sizeof numbers},
+                                     tn_bytes_of(message->table),
+                                     tn_bytes_of(message->source ? message->source : ""),
+                                     message->topic,
+                                     message->sender,
+                                     message->memo,
+                                     message->bytes};
+    struct tn_hash_128 id = {1, 2};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        id.high = tn_hash_64(parts[i], id.high);
+        id.low = tn_hash_64(parts[i], id.low);
+    }
+    return id;
+}
+
+static void hold(struct tn_intake *in, const struct tn_keeper *k, const struct tn_message *message,
+                 const struct tn_ring_entry *entry, size_t size)
+{
+    in->held = (struct tn_intake_held){.of = identity_of(message),
+                                       .keeper = k,
+                                       .opened = k->reopened,
+                                       .entry = entry,
+                                       .size = size,
+                                       .rows = message->rows,
+                                       .dead = message->dead,
+                                       .left = message->left,
+                                       .until_ms = tn_intake_now_ms(in) + HELD_MS};
+}
+
+/* OK: the parcel is that of this message, where it is to lie. ABSENT: it has to be made. */
+static tn_rc take_held(struct tn_intake *in, const struct tn_keeper *k, struct tn_message *message,
+                       struct tn_ring_entry *entry, struct tn_bytes *parcel, struct tn_err *err)
+{
+    struct tn_intake_held *held = &in->held;
+    struct tn_hash_128 of = {0};
+    if (!held->keeper) {
+        return TN_ABSENT;
+    }
+    of = identity_of(message);
+    if (held->of.high != of.high || held->of.low != of.low) {
+        if (tn_intake_now_ms(in) < held->until_ms) {
+            return again(in, err, "what came before waits for room in the journal");
+        }
+        held->keeper = NULL; /* nobody offers it any more */
+        return TN_ABSENT;
+    }
+    bool good = held->keeper == k && held->opened == k->reopened;
+    held->keeper = NULL;
+    if (!good) { /* its script is another one */
+        return TN_ABSENT;
+    }
+    memmove(entry + 1, held->entry + 1, held->size); /* the ring may have begun anew */
+    *parcel = (struct tn_bytes){(const unsigned char *)(entry + 1), held->size};
+    message->rows = held->rows;
+    message->dead = held->dead;
+    message->left = held->left;
+    return TN_OK;
+}
+
+static tn_rc make_parcel(struct tn_intake *in, struct tn_keeper *k, struct tn_message *message,
+                         struct tn_ring_entry *entry, struct tn_bytes *parcel, struct tn_err *err)
+{
+    tn_rc rc = take_held(in, k, message, entry, parcel, err);
+    return rc == TN_ABSENT ? pack(in, k, message, entry + 1, parcel, err) : rc;
+}
+
 static tn_rc offer_rows(struct tn_intake *in, struct tn_message *message, struct tn_err *err)
 {
     struct tn_keeper *k = NULL;
@@ -86,11 +161,14 @@ static tn_rc offer_rows(struct tn_intake *in, struct tn_message *message, struct
         return again(in, err, "what came before is on its way to the disk");
     }
     struct tn_bytes parcel;
-    rc = pack(in, k, message, entry + 1, &parcel, err);
+    rc = make_parcel(in, k, message, entry, &parcel, err);
     if (rc != TN_OK) {
         return rc;
     }
     rc = append(in, message, parcel, &message->place, err);
+    if (rc == TN_AGAIN && k->mapper.script) {
+        hold(in, k, message, entry, parcel.size);
+    }
     if (rc != TN_OK || parcel.size == 0) {
         return rc;
     }
@@ -134,12 +212,19 @@ static tn_rc offer_file(struct tn_intake *in, struct tn_message *message, struct
     if (message->table) {
         rc = pack(in, k, message, track->parcel, &parcel, err);
     }
-    if (rc == TN_OK && parcel.size > 0) {
-        tn_track_take(track, message, parcel.size);
-    } else if (rc == TN_OK) {
-        tn_track_pass(track, message);
+    if (rc != TN_OK) {
+        return rc;
     }
-    return rc;
+    struct tn_message taken = *message;
+    struct tn_file_place behind = *message->behind;
+    tn_file_place_back(&behind, tn_message_left(message));
+    taken.behind = &behind;
+    if (parcel.size > 0) {
+        tn_track_take(track, &taken, parcel.size);
+    } else {
+        tn_track_pass(track, &taken);
+    }
+    return TN_OK;
 }
 
 static tn_rc offer(struct tn_hub *hub, struct tn_message *message, struct tn_err *err)
@@ -148,6 +233,7 @@ static tn_rc offer(struct tn_hub *hub, struct tn_message *message, struct tn_err
     message->rows = 0;
     message->dead = 0;
     message->line = 0;
+    message->left = 0;
     tn_rc rc = check_message(in, message, err);
     if (rc == TN_OK && in->failed != TN_OK) {
         *err = in->failure;
@@ -169,7 +255,9 @@ static tn_rc offer(struct tn_hub *hub, struct tn_message *message, struct tn_err
     in->counts.dead += rc == TN_OK ? message->dead : 0;
     in->counts.refused += rc != TN_OK && rc != TN_AGAIN;
     if (rc == TN_OK && in->tee.open) {
-        tn_tee_put(&in->tee, message);
+        struct tn_message taken = *message;
+        taken.bytes.size -= message->left;
+        tn_tee_put(&in->tee, &taken);
     }
     return rc;
 }

@@ -45,17 +45,19 @@ struct piece {
     bool given_up;     /* it may go on */
 };
 
-/* Whole records, or at the end all, and beyond `most` only one. Empty: there is none. */
+/* Whole records, or at the end all, and beyond `most` only one; those that there was no room for,
+ * and no others behind them. Empty: there is none. */
 static struct piece whole_records(const struct tn_lines *l, struct tn_bytes bytes, bool end)
 {
     uint32_t count = 0;
+    size_t most = l->offered > 0 ? l->offered : l->most;
     struct piece piece = {.bytes = {bytes.data, 0}};
     while (piece.size < bytes.size) {
         struct tn_record_place place = {0};
         struct tn_bytes rest = {bytes.data + piece.size, bytes.size - piece.size};
         const unsigned char *next = tn_record_end(l->spec.input, rest, &place);
         size_t size = next ? (size_t)(next - bytes.data) : end ? bytes.size : 0;
-        if (size == 0 || (count > 0 && size > l->most)) {
+        if (size == 0 || (count > 0 && size > most)) {
             break;
         }
         piece.size = size;
@@ -86,9 +88,10 @@ static void say(struct tn_lines *l, tn_rc rc, const char *text)
     l->said = rc;
 }
 
-static void passed(struct tn_lines *l, const struct piece *piece)
+static void passed(struct tn_lines *l, const struct piece *piece, size_t left)
 {
-    l->at += piece->size;
+    l->at += piece->size - left;
+    l->offered = 0;
     l->long_size = 0;
 }
 
@@ -110,7 +113,7 @@ static void taken(struct tn_lines *l, const struct piece *piece, const struct tn
     l->dead += message->dead;
     l->said = TN_OK;
     l->most = l->most < l->spec.hub->size_max / 2 ? 2 * l->most : l->spec.hub->size_max;
-    passed(l, piece);
+    passed(l, piece, message->left);
 }
 
 /* What was taken is passed. False: it is to be tried again, later. */
@@ -131,17 +134,19 @@ static bool offer(struct tn_lines *l, const struct piece *piece)
         return true;
     }
     if (rc == TN_INVALID && piece->several) { /* its rows are too many for a message */
+        l->offered = 0;
         l->most = piece->size / 2;
         return true;
     }
     if (rc == TN_AGAIN) {
+        l->offered = piece->size;
         l->blocked = true;
         return false;
     }
     say(l, rc, err.text);
     if (rc == TN_INVALID || rc == TN_ABSENT) { /* for good */
         l->dead++;
-        passed(l, piece);
+        passed(l, piece, 0);
         return true;
     }
     l->blocked = true;

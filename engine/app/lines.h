@@ -37,6 +37,7 @@ struct tn_lines {
     size_t header_size;
     size_t at;          /* bytes of the pipe's that the hub has */
     size_t most;        /* bytes of a message: fewer where rows take more than their text */
+    size_t offered;     /* of one that there was no room for: it comes again as it was; 0: none */
     uint64_t long_size; /* bytes so far of a record that is too long; 0: there is none */
     struct tn_record_place place; /* where in it they end */
     bool blocked;                 /* the hub has no room */

@@ -17,6 +17,7 @@ struct answer {
     struct tn_json_i64 place;
     struct tn_json_i64 rows;
     struct tn_json_i64 dead;
+    struct tn_json_i64 left;
     const char *error;
 };
 
@@ -26,8 +27,8 @@ struct answer {
     }
 
 static const struct tn_json_field fields[] = {
-    FIELD(rc, I64),   FIELD(size_max, I64), FIELD(place, I64),
-    FIELD(rows, I64), FIELD(dead, I64),     FIELD(error, TEXT),
+    FIELD(rc, I64),   FIELD(size_max, I64), FIELD(place, I64),  FIELD(rows, I64),
+    FIELD(dead, I64), FIELD(left, I64),     FIELD(error, TEXT),
 };
 
 /* What the daemon says of it is `*said`; the outcome is of the way to it. */
@@ -82,6 +83,7 @@ static void take(struct tn_offering *o, const struct answer *answer, struct tn_m
     message->place = (uint64_t)answer->place.value;
     message->rows = (uint32_t)answer->rows.value;
     message->dead = (uint32_t)answer->dead.value;
+    message->left = (size_t)answer->left.value;
     o->place = message->place;
     o->rows += message->rows + message->dead;
     o->dead += message->dead;

@@ -63,8 +63,9 @@ int tn_offers_post(struct tn_intake *intake, struct tn_bytes query, struct tn_by
     }
     tn_buf_format(out, "{\"rc\":%d", (int)rc);
     if (rc == TN_OK) {
-        tn_buf_format(out, ",\"place\":%" PRIu64 ",\"rows\":%" PRIu32 ",\"dead\":%" PRIu32,
-                      message.place, message.rows, message.dead);
+        tn_buf_format(
+            out, ",\"place\":%" PRIu64 ",\"rows\":%" PRIu32 ",\"dead\":%" PRIu32 ",\"left\":%zu",
+            message.place, message.rows, message.dead, message.left);
     }
     tn_job_put_end(out, rc, &err);
     return 200;

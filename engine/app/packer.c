@@ -9,6 +9,7 @@
 enum {
     DECODER_FIXED = 96 * 1024,
     DECODER_PARCELS = 3, /* a row, the texts and the copy of a record */
+    BESIDE_SHARE = 4,    /* what items have beside their rows, as a part of these: a guess */
 };
 
 /* ---- the decoder ---- */
@@ -173,14 +174,26 @@ static tn_rc pack_cut(struct packing *p, struct tn_err *err)
     return bury(p, p->message->bytes, 0, 1, reason, err);
 }
 
+/* What `map` gives of one more record surely fits: it isn't to be asked twice. */
+static bool has_room(const struct packing *p)
+{
+    size_t rows = p->keeper->spec.room_size;
+    return p->parcel.capacity - p->parcel.size >= rows + rows / BESIDE_SHARE;
+}
+
 static tn_rc pack(struct packing *p, struct tn_err *err)
 {
+    bool pieces = p->message->split && p->keeper->mapper.script;
     struct tn_bytes rest = p->message->bytes;
     p->at = (struct place){.begin = p->message->header_size};
     if (p->message->cut_size > 0) {
         return pack_cut(p, err);
     }
     while (!p->parcel.overflow) {
+        if (pieces && p->record > 0 && rest.size > 0 && !has_room(p)) {
+            p->message->left = rest.size;
+            return TN_OK;
+        }
         struct tn_decoded decoded;
         size_t eaten = 0;
         size_t begin = (size_t)(rest.data - p->message->bytes.data);

@@ -55,6 +55,14 @@ bool tn_file_place_parse(struct tn_bytes bytes, struct tn_file_place *place)
     return true;
 }
 
+void tn_file_place_back(struct tn_file_place *place, struct tn_bytes bytes)
+{
+    place->offset -= bytes.size;
+    for (size_t i = 0; i < bytes.size; i++) {
+        place->line -= bytes.data[i] == '\n';
+    }
+}
+
 bool tn_file_place_equal(const struct tn_file_place *a, const struct tn_file_place *b)
 {
     return strcmp(a->identity, b->identity) == 0 && a->offset == b->offset && a->part == b->part &&

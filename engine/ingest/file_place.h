@@ -32,4 +32,7 @@ static inline uint64_t tn_file_place_bytes(const struct tn_file_place *place)
     return place->passed + place->offset;
 }
 
+/* Moved to before these bytes, which are the last ones before it. */
+void tn_file_place_back(struct tn_file_place *place, struct tn_bytes bytes);
+
 bool tn_file_place_equal(const struct tn_file_place *a, const struct tn_file_place *b);

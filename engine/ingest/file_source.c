@@ -121,6 +121,7 @@ static tn_rc offer(struct tn_file_source *s, bool rows, struct tn_message *messa
 static void taken(struct tn_file_source *s, const struct tn_message *message)
 {
     struct tn_file_look *l = &s->look;
+    tn_file_place_back(&l->next, tn_message_left(message));
     if (l->too_long > 0) {
         say_too_long(s);
     }

@@ -14,6 +14,9 @@
  * A sender with an identity sends nothing twice: with its rows goes a memo, which the hub gives
  * back after a restart. Memo and rows are durable together, or neither is.
  *
+ * A script's `map` may keep what it has seen, so it is asked about a record once: what it made of a
+ * message for which there is no room in the journal is kept until that is offered again.
+ *
  * Sources and tests program against this; app/ makes the real one. The loop's thread only.
  */
 #pragma once
@@ -35,8 +38,8 @@ struct tn_message {
     struct tn_bytes topic; /* for `map`; empty: none */
     int64_t received_ms;   /* wall clock */
     bool whole;            /* a record that can't be taken refuses all of it; else it is a letter */
-    bool split; /* where its rows are too many at once it is refused, to come in pieces; else all of
-                   it is one letter */
+    bool split; /* where its rows are too many at once its first records are taken, or it is
+                   refused: the rest is to come in pieces; else all of it is one letter */
     struct tn_bytes sender; /* UTF-8; empty: nobody */
     struct tn_bytes memo;   /* what is to be known of the sender from here on */
     /* Of a file, which has no memo: where it begins, behind a header that was put before it, and
@@ -50,7 +53,15 @@ struct tn_message {
     uint32_t rows;
     uint32_t dead;
     uint64_t line; /* of the record that refused it, from 1 */
+    size_t left;   /* bytes at its end that were not taken: the next message begins with them, and
+                      `behind` is before them */
 };
+
+static inline struct tn_bytes tn_message_left(const struct tn_message *message)
+{
+    size_t taken = message->bytes.size - message->left;
+    return (struct tn_bytes){message->bytes.data + taken, message->left};
+}
 
 /* Somebody who waits. Both are called in a turn of the loop, never inside offer. */
 struct tn_hub_listener {

@@ -54,6 +54,7 @@ struct tn_socket_link {
     size_t first;         /* bytes from here to `end` are there */
     size_t end;
     size_t seen;        /* no line ends before it */
+    size_t offered;     /* of lines that there was no room for: they come again as they were */
     uint64_t long_size; /* > 0: of a line too long so far; its beginning is what is there */
 
     char sender[TN_SOCKET_SENDER_SIZE];               /* as the hub knows it; "": nobody */

@@ -86,12 +86,14 @@ static bool leaves_text_open(const struct tn_socket_link *link, const unsigned c
            tn_line_record_end(line, line + size, &place) != line + size;
 }
 
-/* As many whole lines as a message may have. false: there is none, or the first is too long. */
+/* As many whole lines as a message may have; those that there was no room for, and no others behind
+ * them. false: there is none, or the first is too long. */
 static bool find_lines(const struct tn_socket_link *link, struct batch *batch)
 {
     const struct tn_socket_source *s = link->source;
     struct tn_bytes rest = rest_of(link);
     size_t size_max = rest.size < s->spec.hub->size_max ? rest.size : s->spec.hub->size_max;
+    size_max = link->offered > 0 && link->offered < size_max ? link->offered : size_max;
     uint64_t lines_max = link->skip > 0 ? link->skip : UINT64_MAX;
     *batch = (struct batch){0};
     bool open = false;
@@ -166,6 +168,7 @@ static void done_with(struct tn_socket_link *link, const struct batch *batch)
     link->first += batch->size;
     link->seen = link->first;
     link->long_size = 0;
+    link->offered = 0;
 }
 
 static void taken(struct tn_socket_link *link, const struct tn_message *message, uint64_t lines)
@@ -236,6 +239,7 @@ static bool offer(struct tn_socket_link *link, const struct batch *batch)
         s->status.too_long += batch->cut_size > 0;
     }
     if (rc) {
+        link->offered = rc == TN_AGAIN && batch->cut_size == 0 ? batch->size : 0;
         block(link, rc, &err);
         return false;
     }

@@ -1,4 +1,4 @@
---- Bounded stores, which `map` keeps from one record to the next; saved with the positions.
+--- Bounded stores, which `map` keeps from one record to the next, while its table is open.
 --
 --     local seen = tarn.state("seen", { size = 4096 })
 --     seen[id] = row.ts

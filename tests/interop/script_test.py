@@ -641,6 +641,35 @@ def test_a_table_of_many_has_the_memory_that_its_script_needs(tarn):
     same([json.loads(line)["k"] for line in tarn.run("cat", "db.s").ok("cat")][:1], [190], "rows")
 
 
+ONCE = """local seen = tarn.state("seen")
+return {map = function(r)
+    if r.id <= (seen.last or 0) then return nil end
+    seen.last = r.id
+    local made = {}
+    for part = 1, r.parts do made[part] = {id = r.id, part = part, text = ("x"):rep(r.size)} end
+    return made
+end}
+"""
+
+
+def test_each_record_is_mapped_once_however_little_room_there_is(tarn):
+    """It would give nothing when it is asked again: as it goes into the journal, as it is taken in pieces, and both."""
+    for source in ('kind = "stdin"', 'kind = "file", path = "in.json"'):
+        for count, parts, size in ((20000, 1, 10), (3000, 20, 30), (400, 3, 3000)):
+            folder = Path(tarn.warehouse) / ("%d-%d-%s" % (count, parts, source.split('"')[1]))
+            folder.mkdir()
+            (folder / "once.lua").write_text(ONCE)
+            text = "".join('{"id":%d,"parts":%d,"size":%d}\n' % (i, parts, size) for i in range(1, count + 1))
+            (folder / "in.json").write_text(text)
+            (folder / "config.lua").write_text(
+                'return { warehouse = "wh", memory = "32M", tables = { ["db.t"] = { fields = { "id BIGINT", "part INT", "text STRING" }, '
+                'primary_key = { "id", "part" }, options = { bucket = 1 }, script = "once.lua" } }, sources = { { table = "db.t", %s } } }' % source)
+            tarn.run("run", folder / "config.lua", "--once", stdin=text).ok("run")
+            seen = peer.Tarn(folder / "wh").run("cat", "db.t", "--columns", "id,part", "--format", "csv").ok("cat")[1:]
+            want = {"%d,%d" % (i, p) for i in range(1, count + 1) for p in range(1, parts + 1)}
+            same((len(seen), len(want - set(seen))), (len(want), 0), "rows, and of them missing: %s" % folder.name)
+
+
 # ---- inputs that broke others, through a table ----
 
 def test_digits_and_times_go_through_a_table_s_script(tarn):
