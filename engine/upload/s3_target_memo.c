@@ -79,6 +79,7 @@ void tn_s3_memo_load(struct tn_s3_memo *memo)
     }
 }
 
+/* Its name lasts, too: who has no memo after a power cut sends all parts again. */
 static tn_rc write_file(struct tn_s3_memo *memo, struct tn_bytes bytes, struct tn_err *err)
 {
     struct tn_buf draft;
@@ -90,7 +91,15 @@ static tn_rc write_file(struct tn_s3_memo *memo, struct tn_bytes bytes, struct t
     if (draft.overflow) {
         return tn_err_set(err, TN_UNSUPPORTED, 0, "%s: too long", memo->path);
     }
-    return tn_publish_over(memo->io, path, memo->path, bytes, err);
+    tn_rc rc = tn_publish_over(memo->io, path, memo->path, bytes, err);
+    if (rc == TN_OK) {
+        const char *slash = strrchr(memo->path, '/');
+        tn_buf_init(&draft, memory, sizeof memory);
+        tn_buf_format(&draft, "%.*s/", slash ? (int)(slash - memo->path) : 0, memo->path);
+        tn_buf_byte(&draft, 0);
+        rc = memo->io->vtable->sync(memo->io, &path, 1, err);
+    }
+    return rc;
 }
 
 bool tn_s3_memo_save(struct tn_s3_memo *memo)
