@@ -62,7 +62,8 @@ struct far_store {
     const char *rival;     /* a key at which somebody puts before each PUT; NULL: nobody */
     const char *changing;  /* an object that is another one after each answer; NULL: none */
     uint64_t served;
-    uint64_t moody; /* of them, those that had a mood */
+    uint64_t moody;   /* of them, those that had a mood */
+    uint64_t forbade; /* of them, those that were forbidden */
 };
 
 /* ---- connections ---- */
@@ -195,6 +196,7 @@ static inline void far_serve(struct far_end *end, struct tn_bytes head, struct t
     enum mood mood = put || !s->only_puts ? far_mood(s) : FINE;
     s->served++;
     s->moody += mood != FINE;
+    s->forbade += mood == FORBIDS;
     if (mood == RESETS_BEFORE) {
         far_close(end);
         return;
