@@ -8,9 +8,9 @@
 
 static const char PREFIX[] = "lake-";
 
-void tn_lake_name(uint32_t number, char name[TN_LAKE_NAME_SIZE])
+void tn_lake_number(uint32_t number, char name[TN_LAKE_NUMBER_SIZE])
 {
-    (void)snprintf(name, TN_LAKE_NAME_SIZE, "%s%" PRIu32, PREFIX, number);
+    (void)snprintf(name, TN_LAKE_NUMBER_SIZE, "%s%" PRIu32, PREFIX, number);
 }
 
 static uint64_t hash_of(const char *path)
@@ -63,12 +63,12 @@ static bool can_go(const struct tn_lake_file *file)
 
 static void remove_file(struct tn_lake_io *lake, struct tn_lake_file *file)
 {
-    char name[TN_LAKE_NAME_SIZE];
+    char name[TN_LAKE_NUMBER_SIZE];
     struct tn_err ignored;
     if (can_go(file)) {
         lake->kept_size -= file->size;
     }
-    tn_lake_name(file->number, name);
+    tn_lake_number(file->number, name);
     (void)lake->scratch->vtable->unlink(lake->scratch, name, &ignored);
     file->state = TN_LAKE_FREE;
 }
@@ -201,9 +201,9 @@ static tn_rc fetch_into(struct tn_lake_io *lake, struct tn_lake_file *file, int 
 static tn_rc fetch_once(struct tn_lake_io *lake, struct tn_lake_file *file, struct tn_err *err)
 {
     struct tn_io *scratch = lake->scratch;
-    char name[TN_LAKE_NAME_SIZE];
+    char name[TN_LAKE_NUMBER_SIZE];
     int below = -1;
-    tn_lake_name(file->number, name);
+    tn_lake_number(file->number, name);
     tn_rc rc = scratch->vtable->create(scratch, name, &below, err);
     if (rc == TN_OK) {
         rc = fetch_into(lake, file, below, err);
@@ -242,7 +242,7 @@ tn_rc tn_lake_fetch(struct tn_lake_io *lake, const char *path, struct tn_lake_fi
 /* ---- what an earlier process left ---- */
 
 struct leftover {
-    char name[TN_LAKE_NAME_SIZE];
+    char name[TN_LAKE_NUMBER_SIZE];
 };
 
 static tn_rc find_leftover(void *user, const char *name, bool is_dir, struct tn_err *err)

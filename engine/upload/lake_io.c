@@ -83,10 +83,10 @@ static void take_handle(struct tn_lake_io *lake, int number, struct tn_lake_file
 static tn_rc open_here(struct tn_lake_io *lake, struct tn_lake_file *file, int number,
                        struct tn_err *err)
 {
-    char name[TN_LAKE_NAME_SIZE];
+    char name[TN_LAKE_NUMBER_SIZE];
     uint64_t size = 0;
     int below = -1;
-    tn_lake_name(file->number, name);
+    tn_lake_number(file->number, name);
     tn_rc rc = lake->scratch->vtable->open(lake->scratch, name, &below, &size, err);
     if (rc == TN_OK) {
         take_handle(lake, number, file, below);
@@ -174,7 +174,7 @@ static tn_rc create_own(struct tn_lake_io *lake, const char *path, int number, s
 static tn_rc create_here(struct tn_lake_io *lake, const char *path, int number, struct tn_err *err)
 {
     struct tn_lake_file *file = NULL;
-    char name[TN_LAKE_NAME_SIZE];
+    char name[TN_LAKE_NUMBER_SIZE];
     int below = -1;
     if (tn_lake_find(lake, path)) {
         return tn_err_set(err, TN_EXISTS, 0, "create %s: it is there", path);
@@ -183,7 +183,7 @@ static tn_rc create_here(struct tn_lake_io *lake, const char *path, int number, 
     if (rc != TN_OK) {
         return rc;
     }
-    tn_lake_name(file->number, name);
+    tn_lake_number(file->number, name);
     rc = lake->scratch->vtable->create(lake->scratch, name, &below, err);
     if (rc != TN_OK) {
         tn_lake_drop(lake, file);
@@ -229,12 +229,12 @@ static tn_rc reopen_here(struct tn_lake_io *lake, const char *path, uint64_t siz
                          struct tn_err *err)
 {
     struct tn_lake_file *file = tn_lake_find(lake, path);
-    char name[TN_LAKE_NAME_SIZE];
+    char name[TN_LAKE_NUMBER_SIZE];
     int below = -1;
     if (!file || file->state != TN_LAKE_WRITTEN) {
         return absent("reopen", path, err);
     }
-    tn_lake_name(file->number, name);
+    tn_lake_number(file->number, name);
     tn_rc rc = lake->scratch->vtable->reopen(lake->scratch, name, size, &below, err);
     if (rc == TN_OK) {
         take_handle(lake, number, file, below);
@@ -354,9 +354,9 @@ static tn_rc put(struct tn_lake_io *lake, struct tn_lake_file *file, const char 
 {
     struct tn_target *target = lake->target;
     struct tn_bytes bytes;
-    char name[TN_LAKE_NAME_SIZE];
+    char name[TN_LAKE_NUMBER_SIZE];
     size_t mark = tn_arena_mark(&lake->arena);
-    tn_lake_name(file->number, name);
+    tn_lake_number(file->number, name);
     tn_rc rc = tn_io_read_all(lake->scratch, name, TN_LAKE_IO_SMALL_MAX, &lake->arena, &bytes, err);
     if (rc != TN_OK) {
         return about(sent(rc, err), path_new, err);
@@ -468,13 +468,13 @@ static tn_rc lake_modified(struct tn_io *io, const char *path, int64_t *ms, stru
     struct tn_lake_io *lake = tn_lake_of(io);
     struct tn_io *scratch = lake->scratch;
     struct tn_target *target = lake->target;
-    char name[TN_LAKE_NAME_SIZE];
+    char name[TN_LAKE_NUMBER_SIZE];
     if (is_own(path)) {
         return scratch->vtable->modified(scratch, path, ms, err);
     }
     const struct tn_lake_file *file = tn_lake_find(lake, path);
     if (file && file->state == TN_LAKE_WRITTEN) {
-        tn_lake_name(file->number, name);
+        tn_lake_number(file->number, name);
         return about(scratch->vtable->modified(scratch, name, ms, err), path, err);
     }
     return is_draft(path) ? absent("stat", path, err)

@@ -38,8 +38,8 @@ struct tn_lake_handle {
     int below;                 /* of the scratch io */
 };
 
-enum { TN_LAKE_NAME_SIZE = 24 };
-void tn_lake_name(uint32_t number, char name[TN_LAKE_NAME_SIZE]);
+enum { TN_LAKE_NUMBER_SIZE = 24 };
+void tn_lake_number(uint32_t number, char name[TN_LAKE_NUMBER_SIZE]);
 
 static inline struct tn_lake_io *tn_lake_of(struct tn_io *io)
 {

@@ -165,7 +165,7 @@ tn_rc tn_lake_list(struct tn_lake_io *lake, const char *path, tn_io_name_fn *eac
     size_t mark = tn_arena_mark(arena);
     size_t size = strlen(path);
     bool root = size == 0 || (size == 1 && path[0] == '/');
-    char name[TN_LAKE_NAME_SIZE];
+    char name[TN_LAKE_NUMBER_SIZE];
     void *piece = NULL;
     tn_rc rc = tn_arena_need(arena, PIECE_SIZE, "names of a folder", &piece, err);
     const char *dir = root                    ? ""
@@ -177,7 +177,7 @@ tn_rc tn_lake_list(struct tn_lake_io *lake, const char *path, tn_io_name_fn *eac
     if (rc == TN_OK) {
         struct listing l = {.lake = lake, .dir = dir};
         tn_buf_init(&l.buf, piece, PIECE_SIZE);
-        tn_lake_name(lake->names++, name);
+        tn_lake_number(lake->names++, name);
         rc = list_by(&l, name, each, user, err);
     }
     tn_arena_reset(arena, mark);
