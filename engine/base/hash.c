@@ -1,5 +1,9 @@
 #include "base/hash.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "base/check.h"
 
 static uint32_t rotate_32(uint32_t value, int bits)
@@ -181,4 +185,22 @@ void tn_hash_sha256(struct tn_bytes bytes, unsigned char digest[TN_SHA256_SIZE])
     tn_sha256_init(&sha);
     tn_sha256_add(&sha, bytes);
     tn_sha256_finish(&sha, digest);
+}
+
+void tn_hash_128_format(struct tn_hash_128 hash, char text[TN_HASH_128_DIGITS + 1])
+{
+    (void)snprintf(text, TN_HASH_128_DIGITS + 1, "%016" PRIx64 "%016" PRIx64, hash.high, hash.low);
+}
+
+bool tn_hash_128_parse(const char *text, struct tn_hash_128 *hash)
+{
+    char half[TN_HASH_128_DIGITS / 2 + 1] = "";
+    if (strspn(text, "0123456789abcdef") < TN_HASH_128_DIGITS) {
+        return false;
+    }
+    memcpy(half, text, sizeof half - 1);
+    hash->high = strtoull(half, NULL, 16);
+    memcpy(half, text + sizeof half - 1, sizeof half - 1);
+    hash->low = strtoull(half, NULL, 16);
+    return true;
 }

@@ -1,6 +1,7 @@
 /* hash: the hashes that the format names, and one for our own tables. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/bytes.h"
@@ -23,6 +24,11 @@ struct tn_hash_128 {
 
 /* 128 bits: stands for a file's identity in a commit. Two 64-bit passes with different seeds. */
 struct tn_hash_128 tn_hash_128(struct tn_bytes bytes);
+
+/* As hexadecimal text. The reader takes exactly so many lower-case digits, whatever follows. */
+enum { TN_HASH_128_DIGITS = 32 };
+void tn_hash_128_format(struct tn_hash_128 hash, char text[TN_HASH_128_DIGITS + 1]);
+bool tn_hash_128_parse(const char *text, struct tn_hash_128 *hash);
 
 /* SHA-256: what a file's identity and a script's name are made of. */
 enum { TN_SHA256_SIZE = 32, TN_SHA256_BLOCK = 64 };

@@ -105,6 +105,22 @@ static void hash_64_depends_on_seed_and_length(void)
     CHECK(both.high != both.low);
 }
 
+static void a_hash_of_128_bits_is_text_and_back(void)
+{
+    static const struct tn_hash_128 hashes[] = {{0, 0}, {1, UINT64_MAX}, {0xabcd000000000000U, 7}};
+    for (size_t i = 0; i < COUNT(hashes); i++) {
+        char text[TN_HASH_128_DIGITS + 1];
+        struct tn_hash_128 back = {0};
+        tn_hash_128_format(hashes[i], text);
+        CHECK(strlen(text) == TN_HASH_128_DIGITS && tn_hash_128_parse(text, &back));
+        CHECK(back.high == hashes[i].high && back.low == hashes[i].low);
+        text[5] = 'g';
+        CHECK(!tn_hash_128_parse(text, &back));
+        text[5] = 0;
+        CHECK(!tn_hash_128_parse(text, &back));
+    }
+}
+
 static const struct test tests[] = {
     TEST(sha256_gives_the_vectors_of_fips_180),
     TEST(sha256_of_pieces_is_that_of_the_whole),
@@ -112,6 +128,7 @@ static const struct test tests[] = {
     TEST(murmur_gives_what_java_paimon_wrote),
     TEST(hash_64_changes_half_of_its_bits_with_one_of_the_input),
     TEST(hash_64_depends_on_seed_and_length),
+    TEST(a_hash_of_128_bits_is_text_and_back),
 };
 
 int main(int argc, char **argv)
