@@ -1,5 +1,8 @@
 #include "schema/time_text.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "schema/decimal.h"
 #include "schema/text_scan.h"
 
@@ -442,4 +445,14 @@ tn_rc tn_time_parse(const struct tn_type *type, enum tn_epoch epoch, struct tn_b
         *value = parsed;
     }
     return rc;
+}
+
+void tn_time_format_utc(int64_t ms, char *text, size_t size)
+{
+    int64_t seconds = ms > 0 ? ms / 1000 : 0;
+    struct tn_date date = tn_date_of_days(seconds / 86400);
+    int64_t second = seconds % 86400;
+    (void)snprintf(text, size, "%" PRId64 "-%02u-%02u %02d:%02d:%02d UTC", (int64_t)date.year,
+                   (unsigned)date.month, (unsigned)date.day, (int)(second / 3600),
+                   (int)(second / 60 % 60), (int)(second % 60));
 }

@@ -28,3 +28,6 @@ void tn_time_format(struct tn_buf *buf, const struct tn_type *type, const struct
  * days. */
 TN_MUST_USE tn_rc tn_time_parse(const struct tn_type *type, enum tn_epoch epoch,
                                 struct tn_bytes text, struct tn_value *value, struct tn_err *err);
+
+/* ms since 1970, for a message: "2026-11-30 15:04:05 UTC". */
+void tn_time_format_utc(int64_t ms, char *text, size_t size);

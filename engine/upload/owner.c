@@ -106,22 +106,11 @@ tn_rc tn_owner_make(struct tn_target *target, const char *table, const struct tn
     return rc;
 }
 
-/* "2026-11-30 15:04:05 UTC". */
-static void format_time(int64_t ms, char *text, size_t size)
-{
-    int64_t seconds = ms > 0 ? ms / 1000 : 0;
-    struct tn_date date = tn_date_of_days(seconds / 86400);
-    int64_t second = seconds % 86400;
-    (void)snprintf(text, size, "%" PRId64 "-%02u-%02u %02d:%02d:%02d UTC", (int64_t)date.year,
-                   (unsigned)date.month, (unsigned)date.day, (int)(second / 3600),
-                   (int)(second / 60 % 60), (int)(second % 60));
-}
-
 tn_rc tn_owner_taken(const struct tn_target *target, const struct tn_owner *owner,
                      struct tn_err *err)
 {
     char time[64];
-    format_time(owner->since_ms, time, sizeof time);
+    tn_time_format_utc(owner->since_ms, time, sizeof time);
     return tn_err_set(err, TN_CONFLICT, 0,
                       "%s: writer %s took this mirror over at %s (generation %" PRId64
                       "); nothing is sent",
