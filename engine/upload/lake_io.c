@@ -10,10 +10,18 @@ static const char LOCK[] = "lake.lock";
 
 /* ---- whose a path is ---- */
 
-/* Beside the tables: this machine's own. */
+/* Beside the tables: this machine's own, but for what lies in a table's folder, ".tarn/db.t/": that
+ * is for all who work on the table (owner, inbox, pause). Other folders there have no dot. */
 static bool is_own(const char *path)
 {
-    return strncmp(path, ".tarn", 5) == 0 && (path[5] == 0 || path[5] == '/');
+    static const char begin[] = ".tarn";
+    if (strncmp(path, begin, strlen(begin)) != 0 ||
+        (path[strlen(begin)] != 0 && path[strlen(begin)] != '/')) {
+        return false;
+    }
+    const char *name = path + strlen(begin) + (path[strlen(begin)] == '/');
+    const char *slash = strchr(name, '/');
+    return !slash || !memchr(name, '.', (size_t)(slash - name));
 }
 
 static bool is_draft(const char *path)

@@ -7,9 +7,10 @@
  *     stat, modified   HEAD                                  unlink      DELETE
  *
  * Files that are here and not there: those that were written and not synced yet; drafts, whose
- * names begin with a dot; and all that is below ".tarn/", with the locks. So a lock keeps out
- * nobody who is elsewhere: of two committers one loses its name, and `rename_new` says EXISTS. The
- * target's own names that begin with a dot are not shown.
+ * names begin with a dot; and what is below ".tarn/", with the locks, but for a table's own folder
+ * there, ".tarn/db.t/", which is for all who work on it. So a lock keeps out nobody who is
+ * elsewhere: of two committers one loses its name, and `rename_new` says EXISTS. The target's own
+ * names that begin with a dot are not shown.
  *
  * What never changes under its name is asked for once: data, changelog and index files, manifests
  * and statistics stay in the scratch folder, up to a size, the longest unused go first. All others

@@ -7,7 +7,9 @@
 #include "commit/expire.h"
 #include "commit/publish.h"
 #include "given.h"
+#include "upload/directory.h"
 #include "upload/gather.h"
+#include "upload/lake_io.h"
 
 enum {
     WORLD_GATEWAYS = 4,
@@ -15,6 +17,7 @@ enum {
     WORLD_GATHERS = 2,
     WORLD_ARENA = 2 << 20,
     WORLD_ENTRY = 8 * 1024,
+    WORLD_LAKE_FILES = 96,
 };
 
 struct world;
@@ -34,6 +37,10 @@ struct world_gather {
     void *memory;
     struct tn_gather gather;
     struct tn_gather_result result;
+    struct sim_disk scratch; /* of a far one: the table lies in a target, */
+    struct tn_directory directory;
+    struct tn_lake_io lake;
+    void *lake_memory; /* NULL: none is open */
 };
 
 struct world_gateway {
@@ -48,6 +55,7 @@ struct world {
     struct bed bed;
     struct tn_meta_plan plan;
     uint64_t random;
+    bool far;        /* gathers work through a target */
     uint32_t chance; /* 1 of so many calls is interrupted; 0: none */
     bool busy;
     struct world_gateway gateways[WORLD_GATEWAYS];
@@ -140,6 +148,17 @@ static tn_rc door_stat(struct tn_io *io, const char *path, uint64_t *size, struc
     return disk->vtable->stat(disk, path, size, err);
 }
 
+static tn_rc door_remove_dir(struct tn_io *io, const char *path, struct tn_err *err)
+{
+    struct tn_io *disk = world_disk(io);
+    return disk->vtable->remove_dir(disk, path, err);
+}
+static tn_rc door_modified(struct tn_io *io, const char *path, int64_t *ms, struct tn_err *err)
+{
+    struct tn_io *disk = world_disk(io);
+    return disk->vtable->modified(disk, path, ms, err);
+}
+
 static const struct tn_io_vtable world_door_vtable = {.open = door_open,
                                                       .read = door_read,
                                                       .create = door_create,
@@ -151,7 +170,9 @@ static const struct tn_io_vtable world_door_vtable = {.open = door_open,
                                                       .unlink = door_unlink,
                                                       .make_dir = door_make_dir,
                                                       .list = door_list,
-                                                      .stat = door_stat};
+                                                      .stat = door_stat,
+                                                      .remove_dir = door_remove_dir,
+                                                      .modified = door_modified};
 
 /* ---- gathers ---- */
 
@@ -161,6 +182,36 @@ static void world_note_refused(void *user, const struct tn_inbox_item *item, con
     w->refused++;
     (void)snprintf(w->reason, sizeof w->reason, "%s/%d: %.300s", item->gateway, (int)item->id,
                    reason);
+}
+
+static void world_leave(struct world_gather *g)
+{
+    if (g->lake_memory) {
+        tn_lake_io_close(&g->lake);
+        sim_disk_deinit(&g->scratch);
+        free(g->lake_memory);
+        g->lake_memory = NULL;
+    }
+}
+
+static void world_go_far(struct world *w, struct world_gather *g)
+{
+    struct tn_arena arena;
+    size_t size = tn_lake_io_size(WORLD_LAKE_FILES) + 64 * 1024;
+    world_leave(g);
+    sim_disk_init(&g->scratch, BED_DISK_SIZE);
+    g->lake_memory = malloc(size);
+    tn_arena_init(&arena, g->lake_memory, size);
+    tn_rc rc = tn_directory_init(&g->directory, &g->door.io, "lake", &arena, &w->err);
+    CHECK_OK(rc, w->err);
+    const struct tn_lake_io_spec spec = {.target = &g->directory.target,
+                                         .scratch = &g->scratch.io,
+                                         .arena = &arena,
+                                         .cache_size = 64 * 1024,
+                                         .files = WORLD_LAKE_FILES};
+    rc = tn_lake_io_open(&g->lake, &spec, &w->err);
+    CHECK_OK(rc, w->err);
+    g->worker.io = &g->lake.io;
 }
 
 /* As a process that starts. */
@@ -173,6 +224,11 @@ static __attribute__((unused, noinline)) void world_start(struct world *w, uint3
     g->worker_memory = other.worker_memory;
     g->worker = other.worker;
     g->worker.clock = &w->bed.clock.clock;
+    if (w->far) {
+        w->busy = true;
+        world_go_far(w, g);
+        w->busy = false;
+    }
     tn_arena_init(&g->arena, g->memory, WORLD_ARENA);
     struct tn_gather_spec spec = {
         .table = {"db.t", ROOT, &w->bed.schema, &w->bed.options},
@@ -187,7 +243,7 @@ static __attribute__((unused, noinline)) void world_start(struct world *w, uint3
 
 static __attribute__((unused, noinline)) void world_init(struct world *w, uint64_t seed)
 {
-    *w = (struct world){.random = seed};
+    *w = (struct world){.random = seed, .far = seed % 2 == 0};
     bed_init(&w->bed, seed, true);
     w->bed.options.changelog_producer = TN_CHANGELOG_INPUT;
     w->bed.options.commit_max_retries = 100;
@@ -206,6 +262,7 @@ static __attribute__((unused, noinline)) void world_init(struct world *w, uint64
 static __attribute__((unused, noinline)) void world_deinit(struct world *w)
 {
     for (int i = 0; i < WORLD_GATHERS; i++) {
+        world_leave(&w->gathers[i]);
         free(w->gathers[i].worker_memory);
         free(w->gathers[i].memory);
     }
