@@ -56,25 +56,34 @@ static bool is_gone(const struct tn_standing_spec *spec, int64_t id, struct tn_w
     return path && worker->io->vtable->stat(worker->io, path, &size, &ignored) == TN_ABSENT;
 }
 
-/* Snapshots expire from the oldest on, and are rolled back from the newest on. While the one before
- * is there, ours has no name that was given before and taken away; where the one behind is gone
- * and a newer one is not, it can't be there, if it was not given later. */
-enum tn_standing tn_standing(const struct tn_standing_spec *spec, struct tn_worker *worker)
+/* OK with what the one behind says; ABSENT: there is none. */
+static tn_rc ask_next(const struct tn_standing_spec *spec, struct tn_worker *worker,
+                      enum tn_standing *where)
 {
-    int64_t newest;
     struct tn_snapshot next;
     struct tn_err ignored;
-    if (!is_gone(spec, spec->id - 1, worker)) {
-        return TN_STANDS;
-    }
     tn_rc rc =
         tn_snapshot_read(worker->io, spec->root, spec->id + 1, &worker->arena, &next, &ignored);
     if (rc == TN_OK) {
-        return tn_standing_goes_on_without(spec, &next, worker) ? TN_STRAY : TN_STANDS;
+        *where = tn_standing_goes_on_without(spec, &next, worker) ? TN_STRAY : TN_STANDS;
+    }
+    return rc;
+}
+
+/* Snapshots expire from the oldest on, and are rolled back from the newest on. While the one before
+ * is there, ours has no name that was given before and taken away; where the one behind is gone
+ * and a newer one is not, it can't be there, if it was not given later. The one behind is looked
+ * for before the newest, and again: it may have come in between, on top of ours. */
+enum tn_standing tn_standing(const struct tn_standing_spec *spec, struct tn_worker *worker)
+{
+    int64_t newest;
+    struct tn_err ignored;
+    enum tn_standing where = TN_STANDS;
+    if (!is_gone(spec, spec->id - 1, worker) || ask_next(spec, worker, &where) != TN_ABSENT) {
+        return where;
     }
     bool passed =
-        rc == TN_ABSENT &&
         tn_snapshot_latest(worker->io, spec->root, &worker->arena, &newest, &ignored) == TN_OK &&
         newest > spec->id;
-    return passed ? TN_STRAY_IF_THERE : TN_STANDS;
+    return passed && ask_next(spec, worker, &where) == TN_ABSENT ? TN_STRAY_IF_THERE : where;
 }

@@ -37,7 +37,9 @@ static void drain(void)
         if (rc == TN_OK && r->entries + r->known + r->refused == 0 && !r->more) {
             return;
         }
-        CHECK(i < 100);
+        if (i >= 100) {
+            FAIL("it doesn't end: %s: %s", tn_rc_text(rc), w.err.text);
+        }
     }
 }
 
@@ -70,7 +72,10 @@ static void two_gathers_are_harmless(void)
             w.chance = 1 + random_below(&w.random, 60);
             world_put(&w, random_below(&w.random, WORLD_GATEWAYS));
             tn_rc rc = world_round(&w, random_below(&w.random, WORLD_GATHERS));
-            CHECK(rc == TN_OK || rc == TN_CONFLICT);
+            bool gone = w.far && rc == TN_IO; /* what was in the way of a name is no more */
+            if (rc != TN_OK && rc != TN_CONFLICT && !gone) {
+                FAIL("%s: %s", tn_rc_text(rc), w.err.text);
+            }
         }
         drain();
         if (w.refused > 0) {
