@@ -54,6 +54,64 @@ static tn_rc read_writer(struct tn_io *io, struct tn_clock *clock, const char *t
     return rc;
 }
 
+static const char *before_path(const char *table, struct tn_arena *arena)
+{
+    return tn_arena_format(arena, "%s%s.before", DIR, table);
+}
+
+static tn_rc read_before(struct tn_io *io, const char *table, struct tn_arena *arena,
+                         struct tn_recovered *recovered, struct tn_err *err)
+{
+    struct tn_bytes text;
+    const char *path = before_path(table, arena);
+    if (!path) {
+        return tn_err_set(err, TN_AGAIN, 0, "no memory for a file's name");
+    }
+    tn_rc rc = tn_io_read_all(io, path, TN_UUID_SIZE - 1, arena, &text, err);
+    if (rc == TN_OK) {
+        memcpy(recovered->before, text.data, text.size + 1);
+    }
+    return rc == TN_ABSENT ? TN_OK : rc;
+}
+
+tn_rc tn_table_writer(struct tn_io *io, struct tn_clock *clock, const char *table,
+                      struct tn_arena *scratch, struct tn_recovered *recovered, struct tn_err *err)
+{
+    size_t mark = tn_arena_mark(scratch);
+    *recovered = (struct tn_recovered){0};
+    tn_rc rc = io->vtable->make_dir(io, DIR, err);
+    if (rc == TN_OK) {
+        rc = read_writer(io, clock, table, scratch, recovered, err);
+    }
+    tn_arena_reset(scratch, mark);
+    return rc;
+}
+
+static tn_rc write_before(struct tn_io *io, const char *table, const char *before,
+                          struct tn_arena *scratch, struct tn_err *err)
+{
+    const char *path = before_path(table, scratch);
+    const char *draft = path ? tn_arena_format(scratch, "%s.tmp", path) : NULL;
+    if (!draft) {
+        return tn_err_set(err, TN_AGAIN, 0, "no memory for a file's name");
+    }
+    return tn_publish_over(io, draft, path, tn_bytes_of(before), err);
+}
+
+tn_rc tn_table_inherit(struct tn_io *io, const char *table, const char *before, bool positioned,
+                       struct tn_arena *scratch, struct tn_err *err)
+{
+    static const char *const dirs[] = {DIR};
+    size_t mark = tn_arena_mark(scratch);
+    tn_rc rc = write_before(io, table, before, scratch, err);
+    if (rc == TN_OK) {
+        rc = positioned ? tn_table_mark_positioned(io, table, scratch, err)
+                        : io->vtable->sync(io, dirs, 1, err);
+    }
+    tn_arena_reset(scratch, mark);
+    return rc;
+}
+
 static const char *property(const struct tn_json_map *map, const char *key)
 {
     for (uint32_t i = 0; i < map->count; i++) {
@@ -64,10 +122,11 @@ static const char *property(const struct tn_json_map *map, const char *key)
     return NULL;
 }
 
-static bool is_ours(const struct tn_snapshot *snapshot, const char *writer)
+static bool is_ours(const struct tn_snapshot *snapshot, const struct tn_recovered *recovered)
 {
     const char *found = property(&snapshot->properties, TN_WRITER_PROPERTY);
-    return found && strcmp(found, writer) == 0;
+    return found &&
+           (strcmp(found, recovered->writer) == 0 || strcmp(found, recovered->before) == 0);
 }
 
 static bool parse_round(const char *text, int64_t *round)
@@ -107,7 +166,7 @@ static tn_rc walk_back(struct tn_io *io, const char *root, struct tn_arena *aren
         if (rc == TN_OK && id == recovered->latest_id && snapshot.time_ms.present) {
             recovered->latest_ms = snapshot.time_ms.value;
         }
-        if (rc == TN_OK && is_ours(&snapshot, recovered->writer)) {
+        if (rc == TN_OK && is_ours(&snapshot, recovered)) {
             return take(&snapshot, recovered, err);
         }
         tn_arena_reset(arena, mark);
@@ -165,6 +224,9 @@ tn_rc tn_table_recover(struct tn_io *io, struct tn_clock *clock, const char *tab
 {
     *recovered = (struct tn_recovered){0};
     tn_rc rc = read_writer(io, clock, table, arena, recovered, err);
+    if (rc == TN_OK) {
+        rc = read_before(io, table, arena, recovered, err);
+    }
     if (rc != TN_OK) {
         return rc;
     }

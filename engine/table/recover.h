@@ -7,9 +7,10 @@
  *     <db>.<table>.writer      the writer's id, made when the table was first written here
  *     <db>.<table>.positions   made before the first position is committed: from then on
  *                              positions must be found
+ *     <db>.<table>.before      the writer whose table it was until it was restored here
  *
  * Positions stand in the snapshots' properties. Recovery walks back from the newest snapshot, of
- * any user and kind, to the first whose `tarn.writer` is ours.
+ * any user and kind, to the first whose `tarn.writer` is ours, or was before us.
  */
 #pragma once
 
@@ -22,6 +23,7 @@
 
 struct tn_recovered {
     char writer[TN_UUID_SIZE];
+    char before[TN_UUID_SIZE];     /* whose table it was; "": nobody's */
     bool writer_new;               /* made just now: the table was never written here */
     bool positioned;               /* a position was committed once */
     bool found;                    /* a snapshot of ours */
@@ -40,6 +42,17 @@ TN_MUST_USE tn_rc tn_table_lock(struct tn_io *io, const char *table, const char 
 TN_MUST_USE tn_rc tn_table_recover(struct tn_io *io, struct tn_clock *clock, const char *table,
                                    const char *root, struct tn_arena *arena,
                                    struct tn_recovered *recovered, struct tn_err *err);
+
+/* The writer's id, made if there is none; `writer_new` says so. Its name is durable with the next
+ * barrier over `.tarn/`. */
+TN_MUST_USE tn_rc tn_table_writer(struct tn_io *io, struct tn_clock *clock, const char *table,
+                                  struct tn_arena *scratch, struct tn_recovered *recovered,
+                                  struct tn_err *err);
+
+/* This device goes on with what `before` wrote, whose positions are its own from now on; so are the
+ * rounds. Durable when it returns. */
+TN_MUST_USE tn_rc tn_table_inherit(struct tn_io *io, const char *table, const char *before,
+                                   bool positioned, struct tn_arena *scratch, struct tn_err *err);
 
 /* Makes the mark that positions are in use; durable when it returns. */
 TN_MUST_USE tn_rc tn_table_mark_positioned(struct tn_io *io, const char *table,

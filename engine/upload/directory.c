@@ -331,15 +331,10 @@ static tn_rc copy(struct tn_directory *d, struct tn_io *from, int file, const ch
     return rc;
 }
 
-static tn_rc write_draft(struct tn_directory *d, struct tn_io *from, int file, const char *path,
-                         uint64_t size, struct tn_err *err)
+/* What became of the draft. */
+static void end_draft(struct tn_directory *d, const char *path, tn_rc rc)
 {
     struct tn_err ignored;
-    tn_rc rc = begin(d, path, err);
-    if (rc != TN_OK) {
-        return rc;
-    }
-    rc = copy(d, from, file, path, size, err);
     close_draft(d);
     if (rc == TN_OK) { /* `begin` has seen to the room, and a final is shorter than its draft */
         bool added = add_path(&d->drafts, d->draft) && add_path(&d->finals, path);
@@ -347,7 +342,22 @@ static tn_rc write_draft(struct tn_directory *d, struct tn_io *from, int file, c
     } else {
         (void)d->io->vtable->unlink(d->io, d->draft, &ignored);
     }
+}
+
+static tn_rc write_draft(struct tn_directory *d, struct tn_io *from, int file, const char *path,
+                         uint64_t size, struct tn_err *err)
+{
+    tn_rc rc = begin(d, path, err);
+    if (rc == TN_OK) {
+        rc = copy(d, from, file, path, size, err);
+        end_draft(d, path, rc);
+    }
     return rc;
+}
+
+static tn_rc other_size(const char *path, uint64_t found, uint64_t size, struct tn_err *err)
+{
+    return tn_err_set(err, TN_CORRUPT, 0, "%s: %" PRIu64 " bytes, not %" PRIu64, path, found, size);
 }
 
 static tn_rc send_new(struct tn_directory *d, struct tn_io *from, const char *path, uint64_t size,
@@ -360,25 +370,58 @@ static tn_rc send_new(struct tn_directory *d, struct tn_io *from, const char *pa
         return rc;
     }
     rc = found == size ? write_draft(d, from, file, path, size, err)
-                       : tn_err_set(err, TN_CORRUPT, 0, "%s: %" PRIu64 " bytes, not %" PRIu64, path,
-                                    found, size);
+                       : other_size(path, found, size, err);
     from->vtable->close(from, file);
     return rc;
+}
+
+/* One that is there must have the size that it should have. */
+static tn_rc find_same(struct tn_target *target, const char *path, uint64_t size,
+                       struct tn_err *err)
+{
+    uint64_t there = 0; /* for the analyzer, which does not see that `find` sets it */
+    tn_rc rc = find(target, path, &there, err);
+    return rc == TN_OK && there != size
+               ? checked(target,
+                         tn_err_set(err, TN_CONFLICT, 0,
+                                    "%s has %" PRIu64 " bytes there and %" PRIu64 " here", path,
+                                    there, size),
+                         err)
+               : rc;
 }
 
 static tn_rc send(struct tn_target *target, struct tn_io *from, const char *path, uint64_t size,
                   struct tn_err *err)
 {
-    uint64_t there = 0; /* for the analyzer, which does not see that `find` sets it */
-    tn_rc rc = find(target, path, &there, err);
-    if (rc == TN_OK && there != size) {
-        rc = checked(target,
-                     tn_err_set(err, TN_CONFLICT, 0,
-                                "%s has %" PRIu64 " bytes there and %" PRIu64 " here", path, there,
-                                size),
-                     err);
-    }
+    tn_rc rc = find_same(target, path, size, err);
     return rc == TN_ABSENT ? send_new(of(target), from, path, size, err) : rc;
+}
+
+static tn_rc fetch_draft(struct tn_directory *d, struct tn_target *from, const char *path,
+                         int64_t size, uint64_t *brought, struct tn_err *err)
+{
+    tn_rc rc = begin(d, path, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    rc = from->vtable->fetch(from, path, 0, d->io, d->file, brought, err);
+    if (rc == TN_OK && size >= 0 && *brought != (uint64_t)size) {
+        (void)other_size(path, *brought, (uint64_t)size, err);
+        rc = tn_err_in(err, "%s", from->name);
+    }
+    end_draft(d, path, rc);
+    return rc;
+}
+
+tn_rc tn_directory_bring(struct tn_directory *directory, struct tn_target *from, const char *path,
+                         int64_t size, uint64_t *brought, struct tn_err *err)
+{
+    struct tn_target *target = &directory->target;
+    uint64_t there;
+    *brought = 0;
+    tn_rc rc =
+        size < 0 ? find(target, path, &there, err) : find_same(target, path, (uint64_t)size, err);
+    return rc == TN_ABSENT ? fetch_draft(directory, from, path, size, brought, err) : rc;
 }
 
 /* ---- small files ---- */

@@ -41,6 +41,13 @@ struct tn_directory {
     char mark[TN_UUID_SIZE + 1]; /* part of a draft's name: "", or ".<uuid>" */
 };
 
+/* As `send`, of a file that lies in another target: what comes goes into the draft. `size` -1: it
+ * isn't known, and one that is there is the file. ABSENT: `from` lacks it; CORRUPT: it has another
+ * size there. `brought`: bytes that came; 0: it was there. */
+TN_MUST_USE tn_rc tn_directory_bring(struct tn_directory *directory, struct tn_target *from,
+                                     const char *path, int64_t size, uint64_t *brought,
+                                     struct tn_err *err);
+
 /* Takes 56 KiB from the arena. There is nothing to close. */
 TN_MUST_USE tn_rc tn_directory_init(struct tn_directory *directory, struct tn_io *io,
                                     const char *name, struct tn_arena *arena, struct tn_err *err);
