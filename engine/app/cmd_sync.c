@@ -32,14 +32,35 @@ static const struct tn_flag flags[] = {
      "say on stderr how far it is; on a terminal it does"},
 };
 
+static void say_tags(const struct tn_delta_result *result, const char *where)
+{
+    if (result->tags > 0 || result->tags_removed > 0) {
+        (void)fprintf(stderr, "synced tags: %" PRIu32 " brought, %" PRIu32 " removed\n",
+                      result->tags, result->tags_removed);
+    }
+    if (result->tags_denied > 0) {
+        (void)fprintf(stderr,
+                      "tarn: %" PRIu32 " tags stay in %s: permission to remove them was denied\n",
+                      result->tags_denied, where);
+    }
+    if (result->tags_left > 0) {
+        (void)fprintf(stderr, "tarn: %" PRIu32 " tags stay here: %s has others of the same names\n",
+                      result->tags_left, where);
+    }
+}
+
 static void say_synced(const struct tn_delta_result *result, const char *where)
 {
     if (tn_common.quiet) {
         return;
     }
-    if (result->first_id == 0) {
+    say_tags(result, where);
+    if (result->first_id == 0 && result->tags == 0 && result->tags_removed == 0) {
         (void)fprintf(stderr, "synced nothing: %s is at snapshot %" PRId64 "\n", where,
                       result->last_id);
+        return;
+    }
+    if (result->first_id == 0) {
         return;
     }
     (void)fprintf(stderr,

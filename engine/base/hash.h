@@ -29,6 +29,10 @@ struct tn_hash_128 tn_hash_128(struct tn_bytes bytes);
 enum { TN_HASH_128_DIGITS = 32 };
 void tn_hash_128_format(struct tn_hash_128 hash, char text[TN_HASH_128_DIGITS + 1]);
 bool tn_hash_128_parse(const char *text, struct tn_hash_128 *hash);
+static inline bool tn_hash_128_equal(struct tn_hash_128 a, struct tn_hash_128 b)
+{
+    return a.high == b.high && a.low == b.low;
+}
 
 /* SHA-256: what a file's identity and a script's name are made of. */
 enum { TN_SHA256_SIZE = 32, TN_SHA256_BLOCK = 64 };

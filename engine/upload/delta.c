@@ -55,7 +55,7 @@ static tn_rc send_all(struct tn_delta *d, struct tn_err *err)
         rc = tn_delta_end(d, err);
         rc = rc == TN_OK ? tn_delta_protect(d, err) : rc;
     }
-    return rc;
+    return rc == TN_OK ? tn_delta_bring_tags(d, err) : rc;
 }
 
 /* A file of the source is gone: was it expired, or is the table damaged? */

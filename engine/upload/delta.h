@@ -27,9 +27,18 @@
  * EARLIEST of the target is set behind the gap, since a streaming reader would wait for the missing
  * ids for ever; the snapshots below go when the mirror is expired by whoever keeps it.
  *
+ * Tags travel behind the snapshots: what a tag holds is brought where the target doesn't have its
+ * snapshot (any more), then the tag. One that is replaced or removed at the source is there, too;
+ * those that others made there stay, and where one has a tag's name the source's stays at home.
+ * Which are the source's is in a file beside the table (tag_record.h). Tags that stand cost
+ * nothing; when some don't: GET and two PUT of the record; for each tag GET, PUT, or DELETE, and
+ * where its snapshot isn't the newest two GET before and behind. A file that only a removed tag
+ * reached stays until the mirror is cleaned. Official expiry at the target that runs while a tag is
+ * brought there may not see it.
+ *
  * A target whose newest snapshot, or any schema, has our id and other content is another table, or
- * another history of this one: CONFLICT, and nothing is sent. Tags, branches and consumers of the
- * source stay at home.
+ * another history of this one: CONFLICT, and nothing is sent. Branches and consumers of the source
+ * stay at home.
  */
 #pragma once
 
@@ -50,6 +59,10 @@ struct tn_delta_result {
     uint64_t files;    /* sent, or to be sent */
     uint64_t bytes;    /* of them */
     uint32_t restarts; /* times that expiry was faster */
+    uint32_t tags;     /* made or replaced */
+    uint32_t tags_removed;
+    uint32_t tags_denied; /* that were to be removed and may not be */
+    uint32_t tags_left;   /* that stayed at home: others have made tags of the same names */
 };
 
 /* Reads the source through the worker's io, and needs some 100 KiB of its arena beside what reading

@@ -47,5 +47,8 @@ static tn_rc find_snapshots(struct tn_delta *d, struct tn_err *err)
 tn_rc tn_delta_find_source(struct tn_delta *d, struct tn_err *err)
 {
     tn_rc rc = find_schemas(d, err);
-    return rc == TN_OK ? find_snapshots(d, err) : rc;
+    if (rc == TN_OK) {
+        rc = find_snapshots(d, err);
+    }
+    return rc == TN_OK ? tn_delta_find_tags(d, err) : rc;
 }

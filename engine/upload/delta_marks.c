@@ -37,7 +37,7 @@ tn_rc tn_delta_read_hint(struct tn_delta *d, const char *name, int64_t *id, stru
 
 /* ---- the ledger ---- */
 
-static tn_rc write_ledger(struct tn_delta *d, struct tn_err *err)
+tn_rc tn_delta_write_ledger(struct tn_delta *d, struct tn_err *err)
 {
     return d->lake ? tn_ledger_write(d->worker->io, d->table, d->lake, &d->ledger,
                                      &d->worker->arena, err)
@@ -58,7 +58,7 @@ tn_rc tn_delta_mark(struct tn_delta *d, int64_t id, struct tn_err *err)
     if (d->spec->dry_run || (d->marked && follows && now_ns - d->marked_ns < TN_DELTA_MINUTE_NS)) {
         return TN_OK;
     }
-    tn_rc rc = write_ledger(d, err);
+    tn_rc rc = tn_delta_write_ledger(d, err);
     d->marked = rc == TN_OK;
     d->marked_ns = now_ns;
     return rc;
@@ -82,7 +82,7 @@ tn_rc tn_delta_end(struct tn_delta *d, struct tn_err *err)
     }
     if (rc == TN_OK && d->dirty) {
         d->ledger.sending = is_still_cut(d) ? d->ledger.sending : 0;
-        rc = write_ledger(d, err);
+        rc = tn_delta_write_ledger(d, err);
     }
     return rc;
 }

@@ -242,6 +242,7 @@ static tn_rc discover(struct tn_delta *d, struct tn_err *err)
     d->ledger.have = 0;
     d->ledger.schema = -1;
     d->ledger.sending = 0;
+    d->ledger.tags_known = false;
     d->marked = false;
     d->dirty = true;
     tn_rc rc = discover_snapshots(d, &earliest, err);
@@ -311,7 +312,8 @@ static bool nothing_to_do(struct tn_delta *d)
 {
     int64_t age = now_ms(d) - d->ledger.checked_ms;
     return d->ledger.sending == 0 && d->ledger.have == d->source_last &&
-           d->ledger.schema >= d->schema_last && age >= 0 && age < HOUR_MS && same_history(d);
+           d->ledger.schema >= d->schema_last && tn_delta_tags_stand(d) && age >= 0 &&
+           age < HOUR_MS && same_history(d);
 }
 
 /* ---- whose it is ---- */
@@ -417,6 +419,9 @@ static tn_rc make_owner(struct tn_delta *d, struct tn_err *err)
                            : tn_owner_taken(d->target, owner, err);
     }
     d->unowned = false;
+    d->ledger.tags_known = true; /* nobody's tags came from here */
+    d->ledger.tags = (struct tn_hash_128){0};
+    d->ledger.tags_next = 0;
     d->owner_asked = rc == TN_OK;
     d->owner_ns = now_ns(d);
     d->ledger.checked_ms = owner->since_ms;

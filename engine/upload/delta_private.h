@@ -4,6 +4,7 @@
  * delta_meet.c   what the target has, by the ledger or by asking; whose it is; is it the same table
  * delta_known.c  what of a snapshot its predecessor has brought
  * delta_send.c   one snapshot: its files, its lists, then its name
+ * delta_tags.c   tags: made, replaced and removed as at the source
  * delta_marks.c  hints at the target, the ledger and the consumer at the source
  * delta.c        the order of it all, and starting over after an expiry
  */
@@ -15,6 +16,7 @@
 #include "schema/options.h"
 #include "upload/delta.h"
 #include "upload/ledger.h"
+#include "upload/tag_record.h"
 
 /* Nothing of tarn has written the table yet. */
 #define TN_DELTA_WRITER_UNKNOWN "unknown"
@@ -38,6 +40,8 @@ struct tn_delta {
     int64_t source_first; /* ids; 0: none */
     int64_t source_last;
     int64_t schema_last;
+    struct tn_tag_record tags;   /* of the source */
+    struct tn_hash_128 tags_sum; /* over all of them */
 
     /* the target */
     struct tn_ledger ledger; /* what is there by now */
@@ -85,6 +89,18 @@ TN_MUST_USE tn_rc tn_delta_send_snapshot(struct tn_delta *d, int64_t id, struct 
 /* Versions up to `last`; those that are gone at the source are needed by nothing. */
 TN_MUST_USE tn_rc tn_delta_bring_schemas(struct tn_delta *d, int64_t last, struct tn_err *err);
 
+/* The rows of a tag's snapshot, with what it takes to read them, up to the barrier; each file is
+ * asked for. */
+TN_MUST_USE tn_rc tn_delta_bring_tagged(struct tn_delta *d, const struct tn_snapshot *tagged,
+                                        struct tn_err *err);
+
+/* Sets tags and tags_sum. */
+TN_MUST_USE tn_rc tn_delta_find_tags(struct tn_delta *d, struct tn_err *err);
+/* By the ledger the target has them. */
+bool tn_delta_tags_stand(const struct tn_delta *d);
+/* Behind the snapshots. A tag of a snapshot that isn't there yet waits for it. */
+TN_MUST_USE tn_rc tn_delta_bring_tags(struct tn_delta *d, struct tn_err *err);
+
 /* Sets d->there from the snapshot before `snapshot`, and from what its delta list moves to another
  * level; sets d->ask where that can't be known. In the arena until the snapshot is sent. */
 TN_MUST_USE tn_rc tn_delta_know(struct tn_delta *d, const struct tn_snapshot *snapshot,
@@ -99,6 +115,7 @@ TN_MUST_USE tn_rc tn_delta_read_hint(struct tn_delta *d, const char *name, int64
                                      struct tn_err *err);
 /* Before the first file of snapshot `id` goes. */
 TN_MUST_USE tn_rc tn_delta_mark(struct tn_delta *d, int64_t id, struct tn_err *err);
+TN_MUST_USE tn_rc tn_delta_write_ledger(struct tn_delta *d, struct tn_err *err);
 /* All that was to be sent is there. */
 TN_MUST_USE tn_rc tn_delta_end(struct tn_delta *d, struct tn_err *err);
 /* The newest snapshot of the target stays at the source, and before the first sync all do. */

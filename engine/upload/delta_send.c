@@ -271,6 +271,15 @@ static tn_rc pass(struct tn_delta *d, const struct tn_snapshot *snapshot, struct
     return rc == TN_OK && !d->spec->dry_run ? d->target->vtable->settle(d->target, err) : rc;
 }
 
+tn_rc tn_delta_bring_tagged(struct tn_delta *d, const struct tn_snapshot *tagged,
+                            struct tn_err *err)
+{
+    struct tn_snapshot rows = *tagged;
+    rows.changelog_manifest_list = NULL; /* it went with the snapshot */
+    d->ask = true;
+    return pass(d, &rows, err);
+}
+
 static bool is_old(const struct tn_delta *d)
 {
     int64_t age = d->worker->clock->vtable->now_ms(d->worker->clock) - d->ledger.since_ms;

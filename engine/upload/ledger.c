@@ -1,14 +1,10 @@
 #include "upload/ledger.h"
 
-#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "format/json.h"
 #include "upload/beside.h"
-
-enum { HASH_DIGITS = 32 };
 
 struct record {
     int64_t version;
@@ -22,11 +18,18 @@ struct record {
     const char *writer;
     const char *mirror;
     int64_t owner_since_ms;
+    const char *tags; /* or NULL */
+    struct tn_json_i64 tags_next;
 };
 
 #define MEMBER(key, kind, name)                                              \
     {                                                                        \
         key, TN_JSON_##kind, TN_JSON_REQUIRED, offsetof(struct record, name) \
+    }
+
+#define OPTIONAL(key, kind, name)                                            \
+    {                                                                        \
+        key, TN_JSON_##kind, TN_JSON_OPTIONAL, offsetof(struct record, name) \
     }
 
 static const struct tn_json_field fields[] = {
@@ -41,6 +44,8 @@ static const struct tn_json_field fields[] = {
     MEMBER("writer", TEXT, writer),
     MEMBER("mirror", TEXT, mirror),
     MEMBER("ownerSinceMs", I64, owner_since_ms),
+    OPTIONAL("tags", TEXT, tags),
+    OPTIONAL("tagsNext", I64, tags_next),
 };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
@@ -50,19 +55,6 @@ static tn_rc kind_of(const char *lake, struct tn_arena *arena, const char **kind
 {
     *kind = tn_arena_format(arena, "%s.ledger", lake);
     return *kind ? TN_OK : tn_err_set(err, TN_AGAIN, 0, "no memory for a ledger's name");
-}
-
-static bool parse_hash(const char *text, struct tn_hash_128 *hash)
-{
-    char half[HASH_DIGITS / 2 + 1];
-    if (strlen(text) != HASH_DIGITS || strspn(text, "0123456789abcdef") != HASH_DIGITS) {
-        return false;
-    }
-    memcpy(half, text, sizeof half - 1);
-    half[sizeof half - 1] = 0;
-    hash->high = strtoull(half, NULL, 16);
-    hash->low = strtoull(text + HASH_DIGITS / 2, NULL, 16);
-    return true;
 }
 
 /* Whether it may be what was written. */
@@ -77,11 +69,14 @@ static bool take(const struct record *record, struct tn_ledger *ledger)
                                  .owner.since_ms = record->owner_since_ms};
     (void)snprintf(ledger->owner.writer, sizeof ledger->owner.writer, "%s", record->writer);
     (void)snprintf(ledger->owner.mirror, sizeof ledger->owner.mirror, "%s", record->mirror);
+    ledger->tags_known = record->tags && tn_hash_128_parse(record->tags, &ledger->tags);
+    ledger->tags_next = record->tags_next.present ? record->tags_next.value : 0;
     return record->version == 1 && record->have >= 0 && record->schema >= -1 &&
            record->generation > 0 && strlen(record->writer) < sizeof ledger->owner.writer &&
            strlen(record->mirror) < sizeof ledger->owner.mirror &&
            (record->sending == 0 || record->sending > record->have) &&
-           parse_hash(record->hash, &ledger->hash);
+           strlen(record->hash) == TN_HASH_128_DIGITS &&
+           tn_hash_128_parse(record->hash, &ledger->hash);
 }
 
 static tn_rc decode(struct tn_bytes text, struct tn_arena *arena, struct tn_ledger *ledger,
@@ -114,7 +109,8 @@ tn_rc tn_ledger_read(struct tn_io *io, const char *table, const char *lake,
 
 static void encode(const struct tn_ledger *ledger, struct tn_buf *text)
 {
-    char hash[HASH_DIGITS + 1];
+    char hash[TN_HASH_128_DIGITS + 1];
+    char tags[TN_HASH_128_DIGITS + 1];
     struct record record = {.version = 1,
                             .have = ledger->have,
                             .hash = hash,
@@ -125,9 +121,11 @@ static void encode(const struct tn_ledger *ledger, struct tn_buf *text)
                             .generation = ledger->owner.generation,
                             .writer = ledger->owner.writer,
                             .mirror = ledger->owner.mirror,
-                            .owner_since_ms = ledger->owner.since_ms};
-    (void)snprintf(hash, sizeof hash, "%016" PRIx64 "%016" PRIx64, ledger->hash.high,
-                   ledger->hash.low);
+                            .owner_since_ms = ledger->owner.since_ms,
+                            .tags = ledger->tags_known ? tags : NULL,
+                            .tags_next = {ledger->tags_next, ledger->tags_next > 0}};
+    tn_hash_128_format(ledger->hash, hash);
+    tn_hash_128_format(ledger->tags, tags);
     tn_json_write(&record, fields, FIELDS, text);
 }
 

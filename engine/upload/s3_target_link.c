@@ -265,6 +265,9 @@ static enum tn_s3_link_state refuse(struct tn_s3_link *link)
     if (link->request.verb == TN_S3_GET && tn_s3_link_is_denied(link)) {
         return hidden(link);
     }
+    if (tn_s3_link_is_denied(link)) {
+        link->err.os = EACCES;
+    }
     return end(link, link->rc, trouble_of(link));
 }
 

@@ -83,7 +83,7 @@ struct tn_target_vtable {
     tn_rc (*swap)(struct tn_target *target, const char *path, struct tn_bytes was,
                   struct tn_bytes bytes, struct tn_err *err);
     /* DELETE: a file that may be there. It isn't when this returns OK; that a cut doesn't bring it
-     * back the next `settle` says. After IO nobody knows. */
+     * back the next `settle` says. After IO nobody knows; IO with EACCES: it may not be removed. */
     tn_rc (*remove)(struct tn_target *target, const char *path, struct tn_err *err);
 };
 

@@ -6,6 +6,7 @@
 The lake of each fixture has the same bytes under each name as the table. In those of tables with index files official Paimon finds nothing
 amiss (with --java; --all: of all tables), and it and pypaimon read there what the fixture expects.
 """
+import contextlib
 import json
 import random
 import shutil
@@ -21,6 +22,8 @@ from peer import need, same
 GOLDEN = peer.ROOT / "tests/golden/fixtures"
 REFUSED = {"manifest_parquet": "parquet manifests can't be read yet"}
 WITH_INDEXES = ["bucket_dynamic", "dv_append", "dv_pk", "dv_pk_bitmap64", "dv_pk_orc_part", "layout_options"]
+TAGGED = ["engine_tagged", "expired", "tags_branches"]
+TAGGED_BY_PYPAIMON = ["tags_branches", "expired"]
 NOT_BY_PYPAIMON = {"dv_pk_bitmap64"}
 
 
@@ -66,6 +69,13 @@ class Copy:
             if path.exists():
                 yield number, peer.text_lines(path.read_bytes())
 
+    def check_tags(self, reader):
+        """Those of the table, as the fixture expects them."""
+        for name in self.info["tags"]:
+            want = peer.text_lines((self.golden / ("expected-tag-%s.jsonl" % name)).read_bytes())
+            got = reader.run("read", str(self.lake), peer.TABLE, "--tag", name).ok("%s: read of tag %s" % (self.name, name))
+            need(not peer.difference(want, got), "%s: tag %s in the lake: %s" % (self.name, name, peer.difference(want, got)))
+
     def check_rows(self, reader, rng, few):
         for number, want in self.expected(rng, few):
             got = reader.run("read", str(self.lake), peer.TABLE, "--snapshot", number).ok("%s: read of snapshot %d" % (self.name, number))
@@ -101,6 +111,24 @@ def test_index_files_are_read_at_the_lake(args):
                 need(list(copy.lake.rglob("index-manifest-*")), "%s has no index manifest" % name)
                 if name not in NOT_BY_PYPAIMON:
                     copy.check_rows(python, rng, 3)
+
+
+def test_tags_are_read_at_the_lake(args):
+    """Also those of snapshots that expired at home before the lake was made; one that goes at home goes there."""
+    with contextlib.ExitStack() as stack:
+        reader = stack.enter_context(peer.java() if args.java else peer.pypaimon())
+        for name in TAGGED if args.java else TAGGED_BY_PYPAIMON:
+            with Copy(name) as copy:
+                copy.sync().ok("%s: sync" % name)
+                tags = copy.info["tags"]
+                need(tags and sorted(x.name for x in (copy.lake / "db.db/t/tag").iterdir()) == sorted("tag-" + x for x in tags), tags)
+                copy.check_tags(reader)
+                if args.java:
+                    reader.run("fsck", str(copy.lake), peer.TABLE).ok("%s: fsck of the lake" % name)
+                copy.tarn.run("tag", peer.TABLE, tags[0], "--delete").ok("tag remove")
+                said = copy.sync()
+                need(said.rc == 0 and "1 removed" in said.err, said.err)
+                need(not (copy.lake / "db.db/t/tag" / ("tag-" + tags[0])).exists(), "tag %s is there still" % tags[0])
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
  * files that are sent twice or replaced, and lets a test do something in between. */
 #pragma once
 
+#include <errno.h>
+
 #include "check.h"
 #include "upload/target.h"
 
@@ -10,6 +12,7 @@ struct counting {
     struct tn_target *inner;
     uint64_t sent_again; /* files that were there */
     uint64_t replaced;   /* by other bytes, but hints */
+    bool keeps;          /* nothing may be removed */
     void (*before)(void *user, enum tn_target_verb verb, const char *path); /* or NULL */
     void *user;
     bool hides;         /* nobody is told what it lacks, nor what is in a folder */
@@ -125,6 +128,9 @@ static tn_rc counting_swap(struct tn_target *target, const char *path, struct tn
 
 static tn_rc counting_remove(struct tn_target *target, const char *path, struct tn_err *err)
 {
+    if (counting_of(target)->keeps) {
+        return tn_err_set(err, TN_IO, EACCES, "remove %s: permission denied", path);
+    }
     struct tn_target *inner = counting_ask(target, TN_TARGET_DELETE, path);
     return inner->vtable->remove(inner, path, err);
 }

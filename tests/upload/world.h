@@ -290,6 +290,7 @@ static __attribute__((unused, noinline)) tn_rc world_sync_with(struct world *w,
     w->counting = (struct counting){.target = {.vtable = &counting_vtable, .name = "lake"},
                                     .inner = &directory.target,
                                     .before = w->counting.before,
+                                    .keeps = w->counting.keeps,
                                     .user = w->counting.user,
                                     .hides = w->counting.hides,
                                     .denied = w->counting.denied};
