@@ -50,7 +50,7 @@ STRESS_SECONDS ?= 1200
 export SEED PEER_SECONDS CUT_SECONDS FUZZ_SECONDS
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
-.PHONY: all library programs gen objects deps test peers cross tidy fmt bench delay stress soak sim demo fuzz clean help venv oracle versitygw threaded fuzzers
+.PHONY: all library programs gen objects deps test peers cross tidy fmt bench bench-upload delay stress soak sim demo fuzz clean help venv oracle versitygw threaded fuzzers
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -93,6 +93,11 @@ bench: deps ## CPU and memory of tarn and of every peer that is installed, and w
 	@$(MAKE) --no-print-directory all
 	@scripts/bench
 
+bench-upload: deps ## how fast files go to a bucket, against rclone and boto3, by HTTP and by TLS, and how well a rate is kept
+	@scripts/deps/debian bench
+	@$(MAKE) --no-print-directory all versitygw build/bench/upload build/bench/venv/done
+	@build/bench/venv/bin/python3 tests/bench/upload.py build/bench
+
 stress: deps ## a source at three times what the daemon takes, for STRESS_SECONDS, and a picture of it
 	@scripts/deps/debian stress
 	@$(MAKE) --no-print-directory all
@@ -126,7 +131,7 @@ clean: ## forgets what was built
 	rm -rf build
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
 
 $(OUT)/libtarn.a: $(OBJECTS)
 	$(QUIET)rm -f $@
@@ -166,6 +171,10 @@ fuzzers: $(FUZZ:%_fuzz=%_libfuzzer)
 $(OUT)/tests/fuzz/%_libfuzzer: $(OUT)/tests/fuzz/%_fuzz.o $(OUT)/libtarn.a $(TLS)
 	$(QUIET)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $^ $(LIBS) -o $@
 
+build/bench/upload: $(OUT)/tests/bench/upload.o $(OUT)/libtarn.a $(TLS)
+	$(QUIET)mkdir -p $(@D)
+	$(QUIET)$(CC) $(ALL_CFLAGS) $^ $(LIBS) -o $@
+
 # Tests in which threads meet: those that name the executor.
 threaded: $(patsubst tests/%.c,$(OUT)/tests/%,$(shell sh scripts/test/list threaded))
 	@:
@@ -192,6 +201,13 @@ build/venv/done: tests/interop/requirements.txt
 	@echo "installing pypaimon into build/venv"
 	$(QUIET)$(PYTHON) -m venv --clear build/venv
 	$(QUIET)build/venv/bin/pip install --quiet --disable-pip-version-check -r $<
+	$(QUIET)touch $@
+
+build/bench/venv/done: tests/bench/requirements.txt
+	@echo "installing boto3 into build/bench/venv"
+	$(QUIET)mkdir -p build/bench
+	$(QUIET)$(PYTHON) -m venv --clear build/bench/venv
+	$(QUIET)build/bench/venv/bin/pip install --quiet --disable-pip-version-check -r $<
 	$(QUIET)touch $@
 
 # StyLua is no package of Debian: its library comes by npm, and npm by pip.
