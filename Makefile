@@ -137,10 +137,12 @@ $(OUT)/libtarn.a: $(OBJECTS)
 	$(QUIET)rm -f $@
 	$(QUIET)$(AR) rcs $@ $^
 
-# mbed TLS comes without a hook for its memory: in these archives its calls lead to engine/io/tls_memory.c.
-$(OUT)/tls/%.a: | $(SYSTEM)
+# mbed TLS comes without a hook for its memory: in these archives its calls lead to engine/io/tls_memory.c. Its ChaCha20 gives way
+# to that of engine/io/tls_chacha.c.
+$(OUT)/tls/%.a: Makefile | $(SYSTEM)
 	$(QUIET)mkdir -p $(@D)
 	$(QUIET)$(OBJCOPY) --redefine-sym calloc=tn_tls_calloc --redefine-sym free=tn_tls_free \
+	    --weaken-symbol=mbedtls_chacha20_update \
 	    $(shell $(CC) -print-file-name=$*.a) $@
 
 $(OUT)/tarn: $(OUT)/engine/app/main.o $(OUT)/libtarn.a $(TLS)

@@ -4,12 +4,14 @@
 #include <time.h>
 
 #include "base/check.h"
+#include "io/tls_private.h"
 
 static struct tn_heap *tls_heap;
 
 void tn_tls_boot(struct tn_heap *heap)
 {
     TN_CHECK(heap->lock);
+    TN_CHECK(tn_tls_chacha_is_right());
     tls_heap = heap;
     tzset(); /* reads a file into the C library's memory; the first date of a certificate would do
                 it */

@@ -7,6 +7,7 @@
  *     tls_config.c       whom to trust and who we are: certificates, keys, tickets
  *     tls_verify.c       what the peer shows
  *     tls_error.c        errors in words
+ *     tls_chacha.c       mbed TLS's ChaCha20, faster
  *
  * On 32-bit ARM our time_t is longer than that of Debian's mbed TLS. The one struct with a time in
  * it, mbedtls_ssl_session, is only handed on, never looked into; ours is the larger one.
@@ -161,3 +162,8 @@ void tn_tls_step_write(struct tn_tls *tls);
 void tn_tls_step_finish(struct tn_tls *tls);
 /* mbed TLS's code. */
 int tn_tls_say_goodbye(struct tn_tls *tls);
+
+/* ---- tls_chacha.c ---- */
+
+/* Whether ChaCha20 gives what RFC 8439 says. */
+bool tn_tls_chacha_is_right(void);
