@@ -79,7 +79,7 @@ static tn_rc ask(struct tn_app *app, const char *method, struct answer *answer, 
 static int64_t now_ms(void)
 {
     struct tn_clock *clock = &tn_clock_system;
-    return clock->vtable->monotonic_ns(clock) / NS_PER_MS;
+    return tn_clock_monotonic_ms(clock);
 }
 
 static void pause_a_moment(void)

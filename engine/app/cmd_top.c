@@ -34,7 +34,7 @@ struct top {
 static int64_t now_ms(const struct top *top)
 {
     struct tn_clock *clock = top->app->env.clock;
-    return clock->vtable->monotonic_ns(clock) / 1000000;
+    return tn_clock_monotonic_ms(clock);
 }
 
 static tn_rc read_flags(struct top *top, struct tn_err *err)

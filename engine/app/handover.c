@@ -18,7 +18,6 @@ enum {
     ROOM_MS = 5,       /* to the next try where the daemon has no room */
     SAY_MS = 2 * 1000, /* then it is said */
     WAIT_MS_MAX = 1000,
-    NS_PER_MS = 1000000,
 };
 
 struct handover {
@@ -75,7 +74,7 @@ static tn_rc check_options(const struct tn_writing_spec *spec, struct tn_err *er
 static int64_t now_ms(const struct handover *h)
 {
     struct tn_clock *clock = h->spec->app->env.clock;
-    return clock->vtable->monotonic_ns(clock) / NS_PER_MS;
+    return tn_clock_monotonic_ms(clock);
 }
 
 static tn_rc commit(struct handover *h, struct tn_err *err)

@@ -20,7 +20,7 @@ enum {
 int64_t tn_intake_now_ms(const struct tn_intake *in)
 {
     struct tn_clock *clock = in->spec.env->clock;
-    return clock->vtable->monotonic_ns(clock) / 1000000;
+    return tn_clock_monotonic_ms(clock);
 }
 
 struct tn_keeper *tn_intake_find(const struct tn_intake *in, struct tn_bytes name)

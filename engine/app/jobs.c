@@ -11,7 +11,6 @@ enum {
     SNAPSHOTS_A_TASK = 8,
     TURN_MS = 20,        /* while there is a job */
     REMEMBER_MS = 10000, /* one that is over, where nobody comes to hear of it */
-    NS_PER_MS = 1000000,
     NUMBER_SIZE = 24,
 };
 
@@ -34,7 +33,7 @@ static void say(const struct tn_jobs *jobs, const struct tn_job *job)
 static int64_t now_ms(const struct tn_jobs *jobs)
 {
     struct tn_clock *clock = jobs->spec.env->clock;
-    return clock->vtable->monotonic_ns(clock) / NS_PER_MS;
+    return tn_clock_monotonic_ms(clock);
 }
 
 void tn_jobs_end(struct tn_jobs *jobs, struct tn_job *job, tn_rc rc, const struct tn_err *err)

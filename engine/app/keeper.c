@@ -59,7 +59,7 @@ static void committed(void *user_data, const struct tn_committed *done)
                      k->name, done->not_expired);
         k->expiry_said = true;
     }
-    int64_t now_ms = clock->vtable->monotonic_ns(clock) / 1000000;
+    int64_t now_ms = tn_clock_monotonic_ms(clock);
     if (made && (k->commits == 1 || now_ms - k->commit_said_ms >= SAY_AGAIN_MS)) {
         k->commit_said_ms = now_ms;
         tn_log_event(k->spec.log, TN_LOG_INFO, "table",
@@ -275,7 +275,7 @@ static tn_rc start(struct tn_keeper *k, struct tn_err *err)
     k->latest_id = tn_table_recovered(k->table)->latest_id;
     k->state = TN_KEEPER_BEHIND;
     struct tn_clock *clock = k->spec.share->env.clock;
-    k->quiet_ms = clock->vtable->monotonic_ns(clock) / 1000000;
+    k->quiet_ms = tn_clock_monotonic_ms(clock);
     return TN_OK;
 }
 

@@ -152,7 +152,7 @@ void tn_keeper_moved(struct tn_keeper *keeper)
 {
     struct tn_clock *clock = keeper->spec.share->env.clock;
     if (keeper->moved_ms == 0) {
-        keeper->moved_ms = clock->vtable->monotonic_ns(clock) / 1000000;
+        keeper->moved_ms = tn_clock_monotonic_ms(clock);
     }
 }
 

@@ -33,7 +33,7 @@ void tn_lines_close(struct tn_lines *lines)
 
 static int64_t now_ms(const struct tn_lines *l)
 {
-    return l->spec.clock->vtable->monotonic_ns(l->spec.clock) / 1000000;
+    return tn_clock_monotonic_ms(l->spec.clock);
 }
 
 /* What is offered as one message. */

@@ -9,7 +9,6 @@
 
 enum {
     MS_PER_S = 1000,
-    NS_PER_MS = 1000000,
     NS_PER_S = 1000000000,
 };
 
@@ -61,7 +60,7 @@ void tn_metrics_label(struct tn_buf *out, const char *label, const char *text)
 int64_t tn_metrics_now_ms(const struct tn_status_spec *of)
 {
     struct tn_clock *clock = of->intake->spec.env->clock;
-    return clock->vtable->monotonic_ns(clock) / NS_PER_MS;
+    return tn_clock_monotonic_ms(clock);
 }
 
 /* ---- of the process ---- */

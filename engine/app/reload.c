@@ -397,7 +397,7 @@ static int wait_for_word(const sigset_t *set, const char *path, const struct sta
     notify.watched = true;
     while (number < 0 && same_file(&now, before)) {
         uint32_t ignored = 0;
-        tn_notify_turn(&notify, clock->vtable->monotonic_ns(clock) / NS_PER_MS, &ignored);
+        tn_notify_turn(&notify, tn_clock_monotonic_ms(clock), &ignored);
         number = sigtimedwait(set, NULL, &wait);
         now = stamp_of(path);
     }

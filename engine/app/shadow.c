@@ -13,13 +13,12 @@ enum {
     WINDOW_SHARE = 4, /* of the memory, for look-ups */
     PAGE_SIZE = 1 << 20,
     LOOK_MS = 100, /* at signals */
-    NS_PER_MS = 1000000,
 };
 
 static int64_t now_ms(void)
 {
     struct tn_clock *clock = &tn_clock_system;
-    return clock->vtable->monotonic_ns(clock) / NS_PER_MS;
+    return tn_clock_monotonic_ms(clock);
 }
 
 /* ---- the daemon ---- */

@@ -8,7 +8,6 @@
 #include "schema/value.h"
 
 enum {
-    NS_PER_MS = 1000000,
     NS_PER_US = 1000,
     TEXT_MAX = 160, /* its escapes are up to six times longer: two fit a part */
     FIRST_TABLE = 2,
@@ -17,7 +16,7 @@ enum {
 static int64_t now_ms(const struct tn_status_spec *spec)
 {
     struct tn_clock *clock = spec->intake->spec.env->clock;
-    return clock->vtable->monotonic_ns(clock) / NS_PER_MS;
+    return tn_clock_monotonic_ms(clock);
 }
 
 /* ---- health ---- */

@@ -99,3 +99,16 @@ bool tn_hash_128_parse(const char *text, struct tn_hash_128 *hash)
     hash->low = strtoull(half, NULL, 16);
     return true;
 }
+
+bool tn_hash_is_secret(struct tn_bytes shown, struct tn_bytes secret)
+{
+    unsigned char a[TN_SHA256_SIZE];
+    unsigned char b[TN_SHA256_SIZE];
+    unsigned char differs = 0;
+    tn_hash_sha256(shown, a);
+    tn_hash_sha256(secret, b);
+    for (int i = 0; i < TN_SHA256_SIZE; i++) {
+        differs |= a[i] ^ b[i];
+    }
+    return differs == 0;
+}

@@ -38,6 +38,9 @@ static inline bool tn_hash_128_equal(struct tn_hash_128 a, struct tn_hash_128 b)
 enum { TN_SHA256_SIZE = 32, TN_SHA256_BLOCK = 64 };
 void tn_hash_sha256(struct tn_bytes bytes, unsigned char digest[TN_SHA256_SIZE]);
 
+/* Whether it is the secret. Digests are compared, so that the time it takes says nothing of it. */
+bool tn_hash_is_secret(struct tn_bytes shown, struct tn_bytes secret);
+
 /* The same for bytes that come in pieces: init, add*, finish. */
 struct tn_sha256 {
     uint32_t state[8];

@@ -358,29 +358,34 @@ tn_rc tn_snapshot_earliest(struct tn_io *io, const char *root, struct tn_arena *
     return rc == TN_OK ? tn_snapshot_oldest_name(io, root, scratch, id, err) : rc;
 }
 
+static tn_rc names(struct tn_io *io, const char *root, struct tn_arena *scratch,
+                   struct range *range, struct tn_err *err)
+{
+    size_t mark = tn_arena_mark(scratch);
+    tn_rc rc = list_range(io, root, &snapshots, scratch, range, err);
+    tn_arena_reset(scratch, mark);
+    return rc;
+}
+
 tn_rc tn_snapshot_newest_name(struct tn_io *io, const char *root, struct tn_arena *scratch,
                               int64_t *id, struct tn_err *err)
 {
-    size_t mark = tn_arena_mark(scratch);
     struct range range;
-    tn_rc rc = list_range(io, root, &snapshots, scratch, &range, err);
+    tn_rc rc = names(io, root, scratch, &range, err);
     if (rc == TN_OK) {
         *id = range.max;
     }
-    tn_arena_reset(scratch, mark);
     return rc;
 }
 
 tn_rc tn_snapshot_oldest_name(struct tn_io *io, const char *root, struct tn_arena *scratch,
                               int64_t *id, struct tn_err *err)
 {
-    size_t mark = tn_arena_mark(scratch);
     struct range range;
-    tn_rc rc = list_range(io, root, &snapshots, scratch, &range, err);
+    tn_rc rc = names(io, root, scratch, &range, err);
     if (rc == TN_OK) {
         *id = range.min;
     }
-    tn_arena_reset(scratch, mark);
     return rc;
 }
 

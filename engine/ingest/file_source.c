@@ -15,7 +15,7 @@ enum {
 
 static int64_t now_ms(const struct tn_file_source *s)
 {
-    return s->spec.clock->vtable->monotonic_ns(s->spec.clock) / 1000000;
+    return tn_clock_monotonic_ms(s->spec.clock);
 }
 
 /* ---- what the log hears ---- */

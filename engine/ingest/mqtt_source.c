@@ -7,7 +7,6 @@ enum {
     WAIT_MS_MAX = 60000,
     OUT_SIZE_MIN = 1024, /* some hundred acknowledgements in one write */
     TIMER_MS_MAX = 3600000,
-    NS_PER_MS = 1000000,
 };
 
 /* ---- the spec ---- */
@@ -63,7 +62,7 @@ void tn_mqtt_source_sender(const struct tn_mqtt_source_spec *spec, const char *k
 int64_t tn_mqtt_source_now(const struct tn_mqtt_source *s)
 {
     struct tn_clock *clock = s->spec.net->clock;
-    return clock->vtable->monotonic_ns(clock) / NS_PER_MS;
+    return tn_clock_monotonic_ms(clock);
 }
 
 void tn_mqtt_source_failed(struct tn_mqtt_source *s, struct tn_err *err, bool lasting)

@@ -9,7 +9,6 @@ enum {
     GREET_MS = 10000, /* where there has to be a greeting */
     LAST_MS = 10000,  /* for who sends no more to read its answers */
     BYE_MS = 1000,
-    DIGEST_SIZE = 32,
 };
 
 static void close_link(struct tn_socket_link *link)
@@ -103,20 +102,6 @@ static void turn_away(struct tn_socket_link *link, const char *why)
 
 /* ---- the greeting ---- */
 
-/* Compares digests, so that the time it takes says nothing of the token. */
-static bool is_token(struct tn_bytes shown, const char *token)
-{
-    unsigned char a[DIGEST_SIZE];
-    unsigned char b[DIGEST_SIZE];
-    unsigned char differ = 0;
-    tn_hash_sha256(shown, a);
-    tn_hash_sha256(tn_bytes_of(token), b);
-    for (int i = 0; i < DIGEST_SIZE; i++) {
-        differ |= a[i] ^ b[i];
-    }
-    return differ == 0;
-}
-
 static struct tn_socket_link *find_older(const struct tn_socket_link *link)
 {
     struct tn_socket_source *s = link->source;
@@ -188,7 +173,7 @@ static void read_greeting(struct tn_socket_link *link, struct tn_bytes line)
     struct tn_err err;
     if (tn_socket_greeting_read(&s->greeter, line, &greeting, &err)) {
         turn_away(link, err.text);
-    } else if (s->spec.token && !is_token(greeting.token, s->spec.token)) {
+    } else if (s->spec.token && !tn_hash_is_secret(greeting.token, tn_bytes_of(s->spec.token))) {
         turn_away(link, "the greeting doesn't have the token");
     } else if (greeting.sender.size > 0) {
         link->greeted = true;

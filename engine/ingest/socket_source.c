@@ -1,12 +1,12 @@
 #include "base/check.h"
 #include "ingest/socket_source_private.h"
 
-enum { ACCEPT_PAUSE_MS = 1000, TIMER_MS_MAX = 3600000, NS_PER_MS = 1000000 };
+enum { ACCEPT_PAUSE_MS = 1000, TIMER_MS_MAX = 3600000 };
 
 int64_t tn_socket_now(const struct tn_socket_source *s)
 {
     struct tn_clock *clock = s->spec.net->clock;
-    return clock->vtable->monotonic_ns(clock) / NS_PER_MS;
+    return tn_clock_monotonic_ms(clock);
 }
 
 void tn_socket_log_some(struct tn_socket_source *s, uint64_t count, const char *what,

@@ -18,6 +18,11 @@ struct tn_clock {
 
 extern struct tn_clock tn_clock_system;
 
+static inline int64_t tn_clock_monotonic_ms(struct tn_clock *clock)
+{
+    return clock->vtable->monotonic_ns(clock) / 1000000;
+}
+
 enum { TN_UUID_SIZE = 37 }; /* 36 characters and a zero */
 
 /* A random version-4 UUID in lower-case 8-4-4-4-12 form. */

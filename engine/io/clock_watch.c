@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NS_A_MS = 1000000, MS_A_DAY = 24 * 3600 * 1000 };
+enum { MS_A_DAY = 24 * 3600 * 1000 };
 
 /* Days since 1970 of a date after 2000, counted from March as leap days end a year then. */
 static int64_t days_of(int64_t year, int64_t month, int64_t day)
@@ -32,7 +32,7 @@ int64_t tn_clock_built_ms(void)
 
 static int64_t apart(const struct tn_clock_watch *watch, int64_t now_ms)
 {
-    return now_ms - watch->clock->vtable->monotonic_ns(watch->clock) / NS_A_MS;
+    return now_ms - tn_clock_monotonic_ms(watch->clock);
 }
 
 void tn_clock_watch_init(struct tn_clock_watch *watch, struct tn_clock *clock, int64_t known_ms)

@@ -433,32 +433,33 @@ static tn_rc posix_list(struct tn_io *io, const char *path, tn_io_name_fn *each,
     return rc;
 }
 
-static tn_rc posix_stat(struct tn_io *io, const char *path, uint64_t *size, struct tn_err *err)
+static tn_rc ask_about(struct tn_io *io, const char *path, struct stat *about, struct tn_err *err)
 {
     tn_rc rc = check_path("stat", path, err);
-    if (rc != TN_OK) {
-        return rc;
+    if (rc == TN_OK && fstatat(root_of(io), system_path(path), about, 0) != 0) {
+        rc = fail(err, "stat", path);
     }
-    struct stat stat;
-    if (fstatat(root_of(io), system_path(path), &stat, 0) != 0) {
-        return fail(err, "stat", path);
+    return rc;
+}
+
+static tn_rc posix_stat(struct tn_io *io, const char *path, uint64_t *size, struct tn_err *err)
+{
+    struct stat about;
+    tn_rc rc = ask_about(io, path, &about, err);
+    if (rc == TN_OK) {
+        *size = S_ISREG(about.st_mode) ? (uint64_t)about.st_size : 0;
     }
-    *size = S_ISREG(stat.st_mode) ? (uint64_t)stat.st_size : 0;
-    return TN_OK;
+    return rc;
 }
 
 static tn_rc posix_modified(struct tn_io *io, const char *path, int64_t *ms, struct tn_err *err)
 {
-    tn_rc rc = check_path("stat", path, err);
-    if (rc != TN_OK) {
-        return rc;
+    struct stat about;
+    tn_rc rc = ask_about(io, path, &about, err);
+    if (rc == TN_OK) {
+        *ms = (int64_t)about.st_mtim.tv_sec * 1000 + about.st_mtim.tv_nsec / 1000000;
     }
-    struct stat stat;
-    if (fstatat(root_of(io), system_path(path), &stat, 0) != 0) {
-        return fail(err, "stat", path);
-    }
-    *ms = (int64_t)stat.st_mtim.tv_sec * 1000 + stat.st_mtim.tv_nsec / 1000000;
-    return TN_OK;
+    return rc;
 }
 
 static tn_rc posix_room(struct tn_io *io, uint64_t *bytes, struct tn_err *err)

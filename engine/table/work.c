@@ -5,7 +5,6 @@
 enum {
     FLUSHES_A_SLICE = 2, /* one slice may run after at most two flushes */
     UNMERGED_MAX = 10, /* times compaction.min.file-num files without keys, at the most: a guess */
-    NS_PER_MS = 1000000,
 };
 
 /* Pages are short: the bucket that has most of them is to give them back. */
@@ -227,7 +226,7 @@ static void look_at_wear(struct tn_table *t)
     struct tn_wear *wear = t->env->wear;
     struct tn_clock *clock = t->env->clock;
     if (wear) {
-        tn_wear_look(wear, clock->vtable->monotonic_ns(clock) / NS_PER_MS);
+        tn_wear_look(wear, tn_clock_monotonic_ms(clock));
         t->compact_due = t->compact_due || (t->spared && !tn_wear_spent(wear));
         t->spared = t->spared && !t->compact_due; /* else a pick says it again */
     }
