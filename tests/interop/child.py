@@ -124,29 +124,40 @@ class Child:
         same(self.process.returncode, 0, "exit code after %s; it said %s" % (what, self.log()))
 
 
-class Driver(Child):
+class Driver(Child, peer.Folder):
     """One of tests/interop/*_driver.c whose clients send, with its state in a folder of its own, which stays when a test fails."""
 
     def __init__(self, args, prefix, *options):
         self.args = args
         self.rng = random.Random(args.seed)
-        self.folder = Path(tempfile.mkdtemp(prefix=prefix))
+        peer.Folder.__init__(self, prefix)
         self.state = self.folder / "state"
         self.options = options
         self.port = 0
-        super().__init__(self.folder / "log")
+        Child.__init__(self, self.folder / "log")
 
     def __enter__(self):
         self.start()
         return self
 
-    def __exit__(self, kind, *_):
+    def __exit__(self, *how):
         self.kill()
-        if kind is None:
-            shutil.rmtree(self.folder)
+        peer.Folder.__exit__(self, *how)
 
     def starts(self):
         return self.said.count("port ")
+
+    def kill_while(self, senders, seconds):
+        """Threads send meanwhile; each kill -9 comes at some instant within so many seconds of the start before."""
+        for sender in senders:
+            sender.start()
+        for _ in range(self.args.kills):
+            time.sleep(self.rng.random() * seconds)
+            self.kill()
+            self.start()
+        for sender in senders:
+            sender.join()
+            need(not sender.error, str(sender.error))
 
     def start(self):
         super().start([self.args.driver, "state=%s" % self.state, "port=%d" % self.port, *self.options])
@@ -210,22 +221,18 @@ class Broker(Mosquitto):
         same(self.publisher.wait(timeout=DEADLINE), 0, "exit code of mosquitto_pub")
 
 
-class TarnRun(Child):
+class TarnRun(Child, peer.Folder):
     """`tarn run` in a folder of its own, which stays when a test fails."""
 
     def __init__(self, prefix, warehouse="warehouse"):
-        self.folder = Path(tempfile.mkdtemp(prefix=prefix))
+        peer.Folder.__init__(self, prefix)
         self.config = self.folder / "config.lua"
         self.warehouse = self.folder / warehouse
-        super().__init__(self.folder / "log")
+        Child.__init__(self, self.folder / "log")
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, *_):
+    def __exit__(self, *how):
         self.kill()
-        if kind is None:
-            shutil.rmtree(self.folder)
+        peer.Folder.__exit__(self, *how)
 
     def argv(self, *options):
         return [str(peer.TARN), "run", str(self.config), *options]

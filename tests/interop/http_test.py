@@ -192,15 +192,7 @@ def test_killed_and_started_again(args):
     """Each row exactly once, with kill -9 at random instants."""
     with Bench(args, "commit=5") as bench:
         senders = [Sender(bench, "s%d" % k, 30 * args.kills, k % 2 == 1) for k in range(4)]
-        for sender in senders:
-            sender.start()
-        for _ in range(args.kills):
-            time.sleep(bench.rng.random() * 0.2)
-            bench.kill()
-            bench.start()
-        for sender in senders:
-            sender.join()
-            need(not sender.error, str(sender.error))
+        bench.kill_while(senders, 0.2)
         wanted = Counter()
         for sender in senders:
             for i in range(sender.count):

@@ -11,7 +11,6 @@ import io
 import json
 import random
 import re
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -30,12 +29,12 @@ csv.field_size_limit(1 << 30)
 TOO_LONG = re.compile(r"a row of (\d+) bytes, at most (\d+) fit the memory")
 
 
-class Bench:
+class Bench(peer.Folder):
     """A warehouse with a table of long rows, and what is in it."""
 
     def __init__(self, seed, options=None, keys=("k",)):
         self.rng = random.Random(seed)
-        self.folder = Path(tempfile.mkdtemp(prefix="tarn-long-"))
+        super().__init__("tarn-long-")
         self.tarn = peer.Tarn(self.folder / "warehouse")
         self.rows = {}
         schema = {"fields": [{"name": "k", "type": "INT"}, {"name": "s", "type": "STRING"}, {"name": "b", "type": "BYTES"},
@@ -44,13 +43,6 @@ class Bench:
         path = self.folder / "schema.json"
         path.write_text(json.dumps(schema))
         self.tarn.run("create", TABLE, "--schema", path).ok("create")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, *_):
-        if kind is None:
-            shutil.rmtree(self.folder)
 
     def row(self, k):
         """Every order of length; texts of many escapes, bytes of any value, and what does not compress."""

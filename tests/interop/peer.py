@@ -10,6 +10,7 @@ Each answers a command with a Result. Rows are canonical JSON (see oracle/README
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import tempfile
 import threading
@@ -76,6 +77,20 @@ class Tarn:
 
     def cat(self, *args):
         return self.run("cat", TABLE, "--format", "json", *args)
+
+
+class Folder:
+    """A folder of its own, which stays when a test fails."""
+
+    def __init__(self, prefix, folder=None):
+        self.folder = Path(folder or tempfile.mkdtemp(prefix=prefix))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind is None:
+            shutil.rmtree(self.folder)
 
 
 class CoProcess:

@@ -23,12 +23,12 @@ TABLE = peer.TABLE
 COMMITTED = re.compile(r"^committed snapshot=(\d+) rows=(\d+)\b", re.MULTILINE)
 
 
-class Bench:
+class Bench(peer.Folder):
     """A warehouse in a folder of its own, with one table."""
 
     def __init__(self, seed, keyed=True, options=None, folder=None):
         self.rng = random.Random(seed)
-        self.folder = Path(folder or tempfile.mkdtemp(prefix="tarn-process-"))
+        super().__init__("tarn-process-", folder)
         self.warehouse = self.folder / "warehouse"
         self.warehouse.mkdir()
         self.tarn = peer.Tarn(self.warehouse)
@@ -40,13 +40,6 @@ class Bench:
         path.write_text(json.dumps(schema))
         self.tarn.run("create", TABLE, "--schema", path).ok("create")
         self.keyed = keyed
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, *_):
-        if kind is None:
-            shutil.rmtree(self.folder)
 
     def rows(self, count, keys):
         return [{"k": self.rng.randrange(keys), "v": "x" * self.rng.randrange(40), "n": i} for i in range(count)]

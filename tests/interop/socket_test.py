@@ -146,15 +146,7 @@ def test_killed_while_senders_send(args):
     """kill -9 at random instants: lines of senders with names are there exactly once and in order, the others' at least once."""
     with Bench(args, "commit=7") as bench:
         senders = [Sender(bench, "s%d" % i, lines_of("s%d" % i, 4000), i < 3, args.seed + i) for i in range(5)]
-        for sender in senders:
-            sender.start()
-        for _ in range(args.kills):
-            time.sleep(bench.rng.random() * 0.06)
-            bench.kill()
-            bench.start()
-        for sender in senders:
-            sender.join()
-            need(sender.error is None, str(sender.error))
+        bench.kill_while(senders, 0.06)
         bench.stop()
         rows = bench.rows()
         for sender in senders:
