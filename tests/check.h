@@ -72,6 +72,16 @@ check_say(const char *file, int line, const char *format, ...)
         }                                    \
     } while (0)
 
+/* Both beside each other. */
+#define CHECK_TEXT(found, wanted)                                      \
+    do {                                                               \
+        const char *check_found = (found);                             \
+        const char *check_wanted = (wanted);                           \
+        if (strcmp(check_found, check_wanted) != 0) {                  \
+            FAIL("found:  %s\nwanted: %s", check_found, check_wanted); \
+        }                                                              \
+    } while (0)
+
 struct test {
     const char *name;
     void (*run)(void);

@@ -238,9 +238,7 @@ static void run_seed(enum tn_input input, uint64_t seed)
     }
     run(seed);
     if (given.next != given.count) {
-        (void)fprintf(stderr, "seed %llu: %u of %u records\n", (unsigned long long)seed, given.next,
-                      given.count);
-        abort();
+        FAIL("seed %llu: %u of %u records", (unsigned long long)seed, given.next, given.count);
     }
     CHECK(given.cut <= long_ones && (given.cut > 0) == (long_ones > 0));
 }

@@ -410,8 +410,7 @@ static tn_rc add(enum tn_row_kind kind, struct tn_value first, struct tn_value s
 static void expect_error(tn_rc rc, const char *text)
 {
     if (rc != TN_INVALID || strcmp(err.text, text) != 0) {
-        (void)fprintf(stderr, "found:  %s\nwanted: %s\n", err.text, text);
-        abort();
+        FAIL("found:  %s\nwanted: %s", err.text, text);
     }
 }
 

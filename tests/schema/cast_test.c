@@ -152,10 +152,8 @@ static void check_value(const struct tn_cast *cast, const char *in, const char *
     }
     if (!same_text(got, want)) {
         char names[2][TN_TYPE_TEXT_SIZE];
-        (void)fprintf(stderr, "%s of %s to %s: %s, Java has %s\n", in,
-                      tn_type_format(&cast->from, names[0]), tn_type_format(&cast->to, names[1]),
-                      got, want);
-        abort();
+        FAIL("%s of %s to %s: %s, Java has %s", in, tn_type_format(&cast->from, names[0]),
+             tn_type_format(&cast->to, names[1]), got, want);
     }
 }
 

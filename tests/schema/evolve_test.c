@@ -170,8 +170,7 @@ static void check_case(size_t i, size_t arena_size, uint32_t size_max, bool *fil
                     ? text[0] == '!' && strstr(text + 1, cases[i].json + 1) != NULL
                     : strcmp(text, cases[i].json) == 0;
     if (!same) {
-        (void)fprintf(stderr, "case %zu: %s\nnot %s\n", i, text, cases[i].json);
-        abort();
+        FAIL("case %zu: %s\nnot %s", i, text, cases[i].json);
     }
 }
 

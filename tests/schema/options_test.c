@@ -10,14 +10,6 @@ static unsigned char arena_memory[ARENA_SIZE];
 static struct tn_arena arena;
 static struct tn_err err;
 
-static void expect_text(const char *found, const char *wanted)
-{
-    if (strcmp(found, wanted) != 0) {
-        (void)fprintf(stderr, "found:  %s\nwanted: %s\n", found, wanted);
-        abort();
-    }
-}
-
 /* Columns k INT, v STRING, p DATE, n ARRAY and the options in JSON. */
 static struct tn_schema schema_of(const char *primary, const char *partition, const char *options)
 {
@@ -52,9 +44,9 @@ static void defaults_are_paimons(void)
     CHECK(o.bucket_key.count == 1 && o.bucket_key.index[0] == 0);
     CHECK(o.sequence_fields.count == 0 && !o.sequence_descending && o.rowkind_field == -1);
     CHECK(!o.ignore_delete && !o.ignore_update_before && !o.write_only && !o.thin_mode);
-    expect_text(o.data_file_prefix, "data-");
-    expect_text(o.path_directory, "");
-    expect_text(o.partition_default_name, "__DEFAULT_PARTITION__");
+    CHECK_TEXT(o.data_file_prefix, "data-");
+    CHECK_TEXT(o.path_directory, "");
+    CHECK_TEXT(o.partition_default_name, "__DEFAULT_PARTITION__");
     CHECK(o.partition_legacy_name && !o.suffix_compression);
     CHECK(o.codec == TN_CODEC_ID_ZSTANDARD && o.zstd_level == 1);
     CHECK(o.manifest_codec == TN_CODEC_ID_ZSTANDARD);
@@ -101,7 +93,7 @@ static void values_are_obeyed(void)
     CHECK(o.sequence_fields.count == 2 && o.sequence_fields.index[0] == 1);
     CHECK(o.sequence_fields.index[1] == 2 && o.sequence_descending && o.rowkind_field == 1);
     CHECK(o.write_only && o.ignore_delete && o.codec == TN_CODEC_ID_NULL);
-    expect_text(o.path_directory, "a/b/");
+    CHECK_TEXT(o.path_directory, "a/b/");
     CHECK(o.stats_modes[0] == TN_STATS_COUNTS && o.stats_modes[1] == TN_STATS_COUNTS);
     CHECK(o.stats_modes[2] == TN_STATS_TRUNCATE && o.stats_lengths[2] == 5);
     CHECK(o.stats_modes[3] == TN_STATS_NONE);
@@ -121,9 +113,7 @@ static void expect_refusal(const struct tn_schema *schema, enum tn_options_use u
     struct tn_options options = {.bucket = -77};
     tn_rc rc = tn_options_read(schema, use, &arena, &options, &err);
     if (rc != refusal->rc || strncmp(err.text, refusal->text, strlen(refusal->text)) != 0) {
-        (void)fprintf(stderr, "%s\nfound:  %s\nwanted: %s\n", refusal->options, err.text,
-                      refusal->text);
-        abort();
+        FAIL("%s\nfound:  %s\nwanted: %s", refusal->options, err.text, refusal->text);
     }
     CHECK(rc == TN_OK || options.bucket == -77);
 }
@@ -376,7 +366,7 @@ static void a_plain_table_has_no_hazards(void)
     struct tn_schema schema = schema_of("\"k\"", "",
                                         "\"bucket\":1,\"tag.num-retained-max\":3,"
                                         "\"fields.v.stats-mode\":\"full\"");
-    expect_text(hazards_of(&schema), "");
+    CHECK_TEXT(hazards_of(&schema), "");
 }
 
 static void hazards_are_one_line_each(void)
@@ -401,8 +391,7 @@ static void hazards_are_one_line_each(void)
     };
     for (size_t i = 0; i < COUNT(wanted); i++) {
         if (strncmp(lines, wanted[i], strlen(wanted[i])) != 0) {
-            (void)fprintf(stderr, "found:  %s\nwanted: %s\n", lines, wanted[i]);
-            abort();
+            FAIL("found:  %s\nwanted: %s", lines, wanted[i]);
         }
         lines = strchr(lines, '\n') + 1;
     }
@@ -451,7 +440,7 @@ static void columns_have_functions_and_groups(void)
     CHECK(o.merge_fields[1].aggregate == TN_AGGREGATE_SUM && o.merge_fields[1].group == 0);
     CHECK(!o.merge_fields[1].orders && !o.merge_fields[1].ignore_retract);
     CHECK(o.merge_fields[2].aggregate == TN_AGGREGATE_LISTAGG && o.merge_fields[2].ignore_retract);
-    expect_text(o.merge_fields[2].delimiter, ";");
+    CHECK_TEXT(o.merge_fields[2].delimiter, ";");
     CHECK(o.merge_fields[3].aggregate == TN_AGGREGATE_NONE && o.merge_fields[3].group == -1);
     CHECK(o.merge_fields[4].orders && o.merge_fields[5].orders && o.merge_fields[5].group == 0);
 
@@ -476,7 +465,7 @@ static void changelog_options_are_read_and_not_written(void)
     struct tn_schema schema = merge_schema(true, false, "\"bucket\":1,\"file.format\":\"avro\"");
     struct tn_options o = read_options(&schema, TN_OPTIONS_WRITE);
     CHECK(o.changelog_producer == TN_CHANGELOG_NONE && !o.changelog_deduplicate);
-    expect_text(o.changelog_file_prefix, "changelog-");
+    CHECK_TEXT(o.changelog_file_prefix, "changelog-");
     CHECK(o.changelog_codec == TN_CODEC_ID_ZSTANDARD && o.full_compaction_delta == 0);
     CHECK(o.lookup_wait && !o.force_lookup && !o.lookup_gentle && o.lookup_interval_max == 10);
 
@@ -489,7 +478,7 @@ static void changelog_options_are_read_and_not_written(void)
                           "\"full-compaction.delta-commits\":2,\"file.compression\":\"null\"");
     o = read_options(&schema, TN_OPTIONS_CREATE);
     CHECK(o.changelog_deduplicate && o.changelog_ignored.count == 2 && !o.lookup_wait);
-    expect_text(o.changelog_file_prefix, "log-");
+    CHECK_TEXT(o.changelog_file_prefix, "log-");
     CHECK(o.lookup_gentle && o.lookup_interval_max == 5 && o.full_compaction_delta == 2);
     CHECK(o.changelog_codec == TN_CODEC_ID_NULL);
 

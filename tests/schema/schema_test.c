@@ -37,14 +37,6 @@ static const char *encode(const struct tn_schema *schema)
     return (const char *)out_memory;
 }
 
-static void expect_text(const char *found, const char *wanted)
-{
-    if (strcmp(found, wanted) != 0) {
-        (void)fprintf(stderr, "found:  %s\nwanted: %s\n", found, wanted);
-        abort();
-    }
-}
-
 static char *read_golden(const char *name)
 {
     char path[200];
@@ -67,7 +59,7 @@ static void java_files_come_back_byte_for_byte(void)
     for (size_t i = 0; i < COUNT(java_files); i++) {
         char *text = read_golden(java_files[i]);
         struct tn_schema schema = decode(text);
-        expect_text(encode(&schema), text);
+        CHECK_TEXT(encode(&schema), text);
         free(text);
     }
 }
@@ -77,11 +69,11 @@ static void pypaimon_files_are_read_and_written_in_javas_form(void)
     char *text = read_golden("py-append");
     struct tn_schema schema = decode(text);
     CHECK(schema.field_count == 16 && schema.comment == NULL);
-    expect_text(schema.fields[13].type_json, "{\n      \"type\" : \"ARRAY\",\n      \"element\" : "
-                                             "\"INT\",\n      \"nullable\" : true\n    }");
+    CHECK_TEXT(schema.fields[13].type_json, "{\n      \"type\" : \"ARRAY\",\n      \"element\" : "
+                                            "\"INT\",\n      \"nullable\" : true\n    }");
     char *again = strdup(encode(&schema));
     schema = decode(again);
-    expect_text(encode(&schema), again);
+    CHECK_TEXT(encode(&schema), again);
     free(again);
     free(text);
 }
@@ -96,7 +88,7 @@ static void fields_and_keys_are_found(void)
     CHECK(schema.trimmed_keys.count == 1 && schema.trimmed_keys.index[0] == 1);
     CHECK(tn_schema_find(&schema, tn_bytes_of("a")) == 2);
     CHECK(tn_schema_find(&schema, tn_bytes_of("aa")) == -1);
-    expect_text(tn_schema_option(&schema, "bucket"), "1");
+    CHECK_TEXT(tn_schema_option(&schema, "bucket"), "1");
     CHECK(tn_schema_option(&schema, "bucke") == NULL);
     free(text);
 }
@@ -124,15 +116,15 @@ static void old_versions_get_their_defaults(void)
                                      "\"c\":0.2,\"d\":null,\"a\":2}}");
     CHECK(schema.version == 1 && schema.time_ms == 0 && schema.id == 4);
     CHECK(schema.option_count == 5);
-    expect_text(tn_schema_option(&schema, "a"), "2");
-    expect_text(tn_schema_option(&schema, "b"), "true");
-    expect_text(tn_schema_option(&schema, "c"), "0.2");
-    expect_text(tn_schema_option(&schema, "bucket"), "1");
-    expect_text(tn_schema_option(&schema, "file.format"), "orc");
+    CHECK_TEXT(tn_schema_option(&schema, "a"), "2");
+    CHECK_TEXT(tn_schema_option(&schema, "b"), "true");
+    CHECK_TEXT(tn_schema_option(&schema, "c"), "0.2");
+    CHECK_TEXT(tn_schema_option(&schema, "bucket"), "1");
+    CHECK_TEXT(tn_schema_option(&schema, "file.format"), "orc");
     schema = decode("{\"version\":2,\"id\":4,\"fields\":[],\"highestFieldId\":-1,\"partitionKeys\":"
                     "[],\"primaryKeys\":[],\"options\":{}}");
     CHECK(schema.option_count == 1);
-    expect_text(tn_schema_option(&schema, "file.format"), "orc");
+    CHECK_TEXT(tn_schema_option(&schema, "file.format"), "orc");
 }
 
 #define FIELD_K "{\"id\":0,\"name\":\"k\",\"type\":\"INT\"}"
@@ -180,7 +172,7 @@ static void bad_files_are_refused_by_path(void)
         reset();
         tn_rc rc = tn_schema_decode(tn_bytes_of(cases[i].json), &arena, &schema, &err);
         CHECK(rc == err.code);
-        expect_text(err.text, cases[i].text);
+        CHECK_TEXT(err.text, cases[i].text);
         CHECK(rc == cases[i].rc && schema.id == -7);
     }
 }
@@ -354,15 +346,15 @@ static void a_users_schema_becomes_schema_zero(void)
                     " \"options\": {\"bucket\": 4}, \"comment\": \"c\"}"),
         &arena, &schema, &err);
     CHECK_OK(rc, err);
-    expect_text(encode(&schema),
-                "{\n  \"version\" : 3,\n  \"id\" : 0,\n  \"fields\" : [ {\n    \"id\" : 0,\n    "
-                "\"name\" : \"dev\",\n    \"type\" : \"STRING NOT NULL\"\n  }, {\n    \"id\" : 1,\n"
-                "    \"name\" : \"p\",\n    \"type\" : \"INT NOT NULL\",\n    \"description\" : "
-                "\"plant\"\n  }, {\n    \"id\" : 2,\n    \"name\" : \"temp\",\n    \"type\" : "
-                "\"DOUBLE\",\n    \"defaultValue\" : \"0\"\n  } ],\n  \"highestFieldId\" : 2,\n  "
-                "\"partitionKeys\" : [ \"p\" ],\n  \"primaryKeys\" : [ \"p\", \"dev\" ],\n  "
-                "\"options\" : {\n    \"bucket\" : \"4\"\n  },\n  \"comment\" : \"c\",\n  "
-                "\"timeMillis\" : 0\n}");
+    CHECK_TEXT(encode(&schema),
+               "{\n  \"version\" : 3,\n  \"id\" : 0,\n  \"fields\" : [ {\n    \"id\" : 0,\n    "
+               "\"name\" : \"dev\",\n    \"type\" : \"STRING NOT NULL\"\n  }, {\n    \"id\" : 1,\n"
+               "    \"name\" : \"p\",\n    \"type\" : \"INT NOT NULL\",\n    \"description\" : "
+               "\"plant\"\n  }, {\n    \"id\" : 2,\n    \"name\" : \"temp\",\n    \"type\" : "
+               "\"DOUBLE\",\n    \"defaultValue\" : \"0\"\n  } ],\n  \"highestFieldId\" : 2,\n  "
+               "\"partitionKeys\" : [ \"p\" ],\n  \"primaryKeys\" : [ \"p\", \"dev\" ],\n  "
+               "\"options\" : {\n    \"bucket\" : \"4\"\n  },\n  \"comment\" : \"c\",\n  "
+               "\"timeMillis\" : 0\n}");
     CHECK(schema.trimmed_keys.count == 1 && schema.trimmed_keys.index[0] == 0);
     rc = tn_schema_check_create(&schema, &arena, &err);
     CHECK_OK(rc, err);
@@ -427,7 +419,7 @@ static void a_users_mistakes_are_named_by_line(void)
         reset();
         tn_rc rc = tn_schema_from_user(tn_bytes_of(cases[i][0]), &arena, &schema, &err);
         CHECK(rc == TN_INVALID);
-        expect_text(err.text, cases[i][1]);
+        CHECK_TEXT(err.text, cases[i][1]);
     }
 }
 
@@ -483,7 +475,7 @@ static void what_is_not_created_is_refused_by_column(void)
         tn_rc rc = tn_schema_from_user(tn_bytes_of(json), &arena, &schema, &err);
         CHECK_OK(rc, err);
         rc = tn_schema_check_create(&schema, &arena, &err);
-        expect_text(err.text, cases[i].text);
+        CHECK_TEXT(err.text, cases[i].text);
         CHECK(rc == cases[i].rc);
     }
 }

@@ -17,8 +17,7 @@ static const char *refusal(const char *text)
     struct tn_type type = {.kind = TN_TYPE_KIND_COUNT};
     tn_rc rc = tn_type_parse(tn_bytes_of(text), &type, &err);
     if (rc != TN_INVALID || type.kind != TN_TYPE_KIND_COUNT) {
-        (void)fprintf(stderr, "'%s' is taken\n", text);
-        abort();
+        FAIL("'%s' is taken", text);
     }
     return err.text;
 }
@@ -72,8 +71,7 @@ static void types_are_written_as_java_writes_them(void)
         struct tn_type type = parse(cases[i][0]);
         tn_type_format(&type, text);
         if (strcmp(text, cases[i][1]) != 0) {
-            (void)fprintf(stderr, "'%s' becomes '%s'\n", cases[i][0], text);
-            abort();
+            FAIL("'%s' becomes '%s'", cases[i][0], text);
         }
     }
 }
@@ -120,8 +118,7 @@ static void wrong_types_are_refused_with_the_reason(void)
     for (size_t i = 0; i < COUNT(cases); i++) {
         const char *text = refusal(cases[i][0]);
         if (strcmp(text, cases[i][1]) != 0) {
-            (void)fprintf(stderr, "'%s': %s\n", cases[i][0], text);
-            abort();
+            FAIL("'%s': %s", cases[i][0], text);
         }
     }
 }

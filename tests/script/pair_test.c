@@ -48,10 +48,7 @@ static void check_row(const char *want)
 {
     CHECK(verdict == TN_VERDICT_ROW);
     const char *got = row_text(&c, (struct tn_row){out.data, (uint32_t)out.size});
-    if (strcmp(got, want) != 0) {
-        (void)fprintf(stderr, "got  %s\nwant %s\n", got, want);
-        abort();
-    }
+    CHECK_TEXT(got, want);
 }
 
 /* By the ordering column, in which NULL is older than everything. */

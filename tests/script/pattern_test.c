@@ -95,9 +95,7 @@ static void patterns_match_as_luas_own_do(void)
         run(theirs, false, call, subject, pattern, want, sizeof want);
         run(s.vm.lua, true, call, subject, pattern, got, sizeof got);
         if (strcmp(got, want) != 0) {
-            (void)fprintf(stderr, "%s\n'%s' in '%s': got %s, want %s\n", call, pattern, subject,
-                          got, want);
-            abort();
+            FAIL("%s\n'%s' in '%s': got %s, want %s", call, pattern, subject, got, want);
         }
     }
     lua_close(theirs);

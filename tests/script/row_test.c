@@ -192,8 +192,7 @@ static void a_value_that_does_not_fit_its_column_is_an_error(void)
         tn_rc rc = merge(row);
         const char *want = attempts[i].want;
         if (want ? rc == TN_OK || !strstr(s.err.text, want) : rc != TN_OK) {
-            (void)fprintf(stderr, "%s\ngave %d: %s\n", attempts[i].body, rc, s.err.text);
-            abort();
+            FAIL("%s\ngave %d: %s", attempts[i].body, rc, s.err.text);
         }
     }
 }
@@ -252,8 +251,7 @@ static void decimals_are_exact(void)
         tn_rc rc = merge(row);
         const char *want = attempts[i].want;
         if (want ? rc != TN_INVALID || !strstr(s.err.text, want) : rc != TN_OK) {
-            (void)fprintf(stderr, "%s\ngave %d: %s\n", attempts[i].body, rc, s.err.text);
-            abort();
+            FAIL("%s\ngave %d: %s", attempts[i].body, rc, s.err.text);
         }
     }
 }

@@ -39,10 +39,7 @@ static tn_rc merge(struct tn_script *script, bool with_now)
 static void check_out(const char *want)
 {
     const char *got = row_text(&c, (struct tn_row){out.data, (uint32_t)out.size});
-    if (strcmp(got, want) != 0) {
-        (void)fprintf(stderr, "got  %s\nwant %s\n", got, want);
-        abort();
-    }
+    CHECK_TEXT(got, want);
 }
 
 static void merge_gives_a_row_or_one_of_two_words(void)
@@ -315,8 +312,7 @@ static void json_is_read_strictly(void)
     for (size_t i = 0; i < COUNT(attempts); i++) {
         rc = map_record(attempts[i].text, lines, sizeof lines);
         if (rc != TN_INVALID || !strstr(s.err.text, attempts[i].want)) {
-            (void)fprintf(stderr, "%s gave %d: %s\n", attempts[i].text, rc, s.err.text);
-            abort();
+            FAIL("%s gave %d: %s", attempts[i].text, rc, s.err.text);
         }
     }
 }
@@ -351,8 +347,7 @@ static void a_wrong_result_is_an_error_at_the_handlers_line(void)
         tn_rc rc = merge(&s.script, true);
         const char *want = attempts[i].want;
         if (want ? rc != TN_INVALID || !strstr(s.err.text, want) : rc != TN_OK) {
-            (void)fprintf(stderr, "%s\ngave %d: %s\n", text, rc, s.err.text);
-            abort();
+            FAIL("%s\ngave %d: %s", text, rc, s.err.text);
         }
         CHECK(rc == TN_OK || out.size == 0);
     }
@@ -487,8 +482,7 @@ static void what_is_wrong_with_a_script_shows_when_it_is_loaded(void)
         open_state(&s, NULL);
         tn_rc rc = load_script(&s, &c, attempts[i].text);
         if (rc != TN_INVALID || !strstr(s.err.text, attempts[i].want)) {
-            (void)fprintf(stderr, "%s\ngave %d: %s\n", attempts[i].text, rc, s.err.text);
-            abort();
+            FAIL("%s\ngave %d: %s", attempts[i].text, rc, s.err.text);
         }
     }
 }

@@ -76,8 +76,7 @@ static void right_answers_become_plans(void)
                     plan.table_count == want->table_count &&
                     memcmp(plan.tables, want->tables, sizeof plan.tables) == 0;
         if (!same) {
-            (void)fprintf(stderr, "%s is another plan\n", answers[i].text);
-            abort();
+            FAIL("%s is another plan", answers[i].text);
         }
     }
 }
@@ -137,8 +136,7 @@ static void a_wrong_answer_says_what_is_wrong_and_changes_nothing(void)
     for (size_t i = 0; i < COUNT(attempts); i++) {
         tn_rc rc = answer(attempts[i].text);
         if (rc != TN_INVALID || !strstr(s.err.text, attempts[i].want)) {
-            (void)fprintf(stderr, "%s\ngave %d: %s\n", attempts[i].text, rc, s.err.text);
-            abort();
+            FAIL("%s\ngave %d: %s", attempts[i].text, rc, s.err.text);
         }
         CHECK(memcmp(&plan, &untouched, sizeof plan) == 0);
     }
@@ -282,8 +280,7 @@ static void it_can_neither_run_on_nor_take_more_than_it_may(void)
     for (size_t i = 0; i < COUNT(attempts); i++) {
         tn_rc rc = answer(attempts[i].text);
         if (rc != TN_INVALID || !strstr(s.err.text, attempts[i].want)) {
-            (void)fprintf(stderr, "%s\ngave %d: %s\n", attempts[i].text, rc, s.err.text);
-            abort();
+            FAIL("%s\ngave %d: %s", attempts[i].text, rc, s.err.text);
         }
         CHECK(s.script.failures == 1 && s.script.calls == 1);
     }
@@ -342,8 +339,7 @@ static void cases_give_the_part_of_a_state_that_counts(void)
         tn_rc rc = load_script(&s, NULL, text);
         const char *want = attempts[i].want;
         if (want ? rc != TN_INVALID || !strstr(s.err.text, want) : rc != TN_OK) {
-            (void)fprintf(stderr, "%s\ngave %d: %s\n", attempts[i].text, rc, s.err.text);
-            abort();
+            FAIL("%s\ngave %d: %s", attempts[i].text, rc, s.err.text);
         }
     }
 }

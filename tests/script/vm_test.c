@@ -12,8 +12,7 @@ static void check_stopped(const char *text, const char *want)
 {
     tn_rc rc = run_text(&s, text, 0);
     if (rc != TN_INVALID || !strstr(s.err.text, want)) {
-        (void)fprintf(stderr, "%s\ngave %d: %s\nwant: %s\n", text, rc, s.err.text, want);
-        abort();
+        FAIL("%s\ngave %d: %s\nwant: %s", text, rc, s.err.text, want);
     }
     CHECK(strncmp(s.err.text, "t.lua:", 6) == 0);
     CHECK(lua_gettop(s.vm.lua) == 1);
