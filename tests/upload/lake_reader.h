@@ -1,11 +1,12 @@
 /* lake_reader: somebody who looks at a lake at every change of its store, and follows it from the
- * first snapshot to the last.
+ * first snapshot to the last:
  *
- *     an object       is made once, with the bytes of the source, and stays; but hints and the
- * owner snapshot-N      is there: its lists, manifests, schemas, data and changelog files are read,
- * and are the rows and the changes that the source had at N follows N-1, or EARLIEST passes the gap
- * before anything follows N LATEST          names a snapshot that is there, and never an older one
- *     EARLIEST        names one from which on all are there
+ * - An object is made once, with the bytes of the source, and stays; but hints and the owner.
+ * - When snapshot-N is there, its lists, manifests, schemas, data and changelog files are read, and
+ *   are the rows and the changes that the source had at N.
+ * - It follows N-1, or EARLIEST passes the gap before anything follows N.
+ * - LATEST names a snapshot that is there, and never an older one; EARLIEST one from which on all
+ *   are there.
  *
  * What is wrong is kept in `problem`: the first of it.
  */
@@ -111,7 +112,7 @@ static __attribute__((unused, noinline)) void lake_reader_snapshot(struct lake_r
     if (id <= r->newest) {
         lake_reader_complain(r, "it comes behind snapshot %" PRId64, r->newest);
     }
-    if (r->gap > 0) {
+    if (r->gap > 0 && follows) {
         lake_reader_complain(r, "EARLIEST stands before the gap below snapshot %" PRId64, r->gap);
     }
     if (r->newest > 0 && !follows) {

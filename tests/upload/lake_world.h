@@ -34,7 +34,7 @@ enum {
     LAKE_BLOCK = 512,
     LAKE_BLOCKS = 16,
     LAKE_TURNS_MAX = 4000000,
-    LAKE_LINES = 60,
+    LAKE_LINES = 120,
 };
 
 enum lake_engine { LAKE_WRITER, LAKE_SYNC, LAKE_READER, LAKE_ENGINES };
