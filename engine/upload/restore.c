@@ -7,6 +7,7 @@
 #include "file/names.h"
 #include "upload/ledger.h"
 #include "upload/restore_private.h"
+#include "upload/tag_record.h"
 
 enum {
     COUNTED_MAX = 4096, /* files that are told apart; beyond, some count twice */
@@ -157,6 +158,22 @@ static tn_rc read_owner(struct tn_restore *r, struct tn_owner *owner, struct tn_
     return rc == TN_ABSENT ? TN_OK : rc;
 }
 
+/* Tags don't come, so they are nobody's from now on: else the next sync would remove what isn't
+ * here. */
+static tn_rc leave_tags(struct tn_restore *r, struct tn_err *err)
+{
+    struct tn_arena *arena = &r->worker->arena;
+    size_t mark = tn_arena_mark(arena);
+    struct tn_tag_record record;
+    tn_rc rc = tn_tag_record_read(r->spec->target, r->spec->table, arena, &record, err);
+    if (rc == TN_CORRUPT || (rc == TN_OK && record.count > 0)) {
+        record = (struct tn_tag_record){0};
+        rc = tn_tag_record_write(r->spec->target, r->spec->table, &record, arena, err);
+    }
+    tn_arena_reset(arena, mark);
+    return rc;
+}
+
 /* A try before may have raised it, and not have heard so. */
 static tn_rc take_over(struct tn_restore *r, struct tn_restore_mark *mark, struct tn_err *err)
 {
@@ -176,6 +193,7 @@ static tn_rc take_over(struct tn_restore *r, struct tn_restore_mark *mark, struc
                                           &r->worker->arena, err)
                          : rc;
     }
+    rc = rc == TN_OK ? leave_tags(r, err) : rc;
     r->result->owner = rc == TN_OK;
     return rc;
 }
@@ -333,7 +351,7 @@ static tn_rc write_ledger(struct tn_restore *r, int64_t schema_id, struct tn_err
     const struct tn_restore_result *result = r->result;
     struct tn_clock *clock = r->worker->clock;
     struct tn_arena *arena = &r->worker->arena;
-    struct tn_ledger ledger = {.have = result->last_id, .schema = schema_id};
+    struct tn_ledger ledger = {.have = result->last_id, .schema = schema_id, .tags_known = true};
     tn_rc rc = read_owner(r, &ledger.owner, err);
     if (rc != TN_OK || strcmp(ledger.owner.writer, r->spec->writer) != 0) {
         return rc; /* somebody took it over since: the sync says so */

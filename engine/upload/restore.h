@@ -10,7 +10,8 @@
  *
  * Without its schemas nobody takes for a table what is there, so it is one in the end only. A cut
  * leaves files that the next try finds: `.tarn/<db>.<table>.restore` says that it is ours, from
- * where, and which snapshot. Nothing but the owner is ever written at the target.
+ * where, and which snapshot. Nothing is ever written at the target but the owner, and that the tags
+ * which travelled there are nobody's now.
  *
  * An older snapshot than the newest makes a table of its own, that isn't the mirror's source.
  */
@@ -50,7 +51,7 @@ struct tn_restore_spec {
  * must be there before it is a table. EXISTS: it is there already; ABSENT: the mirror has no such
  * table or snapshot; CONFLICT: another device takes it over, too; FULL: there is no room, and how
  * much it needs; CORRUPT: the mirror lacks a file; UNSUPPORTED: files outside the table. Asks with
- * GET, HEAD and LIST, and puts the owner. */
+ * GET, HEAD and LIST, and puts the owner and the record of tags. */
 TN_MUST_USE tn_rc tn_restore_bring(const struct tn_restore_spec *spec, struct tn_worker *worker,
                                    struct tn_restore_result *result, struct tn_err *err);
 TN_MUST_USE tn_rc tn_restore_finish(const struct tn_restore_spec *spec, struct tn_worker *worker,

@@ -4,6 +4,7 @@
  * mirror's snapshot stood, and an old device that wakes is stopped. */
 #include "upload/restore.h"
 
+#include "commit/tag.h"
 #include "given.h"
 #include "table/bed.h"
 #include "upload/counting.h"
@@ -30,6 +31,7 @@ struct world {
     struct device old; /* one that has died, and may wake */
     uint32_t synced;   /* rows that are in the lake */
     bool has_synced;
+    uint32_t tags; /* that the lake has */
     struct tn_err err;
     uint64_t restores;
     uint64_t cuts;
@@ -91,6 +93,36 @@ static void sync_now(void)
     w.has_synced = true;
 }
 
+static bool has(struct sim_disk *disk, const char *path)
+{
+    uint64_t size;
+    struct tn_err err;
+    return disk->io.vtable->stat(&disk->io, path, &size, &err) == TN_OK;
+}
+
+/* Of the newest snapshot, so that it travels with it. */
+static void tag_now(void)
+{
+    char name[16];
+    int64_t id;
+    start(&w.now.disk);
+    (void)snprintf(name, sizeof name, "keep-%u", w.tags);
+    const struct tn_tag_spec spec = {.root = BED_ROOT, .name = name};
+    tn_rc rc = tn_tag_make(&spec, worker(), &id, &w.err);
+    CHECK_OK(rc, w.err);
+    w.tags++;
+}
+
+/* Who restores doesn't bring the tags, and doesn't take them away. */
+static void check_tags(void)
+{
+    for (uint32_t i = 0; i < w.tags; i++) {
+        char path[64];
+        (void)snprintf(path, sizeof path, BED_ROOT "/tag/tag-keep-%u", i);
+        CHECK(has(&w.lake, path));
+    }
+}
+
 static void write_to(uint32_t rows)
 {
     start(&w.now.disk);
@@ -131,13 +163,6 @@ static tn_rc restore_to(struct sim_disk *disk, struct sim_disk *lake,
     }
     sim_disk_deinit(&scratch);
     return rc;
-}
-
-static bool has(struct sim_disk *disk, const char *path)
-{
-    uint64_t size;
-    struct tn_err err;
-    return disk->io.vtable->stat(&disk->io, path, &size, &err) == TN_OK;
 }
 
 static struct tn_owner owner_there(struct sim_disk *lake)
@@ -244,6 +269,7 @@ static void sync_of_a_restored_one_sends_nothing(void)
     tn_rc rc = sync_from(&w.now.disk, &result);
     CHECK_OK(rc, w.err);
     CHECK(result.files == 0 && result.bytes == 0);
+    check_tags();
 }
 
 static void run(uint64_t seed)
@@ -257,6 +283,9 @@ static void run(uint64_t seed)
     for (uint32_t cut = 0; cut < scenario.cut_count; cut++) {
         write_to(scenario.cuts[cut]);
         if (random_below(&w.random, 3) > 0) {
+            if (random_below(&w.random, 3) == 0) {
+                tag_now();
+            }
             sync_now();
             w.synced = scenario.cuts[cut];
         }
@@ -272,6 +301,7 @@ static void run(uint64_t seed)
     }
     write_to(scenario.row_count);
     sync_now();
+    check_tags();
     w.synced = scenario.row_count;
     check_restored(&w.now.disk);
     if (w.old.there) {
