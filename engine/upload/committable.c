@@ -60,7 +60,8 @@ static void put_line(unsigned char *at, size_t header_size, size_t records_size,
     memcpy(at, line, LINE_SIZE);
 }
 
-void tn_committable_encode(const struct tn_committable *committable, struct tn_buf *buf)
+void tn_committable_begin(const struct tn_committable *committable, struct tn_buf *buf,
+                          struct tn_committable_place *place)
 {
     static const char blank[LINE_SIZE];
     struct header header = {.table = committable->table,
@@ -73,17 +74,29 @@ void tn_committable_encode(const struct tn_committable *committable, struct tn_b
                             .added_count = committable->added_count,
                             .changelog_count = committable->changelog_count,
                             .watermark = committable->watermark};
-    size_t start = buf->size;
+    place->start = buf->size;
     tn_buf_append(buf, blank, sizeof blank);
     tn_json_write(&header, fields, FIELDS, buf);
-    size_t records = buf->size;
+    place->records = buf->size;
+}
+
+void tn_committable_finish(const struct tn_committable_place *place, struct tn_buf *buf)
+{
+    if (!buf->overflow) {
+        size_t first = place->start + LINE_SIZE;
+        struct tn_bytes all = {buf->data + first, buf->size - first};
+        put_line(buf->data + place->start, place->records - first, buf->size - place->records,
+                 tn_hash_crc32(all));
+    }
+}
+
+void tn_committable_encode(const struct tn_committable *committable, struct tn_buf *buf)
+{
+    struct tn_committable_place place;
+    tn_committable_begin(committable, buf, &place);
     put_entries(committable->added, committable->added_count, buf);
     put_entries(committable->changelog, committable->changelog_count, buf);
-    if (!buf->overflow) {
-        size_t first = start + LINE_SIZE;
-        struct tn_bytes all = {buf->data + first, buf->size - first};
-        put_line(buf->data + start, records - first, buf->size - records, tn_hash_crc32(all));
-    }
+    tn_committable_finish(&place, buf);
 }
 
 /* ---- reading ---- */

@@ -34,6 +34,16 @@ struct tn_committable {
 /* Overflows when it is larger than the buffer. */
 void tn_committable_encode(const struct tn_committable *committable, struct tn_buf *buf);
 
+/* The same where the entries come one by one: `begin`, tn_entry_encode of as many as `committable`
+ * counts, `finish`. */
+struct tn_committable_place {
+    size_t start; /* in the buffer */
+    size_t records;
+};
+void tn_committable_begin(const struct tn_committable *committable, struct tn_buf *buf,
+                          struct tn_committable_place *place);
+void tn_committable_finish(const struct tn_committable_place *place, struct tn_buf *buf);
+
 /* Into the arena. `plan` is that of tn_entry_avro_schema. CORRUPT: it is none, or torn;
  * UNSUPPORTED: a later version; AGAIN: the arena is full. */
 TN_MUST_USE tn_rc tn_committable_decode(struct tn_bytes bytes, const struct tn_meta_plan *plan,

@@ -1,0 +1,219 @@
+#include "upload/inbox_send.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "commit/consumer.h"
+#include "file/names.h"
+#include "upload/committable.h"
+#include "upload/inbox.h"
+#include "upload/share_pick.h"
+
+enum { FILES_MAX = 128 /* of an entry, beyond one snapshot */ };
+
+#define BYTES_MAX (UINT64_C(256) << 20)
+
+struct hand {
+    const struct tn_inbox_send_spec *spec;
+    struct tn_worker *worker;
+    struct tn_inbox_sent *result;
+    const char *root;
+    struct tn_share share;
+    struct tn_sent sent;
+    char user[TN_INBOX_GATEWAY_SIZE + 8];
+};
+
+static tn_rc save(struct hand *h, struct tn_err *err)
+{
+    return tn_sent_write(h->worker->io, h->spec->table, &h->sent, &h->worker->arena, err);
+}
+
+/* What is handed in may go here. */
+static tn_rc protect(struct hand *h, struct tn_err *err)
+{
+    return tn_consumer_write(h->worker->io, h->root, TN_SHARE_CONSUMER, h->sent.safe + 1,
+                             &h->worker->arena, err);
+}
+
+/* ---- an entry ---- */
+
+static tn_rc put_entry(void *user, const struct tn_entry *entry, struct tn_err *err)
+{
+    struct tn_buf *text = user;
+    tn_entry_encode(entry, text);
+    return text->overflow
+               ? tn_err_set(err, TN_INVALID, 0, "more files than the %d KiB of an entry take",
+                            TN_COMMITTABLE_SIZE_MAX / 1024)
+               : TN_OK;
+}
+
+static tn_rc encode(const struct hand *h, const struct tn_share_pick *pick, struct tn_buf *text,
+                    struct tn_err *err)
+{
+    struct tn_committable_place place;
+    struct tn_committable c = {.table = h->spec->table,
+                               .schema_id = pick->schema_id,
+                               .user = h->user,
+                               .identifier = pick->last,
+                               .first_id = pick->first,
+                               .last_id = pick->last,
+                               .row_count = pick->data_rows,
+                               .watermark = pick->watermark,
+                               .added_count = (uint32_t)pick->data_count,
+                               .changelog_count = (uint32_t)pick->change_count};
+    tn_committable_begin(&c, text, &place);
+    tn_rc rc = tn_share_each_data(pick, put_entry, text, err);
+    if (rc == TN_OK) {
+        rc = tn_share_each_change(pick, put_entry, text, err);
+    }
+    tn_committable_finish(&place, text);
+    return rc == TN_OK ? TN_OK
+                       : tn_err_in(err, "snapshots %" PRId64 "..%" PRId64, pick->first, pick->last);
+}
+
+static tn_rc publish(struct hand *h, const struct tn_share_pick *pick, struct tn_err *err)
+{
+    struct tn_arena *arena = &h->worker->arena;
+    struct tn_target *target = h->spec->target;
+    struct tn_buf text;
+    void *memory;
+    const char *path = tn_inbox_path(arena, h->spec->table, h->share.gateway, pick->last);
+    tn_rc rc = tn_arena_need(arena, TN_COMMITTABLE_SIZE_MAX, "an entry of an inbox", &memory, err);
+    if (rc != TN_OK || !path) {
+        return rc != TN_OK ? rc : tn_err_set(err, TN_AGAIN, 0, "no memory for a path");
+    }
+    tn_buf_init(&text, memory, TN_COMMITTABLE_SIZE_MAX);
+    rc = encode(h, pick, &text, err);
+    return rc == TN_OK ? target->vtable->publish(target, path, tn_buf_bytes(&text), err) : rc;
+}
+
+/* ---- picks ---- */
+
+static void note(struct hand *h, const struct tn_share_pick *pick)
+{
+    struct tn_inbox_sent *result = h->result;
+    result->first_id = result->first_id > 0 ? result->first_id : pick->first;
+    result->last_id = pick->last;
+    result->files += (uint64_t)(pick->data_count + pick->change_count);
+    result->bytes += pick->bytes;
+    result->entries++;
+}
+
+/* Of what was tried the same snapshots, or it would be another entry. */
+static tn_rc send_pick(struct hand *h, const struct tn_share_pick *pick, struct tn_err *err)
+{
+    struct tn_target *target = h->spec->target;
+    tn_rc rc = TN_OK;
+    if (h->sent.trying != pick->last) {
+        h->sent.trying = pick->last;
+        rc = save(h, err);
+    }
+    if (rc == TN_OK) {
+        rc = tn_share_send(pick, target, err);
+    }
+    if (rc == TN_OK) {
+        rc = target->vtable->settle(target, err);
+    }
+    if (rc == TN_OK) {
+        rc = publish(h, pick, err);
+    } else {
+        target->vtable->drop(target);
+    }
+    if (rc != TN_OK) {
+        return rc;
+    }
+    note(h, pick);
+    h->sent.trying = 0;
+    h->sent.done = pick->last;
+    h->sent.safe = pick->last;
+    rc = save(h, err);
+    return rc == TN_OK ? protect(h, err) : rc;
+}
+
+static tn_rc next_pick(struct hand *h, struct tn_share_pick *pick, struct tn_err *err)
+{
+    static const struct tn_share_limits usual = {FILES_MAX, BYTES_MAX};
+    static const struct tn_share_limits none = {0, 0};
+    return tn_share_pick(h->root, h->sent.done, h->sent.trying, h->sent.trying > 0 ? &none : &usual,
+                         h->worker, pick, err);
+}
+
+/* Snapshots that added nothing need nobody. */
+static tn_rc pass_over(struct hand *h, const struct tn_share_pick *pick, struct tn_err *err)
+{
+    h->result->last_id = pick->last > h->sent.done ? pick->last : h->sent.done;
+    if (pick->last <= h->sent.done || h->spec->dry_run) {
+        return TN_OK;
+    }
+    h->sent.done = pick->last;
+    h->sent.safe = pick->last;
+    tn_rc rc = save(h, err);
+    return rc == TN_OK ? protect(h, err) : rc;
+}
+
+/* Until there is nothing new; the lake's schemas are looked at before the first. */
+static tn_rc send_all(struct hand *h, struct tn_err *err)
+{
+    struct tn_share_place place = {h->spec->table, h->root, h->spec->target, h->worker};
+    struct tn_arena *arena = &h->worker->arena;
+    bool looked = false;
+    for (;;) {
+        struct tn_share_pick pick;
+        size_t mark = tn_arena_mark(arena);
+        tn_rc rc = next_pick(h, &pick, err);
+        bool more = rc == TN_OK && !tn_share_pick_empty(&pick);
+        if (more && !looked) {
+            rc = tn_share_look_at_schemas(&place, &h->sent, err);
+            looked = true;
+        }
+        if (rc == TN_OK) {
+            rc = more ? send_pick(h, &pick, err) : pass_over(h, &pick, err);
+        }
+        tn_arena_reset(arena, mark);
+        if (rc != TN_OK || !more) {
+            return rc;
+        }
+    }
+}
+
+static tn_rc plan(struct hand *h, struct tn_err *err)
+{
+    static const struct tn_share_limits none = {0, 0};
+    struct tn_share_pick pick;
+    tn_rc rc = tn_share_pick(h->root, h->sent.done, 0, &none, h->worker, &pick, err);
+    if (rc == TN_OK && !tn_share_pick_empty(&pick)) {
+        note(h, &pick);
+    }
+    return rc;
+}
+
+static tn_rc run(struct hand *h, struct tn_err *err)
+{
+    struct tn_arena *arena = &h->worker->arena;
+    struct tn_io *io = h->worker->io;
+    const char *table = h->spec->table;
+    tn_rc rc = tn_name_table_root(arena, table, &h->root, err);
+    if (rc == TN_OK) {
+        rc = tn_share_read(io, table, arena, &h->share, err);
+    }
+    if (rc == TN_OK) {
+        rc = tn_err_named(err, tn_sent_read(io, table, arena, &h->sent, err));
+    }
+    if (rc != TN_OK) {
+        return rc;
+    }
+    (void)snprintf(h->user, sizeof h->user, "tarn-%s", h->share.gateway);
+    h->result->last_id = h->sent.done;
+    return h->spec->dry_run ? plan(h, err) : send_all(h, err);
+}
+
+tn_rc tn_inbox_send(const struct tn_inbox_send_spec *spec, struct tn_worker *worker,
+                    struct tn_inbox_sent *result, struct tn_err *err)
+{
+    struct hand h = {.spec = spec, .worker = worker, .result = result};
+    size_t mark = tn_arena_mark(&worker->arena);
+    *result = (struct tn_inbox_sent){0};
+    tn_rc rc = run(&h, err);
+    tn_arena_reset(&worker->arena, mark);
+    return rc == TN_OK ? rc : tn_err_in(err, "sync %s", spec->table);
+}
