@@ -33,6 +33,7 @@ extern const struct tn_command tn_cmd_pools;
 extern const struct tn_command tn_cmd_help;
 extern const struct tn_command tn_cmd_sync;
 extern const struct tn_command tn_cmd_restore;
+extern const struct tn_command tn_cmd_gather;
 extern const struct tn_command tn_cmd_demo;
 extern const struct tn_command tn_cmd_fsck;
 extern const struct tn_command tn_cmd_test;

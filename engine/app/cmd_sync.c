@@ -5,6 +5,7 @@
 
 #include "app/cells.h"
 #include "app/cmd.h"
+#include "app/hand_in.h"
 #include "app/lake_progress.h"
 #include "app/place.h"
 #include "app/suggest.h"
@@ -116,17 +117,32 @@ static tn_rc find_table(struct tn_app *app, const char *table, const char **root
     return rc == TN_ABSENT ? tn_suggest_table(app, table, err) : rc;
 }
 
-/* A table that gateways share has one place in one lake: elsewhere there would be a part of it. */
-static tn_rc check_not_shared(struct tn_app *app, const char *table, struct tn_err *err)
+/* ---- a table that gateways share ---- */
+
+/* It has one place in one lake: elsewhere there would be a part of it. */
+static tn_rc hand_in(struct tn_app *app, const struct tn_text_list *words,
+                     const struct tn_share *share, struct tn_err *err)
 {
-    struct tn_share share;
-    tn_rc rc = tn_share_read(&app->posix.io, table, &app->table, &share, err);
-    if (rc == TN_OK) {
+    struct tn_inbox_sent sent;
+    struct tn_hand_in_spec spec = {.table = words->items[0],
+                                   .where = words->items[1],
+                                   .options = &o.options,
+                                   .rate = o.rate,
+                                   .dry_run = o.dry_run};
+    if (share->way != TN_SHARE_GATHER || !tn_share_same_place(spec.where, share->where)) {
         return tn_err_set(err, TN_UNSUPPORTED, 0,
-                          "table %s is a part of the one at %s: no mirror can be made of it", table,
-                          share.where);
+                          "table %s is a part of the one at %s: no mirror can be made of it",
+                          spec.table, share->where);
     }
-    return rc == TN_ABSENT ? TN_OK : rc;
+    tn_rc rc = tn_hand_in(app, &spec, &sent, err);
+    if (rc == TN_OK && o.dry_run) {
+        struct tn_delta_result plan = {.first_id = sent.first_id,
+                                       .last_id = sent.last_id,
+                                       .files = sent.files,
+                                       .bytes = sent.bytes};
+        rc = print_plan(app, &plan, NULL, err);
+    }
+    return rc;
 }
 
 /* ---- the sync ---- */
@@ -175,12 +191,16 @@ static tn_rc sync_to(struct tn_app *app, const struct tn_text_list *words, struc
                                   .make = !o.dry_run};
     struct tn_delta_result result = {0};
     struct tn_delta_spec spec = {.dry_run = o.dry_run};
+    struct tn_share share;
     lake->lock = -1;
     tn_rc rc = find_table(app, words->items[0], &spec.root, err);
     if (rc == TN_OK) {
-        rc = check_not_shared(app, words->items[0], err);
+        rc = tn_share_read(&app->posix.io, words->items[0], &app->table, &share, err);
     }
     if (rc == TN_OK) {
+        return hand_in(app, words, &share, err);
+    }
+    if (rc == TN_ABSENT) {
         rc = tn_place_open(&place, app, &where, err);
     }
     if (rc == TN_OK) {

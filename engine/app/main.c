@@ -10,12 +10,12 @@
 #include "schema/types.h"
 
 static const struct tn_command *const commands[] = {
-    &tn_cmd_create,   &tn_cmd_write,  &tn_cmd_retry,   &tn_cmd_cat,     &tn_cmd_get,
-    &tn_cmd_compact,  &tn_cmd_expire, &tn_cmd_ls,      &tn_cmd_show,    &tn_cmd_pools,
-    &tn_cmd_help,     &tn_cmd_sync,   &tn_cmd_restore, &tn_cmd_demo,    &tn_cmd_fsck,
-    &tn_cmd_tail,     &tn_cmd_clean,  &tn_cmd_test,    &tn_cmd_explain, &tn_cmd_tag,
-    &tn_cmd_rollback, &tn_cmd_check,  &tn_cmd_run,     &tn_cmd_status,  &tn_cmd_top,
-    &tn_cmd_reload,
+    &tn_cmd_create,  &tn_cmd_write,    &tn_cmd_retry,   &tn_cmd_cat,    &tn_cmd_get,
+    &tn_cmd_compact, &tn_cmd_expire,   &tn_cmd_ls,      &tn_cmd_show,   &tn_cmd_pools,
+    &tn_cmd_help,    &tn_cmd_sync,     &tn_cmd_restore, &tn_cmd_gather, &tn_cmd_demo,
+    &tn_cmd_fsck,    &tn_cmd_tail,     &tn_cmd_clean,   &tn_cmd_test,   &tn_cmd_explain,
+    &tn_cmd_tag,     &tn_cmd_rollback, &tn_cmd_check,   &tn_cmd_run,    &tn_cmd_status,
+    &tn_cmd_top,     &tn_cmd_reload,
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0], HELP_SIZE = 8192 };
 

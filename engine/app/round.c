@@ -49,7 +49,7 @@ static void note_failure(void *user, const struct tn_compaction_failed *failed)
 /* Later passes of the census need a snapshot that is still there: the newest. */
 static tn_rc take_snapshot(struct compact *c, struct tn_err *err)
 {
-    struct tn_io *io = &c->app->posix.io;
+    struct tn_io *io = c->app->env.io;
     const char *root = tn_table_root(c->table);
     int64_t id;
     tn_arena_reset(&c->app->input, c->snapshot_mark);
