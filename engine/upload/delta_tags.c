@@ -210,7 +210,8 @@ static tn_rc bring_or_leave(struct tagging *t, struct tn_tag_line *tag, bool our
     if (rc == TN_OK) {
         rc = bring_tag(d, tag, text, ours, err);
     }
-    if (rc == TN_ABSENT &&
+    bool missing = rc == TN_ABSENT || rc == TN_CORRUPT;
+    if (missing &&
         (read_tag(d, tag->name, &again, &ignored) != TN_OK || !tn_bytes_equal(text, again))) {
         if (d->target) {
             d->target->vtable->drop(d->target);
@@ -218,7 +219,7 @@ static tn_rc bring_or_leave(struct tagging *t, struct tn_tag_line *tag, bool our
         t->unsettled = true;
         return TN_OK;
     }
-    if (rc == TN_ABSENT) {
+    if (missing) {
         err->code = rc = TN_CORRUPT;
     }
     tag->due = rc != TN_OK;

@@ -198,6 +198,61 @@ static void tag_of_an_expired_snapshot_brings_its_files(void)
     world_deinit(&w);
 }
 
+struct remover {
+    struct world *w;
+    struct tn_worker *worker;
+    int left; /* questions before it comes */
+};
+
+static void remove_before(void *user, enum tn_target_verb verb, const char *path)
+{
+    struct remover *r = user;
+    (void)verb;
+    (void)path;
+    if (--r->left == 0) {
+        struct tn_expire_spec spec = {
+            .root = ROOT, .schema = &r->w->source.schema, .options = &r->w->source.options};
+        struct tn_expire_result result = {0};
+        struct tn_err err;
+        tn_rc rc = tn_tag_remove(&spec, names[0], r->worker, &result, &err);
+        CHECK_OK(rc, err);
+    }
+}
+
+/* Before any question of a sync the tag goes, with all that it alone held. */
+static void tag_that_goes_while_it_is_brought_is_for_the_next_sync(void)
+{
+    bool removed = true;
+    int asked = 0;
+    for (int question = 1; removed; question += STRIDE) {
+        static struct world w;
+        struct bed other = {0};
+        world_init(&w, 4);
+        world_append(&w);
+        world_append(&w);
+        make_tag(&w, names[0], 2);
+        while (w.newest < 8) {
+            world_append(&w);
+            world_compact(&w);
+        }
+        world_expire(&w, 1, &w.source.worker);
+        other.clock = w.source.clock;
+        bed_worker(&other, &w.source.disk.io, BED_WORKER_SIZE);
+        struct remover remover = {.w = &w, .worker = &other.worker, .left = question};
+        w.counting.before = remove_before;
+        w.counting.user = &remover;
+        must_sync(&w);
+        w.counting.before = NULL;
+        removed = remover.left <= 0;
+        asked += removed;
+        must_sync(&w);
+        check_tags(&w, true);
+        free(other.worker_memory);
+        world_deinit(&w);
+    }
+    CHECK(asked > 20 / STRIDE);
+}
+
 static void check_asked(struct world *w, uint64_t gets, uint64_t puts, uint64_t deletes)
 {
     uint64_t asked[] = {world_asked(w, TN_TARGET_GET), world_asked(w, TN_TARGET_PUT),
@@ -429,6 +484,7 @@ static void tag_that_goes_after_a_cut_goes_there_too(void)
 static const struct test tests[] = {
     TEST(mirror_has_the_tags_of_its_source),
     TEST(tag_of_an_expired_snapshot_brings_its_files),
+    TEST(tag_that_goes_while_it_is_brought_is_for_the_next_sync),
     TEST(tags_cost_their_requests_and_nothing_when_they_stand),
     TEST(tags_of_others_stay),
     TEST(tag_that_may_not_be_removed_stays),
