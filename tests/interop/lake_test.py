@@ -474,7 +474,8 @@ def test_a_mirror_sends_what_is_new(args):
             mark = lake.mark()
             sync()
             counts = lake.counts(mark)
-            need(counts["GET"] <= 1 and counts["HEAD"] <= 1 and not counts["LIST"] and not counts["DELETE"], "a sync asked %s" % counts)
+            heads = 1 + counts["POST"] // 2  # a large file is looked for, begun and completed
+            need(counts["GET"] <= 1 and counts["HEAD"] <= heads and not counts["LIST"] and not counts["DELETE"], "a sync asked %s" % counts)
             asked.update(counts)
 
         tarn.run("create", TABLE, "--field", "k INT", "--field", "v STRING", "--primary-key", "k", "--option", "bucket=1").ok("create")

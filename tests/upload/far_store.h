@@ -35,7 +35,8 @@ struct far_end {
     struct tn_buf in;
     struct tn_buf out;
     bool closes;
-    bool answers; /* something is written, or about to be */
+    bool answers;    /* something is written, or about to be */
+    uint64_t number; /* from 1, in the order in which they came */
     unsigned char in_memory[FAR_REQUEST];
     unsigned char out_memory[FAR_ANSWER];
     unsigned char piece[2048];
@@ -61,6 +62,8 @@ struct far_store {
     uint32_t retry_after;  /* seconds that the next request is put off; 0: it isn't */
     const char *rival;     /* a key at which somebody puts before each PUT; NULL: nobody */
     const char *changing;  /* an object that is another one after each answer; NULL: none */
+    uint64_t accepted;     /* connections so far */
+    uint64_t asking;       /* the one whose request is in the model */
     uint64_t served;
     uint64_t moody;   /* of them, those that had a mood */
     uint64_t forbade; /* of them, those that were forbidden */
@@ -173,6 +176,7 @@ static inline void far_ask_model(struct far_end *end, enum mood mood, struct tn_
         far_put(s, s->rival, "theirs");
     }
     tn_buf_init(&end->out, end->out_memory, sizeof end->out_memory);
+    s->asking = end->number;
     model_serve(&s->model, head, body, &end->out);
     end->closes = s->model.closes;
     if (s->region && !strstr(s->model.headers, s->region)) {
@@ -287,6 +291,7 @@ static inline void far_on_accept(struct tn_request *request)
     struct far_end *end = far_free_end(s);
     memset(end, 0, offsetof(struct far_end, in_memory));
     end->store = s;
+    end->number = ++s->accepted;
     end->stream = request->stream;
     end->reading = (struct tn_request){.done = far_on_read, .user = end};
     end->writing = (struct tn_request){.done = far_on_written, .user = end};

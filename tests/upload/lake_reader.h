@@ -5,6 +5,7 @@
  * - When snapshot-N is there, its lists, manifests, schemas, data and changelog files are read, and
  *   are the rows and the changes that the source had at N.
  * - It follows N-1, or EARLIEST passes the gap before anything follows N.
+ * - When a tag is there, what it holds is read, too.
  * - LATEST names a snapshot that is there, and never an older one; EARLIEST one from which on all
  *   are there.
  *
@@ -12,6 +13,7 @@
  */
 #pragma once
 
+#include "commit/tag.h"
 #include "store_io.h"
 #include "table/bed.h"
 
@@ -133,6 +135,25 @@ static __attribute__((unused, noinline)) void lake_reader_snapshot(struct lake_r
     }
 }
 
+static __attribute__((unused, noinline)) void lake_reader_tag(struct lake_reader *r,
+                                                              const char *name)
+{
+    struct bed_engine *engine = r->engine;
+    struct tn_tag tag;
+    struct tn_err err;
+    uint32_t position = 0;
+    const char *problem = lake_reader_open(r, false);
+    tn_rc rc = tn_tag_read(&r->io.io, BED_ROOT, name, &engine->own, &tag, &err);
+    CHECK_OK(rc, err);
+    problem = problem ? problem : bed_position_of(&tag.snapshot, r->look.scenario, &position);
+    problem = problem ? problem
+                      : bed_read_snapshot(engine, &r->look.reader, &tag.snapshot, r->look.scenario,
+                                          position);
+    if (problem) {
+        lake_reader_complain(r, "%s", problem);
+    }
+}
+
 /* Its number; 0: there is none. */
 static inline int64_t lake_hint_of(const struct model_object *object)
 {
@@ -204,6 +225,10 @@ static __attribute__((unused, noinline)) void lake_reader_changed(struct model *
     }
     if (strcmp(path, BED_ROOT "/snapshot/EARLIEST") == 0) {
         lake_reader_earliest(r, lake_hint_of(object));
+        return;
+    }
+    if (strncmp(path, BED_ROOT "/tag/tag-", sizeof BED_ROOT + 8) == 0) {
+        lake_reader_tag(r, path + sizeof BED_ROOT + 8);
         return;
     }
     if (object->first != model_hash(&object->bytes)) {

@@ -35,6 +35,7 @@ enum {
     LAKE_BLOCKS = 16,
     LAKE_TURNS_MAX = 4000000,
     LAKE_LINES = 120,
+    LAKE_TAGS = 3,
 };
 
 enum lake_engine { LAKE_WRITER, LAKE_SYNC, LAKE_READER, LAKE_ENGINES };
@@ -88,6 +89,7 @@ struct lake_world {
     bool old_parts[MODEL_UPLOADS][MODEL_PARTS];
     struct lake_asked asked;
     uint64_t forbade;            /* by the store, when it began */
+    uint64_t accepted;           /* connections, likewise: what comes by them is a dead one's */
     char lines[LAKE_LINES][160]; /* what happened last, for who reads of a failure */
     uint64_t line_count;
 
@@ -195,6 +197,7 @@ static inline void lake_note_old(void)
     }
     lake.asked = (struct lake_asked){0};
     lake.forbade = lake.store.forbade;
+    lake.accepted = lake.store.accepted;
     lake_note("-- a process begins");
 }
 
@@ -219,7 +222,8 @@ static __attribute__((unused, noinline)) bool lake_run(void (*process)(void), en
 
 static inline bool lake_is_file(const char *key)
 {
-    return !strstr(key, "/snapshot/") && !strstr(key, "/schema/") && !strstr(key, "/.tarn/");
+    return !strstr(key, "/snapshot/") && !strstr(key, "/schema/") && !strstr(key, "/.tarn/") &&
+           !strstr(key, "/tag/");
 }
 
 static inline bool lake_is_old_part(const struct model_upload *upload, int part)
@@ -257,14 +261,21 @@ static __attribute__((unused, noinline)) void lake_on_asked(struct model *m)
     const char *key = m->path + 1 + strlen(m->bucket);
     bool put = strcmp(m->method, "PUT") == 0;
     bool of_upload = model_query(m, "uploadId", value);
-    lake.asked.requests++;
     lake_note("%s %s %s %zu", m->method, key, m->query, m->body.size);
+    if (lake.store.asking <= lake.accepted) {
+        return;
+    }
+    lake.asked.requests++;
     if (*key == 0) { /* the other question is for uploads */
         lake.asked.lists += model_query(m, "list-type", value);
         return;
     }
     key++;
-    lake.asked.deletes += strcmp(m->method, "DELETE") == 0 && !of_upload;
+    if (strcmp(m->method, "DELETE") == 0 && !of_upload) {
+        struct model_object *object = model_find(m, key);
+        lake.asked.deletes += !strstr(key, "/tag/");
+        lake.old[object ? object - m->objects : 0] &= object == NULL; /* another one comes there */
+    }
     if (put && of_upload) {
         lake_asked_part(m, key, m->body.size);
     } else if (put && lake_is_file(key)) {
@@ -358,14 +369,53 @@ static __attribute__((unused, noinline)) void lake_alter(void)
     lake.schemas++;
 }
 
+static inline const char *lake_tag_name(uint32_t number)
+{
+    static const char *const names[LAKE_TAGS] = {"a", "b c", "release"};
+    return names[number];
+}
+
+static __attribute__((unused, noinline)) void lake_remove_tag(const char *name)
+{
+    static struct bed_reader reader;
+    struct bed_engine *engine = &lake_engines[LAKE_WRITER];
+    struct tn_expire_result result;
+    struct tn_err err;
+    CHECK(bed_read_open(engine, &reader) == NULL);
+    struct tn_expire_spec spec = {
+        .root = BED_ROOT, .schema = reader.schema, .options = &reader.options};
+    tn_rc rc = tn_tag_remove(&spec, name, &engine->workers[TN_LANE_LONG], &result, &err);
+    CHECK_OK(rc, err);
+}
+
+/* One is made, where there is none, or removed, or becomes another one. */
+static __attribute__((unused, noinline)) void lake_tag(void)
+{
+    struct bed_engine *engine = &lake_engines[LAKE_WRITER];
+    struct tn_err err;
+    int64_t id;
+    struct tn_tag_spec spec = {.root = BED_ROOT,
+                               .name = lake_tag_name(random_below(&lake.random, LAKE_TAGS))};
+    tn_rc rc = tn_tag_make(&spec, &engine->workers[TN_LANE_LONG], &id, &err);
+    if (rc == TN_EXISTS) {
+        lake_remove_tag(spec.name);
+        rc = random_below(&lake.random, 2) == 0
+                 ? TN_OK
+                 : tn_tag_make(&spec, &engine->workers[TN_LANE_LONG], &id, &err);
+    }
+    CHECK(rc == TN_OK || rc == TN_INVALID); /* there is no snapshot */
+}
+
 /* A process, or what another one does beside it. */
 static __attribute__((unused, noinline)) void lake_write(void)
 {
     lake_start_writer();
-    uint32_t what = random_below(&lake.random, 8);
+    uint32_t what = random_below(&lake.random, 10);
     if (what == 0) {
         lake_alter();
     } else if (what < 3) {
+        lake_tag();
+    } else if (what < 5) {
         lake_compact(random_below(&lake.random, 2) == 0);
     } else if (!lake_is_written()) {
         lake_write_rows();
@@ -520,8 +570,13 @@ static __attribute__((unused, noinline)) void lake_close(void)
     check_seed = 0;
 }
 
+/* What dead processes have sent has come by the end of this. */
 static __attribute__((unused, noinline)) void lake_calm(void)
 {
+    enum { TURNS = 400, TURN_MS = 100 };
+    for (int i = 0; i < TURNS; i++) {
+        (void)sim_net_wait(&lake.net, TURN_MS);
+    }
     lake.store.mood_percent = 0;
     lake.net.fault_percent = 0;
     lake.net.fragment_max = SIM_WINDOW;
