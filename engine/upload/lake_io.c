@@ -467,8 +467,11 @@ static tn_rc lake_stat(struct tn_io *io, const char *path, uint64_t *size, struc
         *size = file->size;
         return TN_OK;
     }
-    return is_draft(path) ? absent("stat", path, err)
-                          : target->vtable->stat(target, path, size, err);
+    if (is_draft(path)) {
+        return absent("stat", path, err);
+    }
+    tn_rc rc = target->vtable->stat(target, path, size, err);
+    return tn_target_if_hidden(rc, err); /* who works on a table may list it */
 }
 
 static tn_rc lake_modified(struct tn_io *io, const char *path, int64_t *ms, struct tn_err *err)

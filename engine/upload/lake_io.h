@@ -13,8 +13,9 @@
  * names that begin with a dot are not shown.
  *
  * What never changes under its name is asked for once: data, changelog and index files, manifests
- * and statistics stay in the scratch folder, up to a size, the longest unused go first. All others
- * (snapshots, schemas, tags, consumers, hints) are asked for each time.
+ * and statistics stay in the scratch folder, up to a size, the longest unused go first; such a copy
+ * is read also when others have removed the file there. All others (snapshots, schemas, tags,
+ * consumers, hints) are asked for each time.
  *
  * Where it differs from a disk, since a store would have to be asked, or has no such thing:
  * `create` doesn't see a file that is there (names have a UUID; the sync would say so), `unlink` of
