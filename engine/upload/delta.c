@@ -36,26 +36,42 @@ static tn_rc settle_source(struct tn_delta *d, struct tn_err *err)
     return io->vtable->sync(io, folders, d->source_last > 0 ? 2 : 1, err);
 }
 
-static tn_rc send_all(struct tn_delta *d, struct tn_err *err)
+static tn_rc send_snapshots(struct tn_delta *d, struct tn_err *err)
 {
     struct tn_arena *arena = &d->worker->arena;
     int64_t have = d->ledger.have;
     int64_t first = have + 1 > d->source_first ? have + 1 : d->source_first;
+    bool all = d->spec->through == 0 || d->spec->through > d->source_last;
+    int64_t last = all ? d->source_last : d->spec->through;
     tn_rc rc = d->spec->dry_run ? TN_OK : settle_source(d, err);
-    for (int64_t id = first; rc == TN_OK && id <= d->source_last; id++) {
+    for (int64_t id = first; rc == TN_OK && id <= last && !d->result->limited; id++) {
         size_t mark = tn_arena_mark(arena);
         d->at = id;
         rc = tn_delta_send_snapshot(d, id, err);
         tn_arena_reset(arena, mark);
+        d->result->limited = d->halved || (id < last && tn_delta_is_spent(d));
     }
-    if (rc == TN_OK) {
-        rc = tn_delta_bring_schemas(d, d->schema_last, err);
-    }
+    return rc == TN_OK && !d->result->limited ? tn_delta_bring_schemas(d, d->schema_last, err) : rc;
+}
+
+/* What was sent of what goes on another time stays. */
+static tn_rc end_halved(struct tn_delta *d, tn_rc rc, struct tn_err *err)
+{
+    bool ends = rc == TN_CANCELED && d->halved;
+    d->result->limited = d->result->limited || ends;
+    return ends ? d->target->vtable->settle(d->target, err) : rc;
+}
+
+/* Tags come behind all that they may name. */
+static tn_rc send_all(struct tn_delta *d, struct tn_err *err)
+{
+    tn_rc rc = end_halved(d, send_snapshots(d, err), err);
     if (rc == TN_OK && !d->spec->dry_run) {
         rc = tn_delta_end(d, err);
         rc = rc == TN_OK ? tn_delta_protect(d, err) : rc;
     }
-    return rc == TN_OK ? tn_delta_bring_tags(d, err) : rc;
+    bool all = d->spec->dry_run || (!d->result->limited && d->ledger.have >= d->source_last);
+    return rc == TN_OK && all ? end_halved(d, tn_delta_bring_tags(d, err), err) : rc;
 }
 
 /* A file of the source is gone: was it expired, or is the table damaged? */

@@ -51,6 +51,13 @@ struct tn_delta_spec {
     const char *consumer;     /* "tarn-lake-..."; NULL: none is written */
     const char *lake;         /* part of the ledger's name; NULL: as the consumer */
     bool dry_run;             /* nothing is written anywhere */
+
+    /* How far it goes, in whole snapshots and in their order, as ever; 0: as far as there is
+     * something. Once so many bytes of files were sent, or so many requests made, no file is begun
+     * any more but a first one: the snapshot under way goes on with the next sync. */
+    int64_t through; /* the newest that is sent */
+    uint64_t bytes_max;
+    uint64_t requests_max;
 };
 
 struct tn_delta_result {
@@ -63,6 +70,7 @@ struct tn_delta_result {
     uint32_t tags_removed;
     uint32_t tags_denied; /* that were to be removed and may not be */
     uint32_t tags_left;   /* that stayed at home: others have made tags of the same names */
+    bool limited;      /* bytes_max or requests_max ended it */
 };
 
 /* Reads the source through the worker's io, and needs some 100 KiB of its arena beside what reading

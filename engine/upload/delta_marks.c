@@ -81,7 +81,7 @@ tn_rc tn_delta_end(struct tn_delta *d, struct tn_err *err)
         rc = d->target->vtable->settle(d->target, err);
     }
     if (rc == TN_OK && d->dirty) {
-        d->ledger.sending = is_still_cut(d) ? d->ledger.sending : 0;
+        d->ledger.sending = d->halved || is_still_cut(d) ? d->ledger.sending : 0;
         rc = tn_delta_write_ledger(d, err);
     }
     return rc;

@@ -65,6 +65,7 @@ struct tn_delta {
     uint64_t sent;       /* files of it in this pass */
     struct tn_set there; /* hashes of names that its predecessor reaches */
     bool again;          /* expiry took what was being sent */
+    bool halved;         /* a limit ended it before all of it was sent */
 };
 
 static inline tn_rc tn_delta_no_room(struct tn_err *err)
@@ -83,6 +84,8 @@ TN_MUST_USE tn_rc tn_delta_still_ours(struct tn_delta *d, struct tn_err *err);
 /* Says CONFLICT: `path` has other content there. */
 tn_rc tn_delta_diverged(const struct tn_delta *d, const char *path, struct tn_err *err);
 
+/* Of what the spec allows nothing is left. */
+bool tn_delta_is_spent(const struct tn_delta *d);
 /* An id that isn't there (any more) is passed over: what comes behind it is a first one. ABSENT: a
  * file of the source is gone. */
 TN_MUST_USE tn_rc tn_delta_send_snapshot(struct tn_delta *d, int64_t id, struct tn_err *err);

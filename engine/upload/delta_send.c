@@ -18,10 +18,25 @@ static bool counted_before(struct tn_delta *d, const char *path)
     return false;
 }
 
+bool tn_delta_is_spent(const struct tn_delta *d)
+{
+    const struct tn_delta_spec *spec = d->spec;
+    uint64_t asked = 0;
+    for (int verb = 0; d->target && verb < TN_TARGET_VERBS; verb++) {
+        asked += d->target->counts.requests[verb];
+    }
+    return d->result->files > 0 && ((spec->bytes_max > 0 && d->result->bytes >= spec->bytes_max) ||
+                                    (spec->requests_max > 0 && asked >= spec->requests_max));
+}
+
 static tn_rc count_or_send(struct tn_delta *d, const char *path, uint64_t size, struct tn_err *err)
 {
     if (d->spec->dry_run && counted_before(d, path)) {
         return TN_OK;
+    }
+    if (tn_delta_is_spent(d)) {
+        d->halved = true;
+        return tn_err_set(err, TN_CANCELED, 0, "as much as was allowed is sent");
     }
     tn_rc rc = d->spec->dry_run
                    ? TN_OK
