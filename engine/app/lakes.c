@@ -114,25 +114,9 @@ tn_rc tn_lakes_open(struct tn_lakes *lakes, const struct tn_lakes_spec *spec, st
 
 /* ---- what a mirror lacks ---- */
 
-/* What flushes and compactions wrote is what there is to send. A table that was opened again counts
- * from 0. */
-static uint64_t take_written(struct tn_lakes_mirror *m)
-{
-    if (!m->keeper->table) {
-        return 0;
-    }
-    const struct tn_table_counts *counts = tn_table_counts(m->keeper->table);
-    uint64_t written = counts->flushed_bytes + counts->compacted_bytes;
-    uint64_t more = written >= m->written ? written - m->written : written;
-    m->written = written;
-    return more;
-}
-
 static void notice(const struct tn_lakes *lakes, struct tn_lakes_mirror *m, int64_t now)
 {
-    bool under_way = lakes->now.mirror == m;
-    int64_t *since = under_way ? &m->after_ms : &m->since_ms;
-    *(under_way ? &m->after_bytes : &m->bytes) += take_written(m);
+    int64_t *since = lakes->now.mirror == m ? &m->after_ms : &m->since_ms;
     if (m->keeper->latest_id != m->seen_id) {
         m->seen_id = m->keeper->latest_id;
         *since = *since > 0 ? *since : now;
@@ -163,16 +147,11 @@ static void put_off(const struct tn_lakes *lakes, struct tn_lakes_mirror *m, int
 /* What came while it was under way is to be sent next, if it didn't come along. */
 static void take_over(struct tn_lakes_mirror *m, bool sent)
 {
-    if (sent) {
-        bool all = m->have_id >= m->seen_id;
-        m->since_ms = all ? 0 : m->after_ms;
-        m->bytes = all ? 0 : m->after_bytes;
-    } else {
-        m->since_ms = m->since_ms > 0 ? m->since_ms : m->after_ms;
-        m->bytes += m->after_bytes;
-    }
+    int64_t since = m->since_ms > 0 ? m->since_ms : m->after_ms;
+    m->since_ms = sent && m->have_id >= m->seen_id    ? 0
+                  : sent && m->have_id >= m->begun_id ? m->after_ms
+                                                      : since;
     m->after_ms = 0;
-    m->after_bytes = 0;
 }
 
 static void note_sent(struct tn_lakes *lakes, struct tn_lakes_mirror *m, int64_t now)
@@ -298,6 +277,7 @@ static void begin(struct tn_lakes *lakes, struct tn_lakes_mirror *m, int64_t now
         .patience_ms = lakes->lake_count > 1 ? TN_LAKES_PATIENCE_SHORT_MS : TN_LAKES_PATIENCE_MS,
         .saves = now - lake->saved_ms >= SAVE_MS && lake->counts.bytes_sent > 0,
         .spent = lake->spent};
+    m->begun_id = m->seen_id;
     lake->saved_ms = t->saves ? now : lake->saved_ms;
     atomic_store(&lakes->stop, false);
     tn_exec_submit(lakes->spec.env->exec, &t->task);
@@ -357,6 +337,7 @@ void tn_lakes_turn(struct tn_lakes *lakes, uint32_t *wait_ms)
         return;
     }
     look_at_clock(lakes);
+    tn_lakes_survey_turn(lakes, now, wait_ms);
     tn_lakes_way_turn(lakes, now, wait_ms);
     if (lakes->now.mirror) {
         atomic_store(&lakes->stop, tn_lakes_way_stops(lakes));

@@ -79,22 +79,31 @@ struct tn_lakes_lake {
     int64_t saved_ms;
 };
 
+/* What a mirror lacks, as the table's snapshots from `from` to `to` say. */
+struct tn_lakes_tally {
+    int64_t from;
+    int64_t to; /* less than `from`: nothing is counted yet */
+    uint64_t bytes;
+    uint64_t rows;
+    uint64_t pinned;   /* bytes of files that are held for it alone, and that others need no more */
+    int64_t oldest_ms; /* when `from` was committed, by the wall clock; 0: not known */
+};
+
 struct tn_lakes_mirror {
     struct tn_lakes_lake *lake;
     const struct tn_keeper *keeper;
     const char *root;
-    bool known;      /* an upload has ended well */
-    bool stopped;    /* diverged */
-    bool failed;     /* the last try, since the last hurry */
-    int64_t have_id; /* the newest that it has; before it is known by what the consumer says */
-    int64_t seen_id; /* the table's newest */
+    bool known;       /* an upload has ended well */
+    bool stopped;     /* diverged */
+    bool failed;      /* the last try, since the last hurry */
+    int64_t have_id;  /* the newest that it has; before it is known by what the consumer says */
+    int64_t seen_id;  /* the table's newest */
+    int64_t begun_id; /* the same when the last upload began */
 
     /* Monotonic. Of the oldest commit that no upload was begun with; 0: there is none. */
     int64_t since_ms;
     int64_t after_ms; /* the same while one is under way */
-    uint64_t bytes;   /* that the table has written since, and while one is under way */
-    uint64_t after_bytes;
-    uint64_t written; /* the table's counter, when it was looked at */
+    struct tn_lakes_tally tally;
 
     int64_t due_ms;   /* by `every` */
     int64_t retry_ms; /* after a failure */
@@ -121,6 +130,16 @@ struct tn_lakes_task {
     bool saves;
 };
 
+/* What was committed is counted, some snapshots at a time. */
+struct tn_lakes_survey {
+    struct tn_task task; /* first */
+    struct tn_lakes *lakes;
+    struct tn_lakes_mirror *mirror; /* NULL: nothing is under way */
+    struct tn_lakes_tally tally;
+    int64_t to;
+    int64_t retry_ms;
+};
+
 /* A mirror that gives way on a full disk: its upload has ended, the consumer moves, what that lets
  * go expires. */
 enum tn_lakes_way_state { TN_LAKES_WAY_STOPS, TN_LAKES_WAY_MOVES, TN_LAKES_WAY_EXPIRES };
@@ -142,6 +161,7 @@ struct tn_lakes {
     uint32_t mirror_count;
     struct tn_lakes_task now;
     struct tn_lakes_way way;
+    struct tn_lakes_survey survey;
     struct tn_clock_watch watch;
     atomic_bool stop; /* the upload under way is to end */
     bool stopping;
@@ -174,7 +194,7 @@ void tn_lakes_close(struct tn_lakes *lakes);
 
 /* Snapshots that a mirror has not got. */
 int64_t tn_lakes_lag(const struct tn_lakes_mirror *mirror);
-/* How long the oldest of them has been there, as far as this process knows. */
+/* How long the oldest of them has been there. */
 int64_t tn_lakes_age_ms(const struct tn_lakes *lakes, const struct tn_lakes_mirror *mirror);
 /* Why it is behind, or pins the disk, in plain words; NULL: nothing is wrong. The buffer is for it.
  */

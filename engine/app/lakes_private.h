@@ -2,6 +2,7 @@
  *
  *     lakes.c          which upload comes next, and what becomes of it
  *     lakes_way.c      who gives way on a full disk
+ *     lakes_survey.c   what a mirror lacks, counted
  *     lakes_report.c   what is said of them
  */
 #pragma once
@@ -33,6 +34,10 @@ static inline bool tn_lakes_way_stops(const struct tn_lakes *lakes)
 {
     return lakes->way.mirror && lakes->way.mirror == lakes->now.mirror;
 }
+
+/* ---- lakes_survey.c ---- */
+
+void tn_lakes_survey_turn(struct tn_lakes *lakes, int64_t now_ms, uint32_t *wait_ms);
 
 /* ---- lakes_report.c ---- */
 

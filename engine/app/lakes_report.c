@@ -10,10 +10,15 @@ int64_t tn_lakes_lag(const struct tn_lakes_mirror *mirror)
     return lag > 0 ? lag : 0;
 }
 
+/* By the wall clock, unless that was set since. */
 int64_t tn_lakes_age_ms(const struct tn_lakes *lakes, const struct tn_lakes_mirror *mirror)
 {
+    struct tn_clock *clock = lakes->spec.env->clock;
     int64_t since = mirror->since_ms > 0 ? mirror->since_ms : mirror->after_ms;
-    return since > 0 && tn_lakes_lag(mirror) > 0 ? tn_lakes_now_ms(lakes) - since : 0;
+    int64_t age = since > 0 ? tn_lakes_now_ms(lakes) - since : 0;
+    int64_t old =
+        mirror->tally.oldest_ms > 0 ? clock->vtable->now_ms(clock) - mirror->tally.oldest_ms : 0;
+    return tn_lakes_lag(mirror) == 0 ? 0 : old > age ? old : age;
 }
 
 /* ---- troubles ---- */
@@ -90,7 +95,7 @@ const char *tn_lakes_trouble(const struct tn_lakes *lakes, const struct tn_lakes
         (void)snprintf(text, size,
                        "%" PRId64 " snapshots, about %" PRIu64
                        " bytes, wait to be sent, and stay on the full disk until then",
-                       tn_lakes_lag(m), m->bytes + m->after_bytes);
+                       tn_lakes_lag(m), m->tally.bytes);
     }
     return text;
 }

@@ -70,17 +70,18 @@ static double mirror_trouble(const struct mirror *of)
 
 TN_FIGURE(mirror_snapshot, mirror, of->mirror->have_id > 0 ? of->mirror->have_id : 0)
 TN_FIGURE(mirror_behind, mirror, tn_lakes_lag(of->mirror))
-TN_FIGURE(mirror_bytes, mirror, of->mirror->bytes + of->mirror->after_bytes)
+TN_FIGURE(mirror_bytes, mirror, of->mirror->tally.bytes)
+TN_FIGURE(mirror_pinned, mirror, of->mirror->tally.pinned)
 TN_FIGURE(mirror_age, mirror, (double)tn_lakes_age_ms(of->lakes, of->mirror) / MS_PER_S)
 
 static const struct mirror_figure of_mirrors[] = {
     {{"tarn_mirror_snapshot_id", TN_GAUGE, "the newest that the lake has"}, mirror_snapshot},
     {{"tarn_mirror_behind_snapshots", TN_GAUGE, "that the lake lacks, and that can't expire"},
      mirror_behind},
-    {{"tarn_mirror_behind_bytes", TN_GAUGE,
-      "about: what the table has written since, from the start"},
-     mirror_bytes},
-    {{"tarn_mirror_behind_seconds", TN_GAUGE, "since the oldest of them, likewise"}, mirror_age},
+    {{"tarn_mirror_behind_bytes", TN_GAUGE, "of files that are new in them"}, mirror_bytes},
+    {{"tarn_mirror_pinned_bytes", TN_GAUGE, "of files that are kept for the lake alone"},
+     mirror_pinned},
+    {{"tarn_mirror_behind_seconds", TN_GAUGE, "since the oldest of them"}, mirror_age},
     {{"tarn_mirror_trouble", TN_GAUGE, "1: it is behind for a reason that status tells"},
      mirror_trouble},
     {{"tarn_mirror_trouble_kind", TN_GAUGE, "1: of what kind it is"}, NULL},

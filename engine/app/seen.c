@@ -97,6 +97,7 @@ static const struct tn_json_field of_mirror[] = {
     FIELD("snapshot", I64, tn_seen_mirror, snapshot),
     FIELD("behind", I64, tn_seen_mirror, behind),
     FIELD("behind_bytes", I64, tn_seen_mirror, behind_bytes),
+    FIELD("pinned_bytes", I64, tn_seen_mirror, pinned_bytes),
     FIELD("behind_ms", I64, tn_seen_mirror, behind_ms),
 };
 

@@ -96,6 +96,7 @@ struct tn_seen_mirror {
     struct tn_json_i64 snapshot;
     struct tn_json_i64 behind;
     struct tn_json_i64 behind_bytes;
+    struct tn_json_i64 pinned_bytes;
     struct tn_json_i64 behind_ms;
 };
 

@@ -248,8 +248,8 @@ static const void *next_lake(const void *row)
 }
 
 static const struct column of_mirrors[] = {
-    {"MIRROR", true},  {"LAKE", true},   {"STATE", true}, {"SNAPSHOT", false},
-    {"BEHIND", false}, {"ABOUT", false}, {"FOR", false},
+    {"MIRROR", true},  {"LAKE", true},   {"STATE", true},   {"SNAPSHOT", false},
+    {"BEHIND", false}, {"BYTES", false}, {"PINNED", false}, {"FOR", false},
 };
 
 static void mirror_cell(const void *context, const void *row, uint32_t column, char text[CELL_SIZE])
@@ -261,8 +261,8 @@ static void mirror_cell(const void *context, const void *row, uint32_t column, c
         copy(text, texts[column]);
     } else if (column <= 4) {
         put_number(text, column == 3 ? m->snapshot : m->behind);
-    } else if (column == 5) {
-        put_bytes(text, CELL_SIZE, m->behind_bytes.value);
+    } else if (column <= 6) {
+        put_bytes(text, CELL_SIZE, column == 5 ? m->behind_bytes.value : m->pinned_bytes.value);
     } else {
         put_time(text, CELL_SIZE, m->behind_ms.value);
     }

@@ -401,7 +401,9 @@ static void put_mirror(const struct tn_status_spec *spec, const struct tn_lakes_
     put_text(out, "state", tn_lakes_state(spec->lakes, m));
     put_number(out, "snapshot", m->have_id > 0 ? m->have_id : 0);
     put_number(out, "behind", tn_lakes_lag(m));
-    put_count(out, "behind_bytes", m->bytes + m->after_bytes);
+    put_count(out, "behind_bytes", m->tally.bytes);
+    put_count(out, "behind_rows", m->tally.rows);
+    put_count(out, "pinned_bytes", m->tally.pinned);
     put_number(out, "behind_ms", tn_lakes_age_ms(spec->lakes, m));
     put_text(out, "kind", tn_lakes_trouble_kind(spec->lakes, m));
     put_text(out, "trouble", tn_lakes_trouble(spec->lakes, m, text, sizeof text));
