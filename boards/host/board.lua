@@ -19,5 +19,6 @@ return {
         { name = "net", kind = "arena", kib = 160, min = 80, of = "memtable" }, -- with libuv
         { name = "tls", kind = "heap", kib = 256, min = 96, of = "memtable" }, -- 64 a stream
         { name = "upload", kind = "arena", kib = 1024, min = 64, of = "memtable" }, -- to lakes
+        { name = "policy", kind = "heap", kib = 320, min = 8, of = "memtable" }, -- of lakes
     },
 }

@@ -90,6 +90,7 @@ static const struct {
     {"net", "sockets: libuv, streams, buffers; of the memtable's part when they are used"},
     {"tls", "TLS: connections, certificates, likewise"},
     {"upload", "what `lakes` are sent: lists of files, copies, connections; likewise"},
+    {"policy", "scripts of `lakes`, which say when to send; likewise"},
 };
 
 const char *tn_part_use(const char *part)

@@ -108,6 +108,7 @@ static const struct tn_config_member members[] = {
     {"tables", tn_config_take_tables, 0, 0, 0, true},
     {"sources", tn_config_take_sources, 0, 0, 0, false},
     {"lakes", tn_config_take_lakes, 0, 0, 0, false},
+    {"metered", tn_config_take_texts, AT(metered), 0, 0, false},
 };
 
 /* What is only of use with another member. */
@@ -148,7 +149,8 @@ static tn_rc fill(struct tn_config_reader *r, struct tn_config_node *root, struc
     check_http(r, root);
     check_listeners(r, root);
     struct tn_config_node *tables = tn_config_member_of(root, "tables");
-    return r->config->tables ? tn_config_check_tables(r, tables, err) : TN_OK;
+    tn_rc rc = r->config->tables ? tn_config_check_tables(r, tables, err) : TN_OK;
+    return rc == TN_OK ? tn_config_check_lakes(r, tn_config_member_of(root, "lakes"), err) : rc;
 }
 
 static tn_rc read_all(struct tn_config_reader *r, struct tn_err *err)

@@ -125,6 +125,7 @@ struct tn_config_lake {
     struct tn_text_list_item *options; /* "s3.endpoint=...", of a store */
     uint32_t rate;                     /* bytes a second, likewise; 0: as fast as it goes */
     struct tn_text_list_item *tables;  /* that are configured; never empty */
+    const char *policy;                /* a script with an `upload`, from "/"; or NULL */
     uint32_t every_ms;                 /* from one upload of a table to the next; 0: at once */
     bool gap; /* `on_full`: when the disk is full the lake loses snapshots; else sources stop */
     struct tn_config_lake *next; /* by name */
@@ -160,10 +161,12 @@ struct tn_config {
     struct tn_config_table *tables;
     struct tn_config_source *sources;
     struct tn_config_lake *lakes;
+    struct tn_text_list_item *metered; /* names of interfaces; the last letter may be '*' */
     uint32_t table_count;
     uint32_t plain_count; /* tables that are plain */
     uint32_t source_count;
     uint32_t lake_count;
+    uint32_t policy_count; /* lakes that have one */
     uint32_t upload_count; /* tables of lakes, each as often as it is sent somewhere */
 };
 

@@ -3,6 +3,7 @@
 
 #include "app/config_private.h"
 #include "app/lake_store.h"
+#include "app/lakes.h"
 
 enum {
     NAME_MAX_SIZE = 24, /* it is a part of a consumer's name */
@@ -139,6 +140,7 @@ static struct tn_config_lake *take_one(struct tn_config_reader *r, struct tn_con
         {"every", tn_config_take_ms, offsetof(struct tn_config_lake, every_ms), SECOND_MS, WEEK_MS,
          false},
         {"options", take_options, offsetof(struct tn_config_lake, options), 0, 0, false},
+        {"policy", tn_config_take_path, offsetof(struct tn_config_lake, policy), 0, 0, false},
         {"rate", tn_config_take_size_32, offsetof(struct tn_config_lake, rate), 1024,
          UINT64_C(1) << 31, false},
         {"on_full", take_full, offsetof(struct tn_config_lake, gap), 0, 0, false},
@@ -174,6 +176,9 @@ static void check_target(struct tn_config_reader *r, const struct tn_config_node
         tn_config_wrong(r, tn_config_member_of(node, lake->options ? "options" : "rate"),
                         "is of s3://..., and the target is a folder");
     }
+    if (lake->policy && lake->every_ms > 0) {
+        tn_config_wrong(r, tn_config_member_of(node, "every"), "says 'policy', too");
+    }
     if (warehouse && strcmp(warehouse, lake->target) == 0) {
         tn_config_wrong(r, target, "that is the warehouse itself");
     }
@@ -208,7 +213,71 @@ void tn_config_take_lakes(struct tn_config_reader *r, struct tn_config_node *nod
             *end = lake;
             end = &lake->next;
             config->lake_count++;
+            config->policy_count += lake->policy != NULL;
             check_target(r, child, lake);
         }
     }
+}
+
+/* ---- policies ---- */
+
+struct policy_place {
+    struct tn_lakes_policy policy;
+    struct tn_io_posix files;
+};
+
+static tn_rc load_policy(struct tn_config_reader *r, struct policy_place *p, const char *name,
+                         struct tn_err *err)
+{
+    struct tn_script_spec script = {.path = name};
+    struct tn_vm_spec vm = {.memory = r->vm_memory,
+                            .size = r->vm_size < TN_LAKES_POLICY_SIZE ? r->vm_size
+                                                                      : TN_LAKES_POLICY_SIZE,
+                            .io = &p->files.io};
+    tn_rc rc = tn_vm_open(&p->policy.vm, &vm, err);
+    if (rc == TN_OK) {
+        rc = tn_script_load(&p->policy.script, &p->policy.vm, &script, err);
+    }
+    if (rc == TN_OK && !tn_script_has(&p->policy.script, TN_SCRIPT_UPLOAD)) {
+        rc = tn_err_set(err, TN_INVALID, 0, "%s: it has no `upload`", name);
+    }
+    tn_vm_close(&p->policy.vm);
+    return rc;
+}
+
+static tn_rc check_policy(struct tn_config_reader *r, const char *path, struct tn_err *err)
+{
+    const char *folder = NULL;
+    const char *name = NULL;
+    struct policy_place *p = tn_arena_take(&r->scratch, sizeof *p);
+    tn_rc rc = p ? tn_config_folder(&r->scratch, path, &folder, &name, err)
+                 : tn_err_set(err, TN_AGAIN, 0, "no memory for a policy");
+    if (rc == TN_OK) {
+        rc = tn_io_posix_open(&p->files, folder[0] ? folder : "/", err);
+    }
+    if (rc == TN_OK) {
+        rc = load_policy(r, p, name, err);
+        tn_io_posix_close(&p->files);
+    }
+    return rc;
+}
+
+tn_rc tn_config_check_lakes(struct tn_config_reader *r, struct tn_config_node *lakes,
+                            struct tn_err *err)
+{
+    tn_rc rc = TN_OK;
+    for (const struct tn_config_lake *l = r->config->lakes; rc == TN_OK && l; l = l->next) {
+        size_t mark = tn_arena_mark(&r->scratch);
+        struct tn_err why = {0};
+        tn_rc wrong = l->policy ? check_policy(r, l->policy, &why) : TN_OK;
+        if (wrong == TN_AGAIN) {
+            *err = why;
+            rc = wrong;
+        } else if (wrong != TN_OK) {
+            tn_config_wrong(r, tn_config_member_of(tn_config_member_of(lakes, l->name), "policy"),
+                            "%s", why.text);
+        }
+        tn_arena_reset(&r->scratch, mark);
+    }
+    return rc;
 }

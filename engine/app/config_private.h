@@ -152,6 +152,9 @@ void tn_config_check_served(struct tn_config_reader *r, struct tn_config_node *t
 /* ---- config_lake.c ---- */
 
 tn_config_take_fn tn_config_take_lakes; /* of struct tn_config: the whole, with its tables */
+/* What needs files: policies. */
+TN_MUST_USE tn_rc tn_config_check_lakes(struct tn_config_reader *r, struct tn_config_node *lakes,
+                                        struct tn_err *err);
 
 /* ---- config_table.c ---- */
 

@@ -63,6 +63,7 @@ static bool is_used(const struct sum *s, const char *part)
 {
     return strcmp(part, "tls") == 0      ? tls_needs(s) > 0
            : strcmp(part, "upload") == 0 ? s->config->lakes != NULL
+           : strcmp(part, "policy") == 0 ? s->config->policy_count > 0
                                          : strncmp(part, "lua", 3) != 0;
 }
 
@@ -114,6 +115,11 @@ static uint64_t upload_needs(const struct sum *s)
     return tn_lakes_boot_needs(s->config);
 }
 
+static uint64_t policy_needs(const struct sum *s)
+{
+    return tn_lakes_boot_policies(s->config);
+}
+
 static uint64_t net_needs(const struct sum *s)
 {
     bool tls;
@@ -132,6 +138,7 @@ static const struct {
     {"net", "memtable", net_needs, NULL},
     {"tls", "memtable", tls_needs, NULL},
     {"upload", "memtable", upload_needs, NULL},
+    {"policy", "memtable", policy_needs, NULL},
     {"intake", "input", intake_needs,
      "journal, decoder, ring and rows of files, for short messages; tables"},
     {"sources", "input", sources_needs,

@@ -283,6 +283,11 @@ static tn_rc open_lakes(struct tn_daemon *d, struct tn_err *err)
                                  .arena = &d->spec.app->input,
                                  .worker = &d->uploads.worker,
                                  .door = tn_lakes_door(&d->uploads)};
+    const struct tn_part *policies = tn_budget_part(&d->spec.app->budget, "policy");
+    if (d->spec.config->policy_count > 0) {
+        spec.policies = policies->base;
+        spec.policies_size = policies->size;
+    }
     return tn_lakes_open(&d->lakes, &spec, err);
 }
 

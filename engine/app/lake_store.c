@@ -119,10 +119,8 @@ static bool is_this_machine(const char *host)
     return strcasecmp(host, "localhost") == 0;
 }
 
-/* Over http everybody on the way reads the rows, and may change them. */
-static tn_rc check_plain(const struct tn_s3_options *s3, struct tn_err *err)
+static tn_rc host_of(const struct tn_s3_options *s3, char host[TN_HOST_SIZE], struct tn_err *err)
 {
-    char host[TN_HOST_SIZE];
     struct tn_endpoint at;
     const char *text = without_scheme(s3->endpoint ? s3->endpoint : "");
     size_t size = strcspn(text, "/");
@@ -132,12 +130,28 @@ static tn_rc check_plain(const struct tn_s3_options *s3, struct tn_err *err)
     }
     memcpy(endpoint, text, size);
     endpoint[size] = 0;
-    tn_rc rc = tn_endpoint_parse_or(endpoint, 80, host, &at, err);
+    return tn_endpoint_parse_or(endpoint, 80, host, &at, err);
+}
+
+/* Over http everybody on the way reads the rows, and may change them. */
+static tn_rc check_plain(const struct tn_s3_options *s3, struct tn_err *err)
+{
+    char host[TN_HOST_SIZE];
+    tn_rc rc = host_of(s3, host, err);
     if (rc == TN_OK && !is_this_machine(host)) {
         rc = tn_err_set(err, TN_INVALID, 0,
-                        "s3.endpoint %s: http is for stores on this machine; use https", text);
+                        "s3.endpoint %s: http is for stores on this machine; use https",
+                        without_scheme(s3->endpoint ? s3->endpoint : ""));
     }
     return rc;
+}
+
+bool tn_lake_is_here(const struct tn_lake_options *options)
+{
+    char host[TN_HOST_SIZE];
+    struct tn_err ignored;
+    return options->s3.endpoint && host_of(&options->s3, host, &ignored) == TN_OK &&
+           is_this_machine(host);
 }
 
 tn_rc tn_lake_store_hash(const char *where, const struct tn_lake_options *options, uint64_t *hash,

@@ -60,6 +60,8 @@ TN_MUST_USE tn_rc tn_lake_trust(struct tn_lake_doors *doors, const struct tn_lak
                                 struct tn_arena *arena, struct tn_err *err);
 void tn_lake_distrust(struct tn_lake_doors *doors);
 bool tn_lake_is_plain(const struct tn_lake_options *options);
+/* The store is on this machine. */
+bool tn_lake_is_here(const struct tn_lake_options *options);
 
 /* The name of the consumer that stands for a lake: of endpoint, bucket and prefix. INVALID: `where`
  * isn't s3://bucket/prefix. */

@@ -2,11 +2,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "app/lake_store.h"
 #include "app/lakes_private.h"
 #include "base/wait.h"
 #include "commit/consumer.h"
 #include "commit/snapshot.h"
 #include "file/names.h"
+#include "upload/ledger.h"
 #include "upload/s3.h"
 
 enum {
@@ -20,6 +22,7 @@ enum {
 size_t tn_lakes_memory(const struct tn_config *config)
 {
     return config->lakes ? config->lake_count * sizeof(struct tn_lakes_lake) +
+                               config->policy_count * sizeof(struct tn_lakes_policy) +
                                config->upload_count * (sizeof(struct tn_lakes_mirror) + ROOT_SIZE)
                          : 0;
 }
@@ -34,24 +37,33 @@ static struct tn_keeper *find_keeper(const struct tn_lakes_spec *spec, const cha
     return NULL;
 }
 
-/* Where the consumer stands the lake has that snapshot, as delta.h leaves it. A new one keeps all
- * that there is, as if what came before were there. */
+/* What the lake has by its ledger. Without one nothing is known of it, but that the consumer keeps
+ * what it may lack. */
+static tn_rc look_up(const struct tn_lakes *lakes, struct tn_lakes_mirror *m, int64_t kept,
+                     struct tn_err *err)
+{
+    struct tn_ledger ledger;
+    tn_rc rc = tn_ledger_read(lakes->spec.env->io, m->keeper->name, m->lake->consumer,
+                              &lakes->spec.worker->arena, &ledger, err);
+    m->have_id = rc == TN_OK ? ledger.have : kept - 1;
+    return rc == TN_ABSENT ? TN_OK : rc;
+}
+
+/* A new consumer keeps all that there is. */
 static tn_rc protect(const struct tn_lakes *lakes, struct tn_lakes_mirror *m, struct tn_err *err)
 {
     struct tn_io *io = lakes->spec.env->io;
     struct tn_arena *scratch = &lakes->spec.worker->arena;
     const char *consumer = m->lake->consumer;
     int64_t first = 1;
-    tn_rc rc = tn_consumer_read(io, m->root, consumer, scratch, &m->have_id, err);
-    if (rc != TN_ABSENT && rc != TN_CORRUPT) {
-        return rc;
+    tn_rc rc = tn_consumer_read(io, m->root, consumer, scratch, &first, err);
+    if (rc == TN_ABSENT || rc == TN_CORRUPT) {
+        rc = tn_snapshot_earliest(io, m->root, scratch, &first, err);
+        if (rc == TN_OK || rc == TN_ABSENT) {
+            rc = tn_consumer_write(io, m->root, consumer, first, scratch, err);
+        }
     }
-    rc = tn_snapshot_earliest(io, m->root, scratch, &first, err);
-    if (rc == TN_OK || rc == TN_ABSENT) {
-        m->have_id = first - 1;
-        rc = tn_consumer_write(io, m->root, consumer, first, scratch, err);
-    }
-    return rc;
+    return rc == TN_OK ? look_up(lakes, m, first, err) : rc;
 }
 
 static tn_rc open_mirror(struct tn_lakes *lakes, struct tn_lakes_lake *lake, const char *table,
@@ -76,11 +88,19 @@ static tn_rc open_mirror(struct tn_lakes *lakes, struct tn_lakes_lake *lake, con
 }
 
 static tn_rc open_lake(struct tn_lakes *lakes, const struct tn_config_lake *config,
-                       struct tn_err *err)
+                       uint32_t *policies, struct tn_err *err)
 {
     struct tn_lakes_lake *lake = &lakes->lakes[lakes->lake_count++];
-    *lake = (struct tn_lakes_lake){.config = config};
-    tn_rc rc = lakes->spec.door.name(lakes->spec.door.user, config, lake->consumer, err);
+    const struct tn_lakes_door *door = &lakes->spec.door;
+    *lake = (struct tn_lakes_lake){.config = config,
+                                   .store = tn_lake_is_store(config->target),
+                                   .near = door->near(door->user, config),
+                                   .asks = true};
+    tn_rc rc = door->name(door->user, config, lake->consumer, err);
+    if (rc == TN_OK && config->policy) {
+        rc = tn_lakes_policy_open(lakes, lake, *policies, err);
+        (*policies)++;
+    }
     tn_spent_load(&lake->spent, lakes->spec.env->io, config->name, &lakes->spec.worker->arena);
     for (const struct tn_text_list_item *t = config->tables; rc == TN_OK && t; t = t->next) {
         rc = open_mirror(lakes, lake, t->text, err);
@@ -91,6 +111,7 @@ static tn_rc open_lake(struct tn_lakes *lakes, const struct tn_config_lake *conf
 tn_rc tn_lakes_open(struct tn_lakes *lakes, const struct tn_lakes_spec *spec, struct tn_err *err)
 {
     const struct tn_config *config = spec->config;
+    uint32_t policies = 0;
     void *memory = NULL;
     *lakes = (struct tn_lakes){.spec = *spec};
     lakes->now.lakes = lakes;
@@ -107,7 +128,7 @@ tn_rc tn_lakes_open(struct tn_lakes *lakes, const struct tn_lakes_spec *spec, st
         lakes->mirrors = memory;
     }
     for (const struct tn_config_lake *l = config->lakes; rc == TN_OK && l; l = l->next) {
-        rc = open_lake(lakes, l, err);
+        rc = open_lake(lakes, l, &policies, err);
     }
     return rc;
 }
@@ -120,6 +141,7 @@ static void notice(const struct tn_lakes *lakes, struct tn_lakes_mirror *m, int6
     if (m->keeper->latest_id != m->seen_id) {
         m->seen_id = m->keeper->latest_id;
         *since = *since > 0 ? *since : now;
+        m->lake->asks = true;
     }
 }
 
@@ -212,12 +234,17 @@ static void sent(struct tn_task *task, tn_rc rc)
     notice(lakes, m, now);
     t->mirror = NULL;
     atomic_store(&lakes->stop, lakes->stopping);
+    m->lake->asks = true;
+    m->lake->last = m;
+    m->lake->answer_ms = t->counts.answer_ms > 0 ? t->counts.answer_ms : m->lake->answer_ms;
     add_counts(&m->lake->counts, &t->counts);
     tn_spent_add(&m->lake->spent, t->counts.bytes_sent, requests_of(&t->counts));
     if (rc == TN_OK) {
         note_sent(lakes, m, now);
     } else if (rc != TN_CANCELED) {
         note_failed(lakes, m, rc, now);
+    } else if (t->result.last_id > 0) {
+        m->have_id = t->result.last_id;
     }
     take_over(m, rc == TN_OK);
 }
@@ -227,8 +254,21 @@ static void sent(struct tn_task *task, tn_rc rc)
 static tn_rc sync_open(struct tn_lakes_task *t, struct tn_target *target, struct tn_err *err)
 {
     const struct tn_lakes_mirror *m = t->mirror;
-    struct tn_delta_spec spec = {.root = m->root, .target = target, .consumer = m->lake->consumer};
+    struct tn_delta_spec spec = {.root = m->root,
+                                 .target = target,
+                                 .consumer = m->lake->consumer,
+                                 .through = t->plan.through,
+                                 .bytes_max = t->plan.bytes,
+                                 .requests_max = t->plan.requests};
     return tn_delta_sync(&spec, t->lakes->spec.worker, &t->result, err);
+}
+
+/* The slower one of two. */
+static uint32_t rate_of(const struct tn_lakes_task *t)
+{
+    uint32_t most = t->mirror->lake->config->rate;
+    uint32_t now = t->plan.rate;
+    return most == 0 || (now > 0 && now < most) ? now : most;
 }
 
 static tn_rc execute_sync(struct tn_task *task, void *context, struct tn_err *err)
@@ -251,7 +291,8 @@ static tn_rc execute_sync(struct tn_task *task, void *context, struct tn_err *er
                                  .table = t->mirror->keeper->name,
                                  .stop = &t->lakes->stop,
                                  .arena = arena,
-                                 .patience_ms = t->patience_ms};
+                                 .patience_ms = t->patience_ms,
+                                 .rate = rate_of(t)};
     tn_rc rc = spec->door.open(spec->door.user, &wish, &target, err);
     bool opened = rc == TN_OK;
     if (opened) {
@@ -277,6 +318,9 @@ static void begin(struct tn_lakes *lakes, struct tn_lakes_mirror *m, int64_t now
         .patience_ms = lakes->lake_count > 1 ? TN_LAKES_PATIENCE_SHORT_MS : TN_LAKES_PATIENCE_MS,
         .saves = now - lake->saved_ms >= SAVE_MS && lake->counts.bytes_sent > 0,
         .spent = lake->spent};
+    if (tn_lakes_has_policy(m)) {
+        t->plan = m->plan;
+    }
     m->begun_id = m->seen_id;
     lake->saved_ms = t->saves ? now : lake->saved_ms;
     atomic_store(&lakes->stop, false);
@@ -289,10 +333,10 @@ static void begin(struct tn_lakes *lakes, struct tn_lakes_mirror *m, int64_t now
 static bool may_begin(const struct tn_lakes *lakes, const struct tn_lakes_mirror *m, int64_t now,
                       uint32_t *wait_ms)
 {
-    bool hurries = lakes->hurries || lakes->spec.intake->reserve.low;
+    bool hurries = lakes->hurries || lakes->spec.intake->reserve.low || tn_lakes_has_policy(m);
     int64_t at = m->due_ms > m->retry_ms && !hurries ? m->due_ms : m->retry_ms;
     if (!tn_lakes_is_pending(m) || m->stopped || tn_lakes_way_holds(lakes, m) ||
-        (lakes->hurries && m->failed)) {
+        tn_lakes_policy_holds(m) || (lakes->hurries && m->failed)) {
         return false;
     }
     if (now < at) {
@@ -301,17 +345,36 @@ static bool may_begin(const struct tn_lakes *lakes, const struct tn_lakes_mirror
     return now >= at;
 }
 
+static struct tn_lakes_mirror *older(struct tn_lakes_mirror *a, struct tn_lakes_mirror *b)
+{
+    return !b || (a && a->since_ms <= b->since_ms) ? a : b;
+}
+
+/* Of one lake: as its policy orders them. */
+static struct tn_lakes_mirror *first_of(struct tn_lakes_mirror *a, struct tn_lakes_mirror *b)
+{
+    return a->plan.order == b->plan.order ? older(a, b) : a->plan.order < b->plan.order ? a : b;
+}
+
+/* Mirrors of a lake stand together. */
 static struct tn_lakes_mirror *longest_waiting(struct tn_lakes *lakes, int64_t now,
                                                uint32_t *wait_ms)
 {
     struct tn_lakes_mirror *longest = NULL;
+    struct tn_lakes_mirror *first = NULL;
     for (uint32_t i = 0; i < lakes->mirror_count; i++) {
         struct tn_lakes_mirror *m = &lakes->mirrors[i];
-        if (may_begin(lakes, m, now, wait_ms) && (!longest || m->since_ms < longest->since_ms)) {
-            longest = m;
+        if (!may_begin(lakes, m, now, wait_ms)) {
+            continue;
+        }
+        if (first && first->lake == m->lake) {
+            first = first_of(first, m);
+        } else {
+            longest = older(longest, first);
+            first = m;
         }
     }
-    return longest;
+    return older(longest, first);
 }
 
 /* What was spent in the hour, the day and the month that run. */
@@ -339,8 +402,12 @@ void tn_lakes_turn(struct tn_lakes *lakes, uint32_t *wait_ms)
     look_at_clock(lakes);
     tn_lakes_survey_turn(lakes, now, wait_ms);
     tn_lakes_way_turn(lakes, now, wait_ms);
+    tn_lakes_link_turn(lakes, now, wait_ms);
+    tn_lakes_policy_turn(lakes, now, wait_ms);
     if (lakes->now.mirror) {
-        atomic_store(&lakes->stop, tn_lakes_way_stops(lakes));
+        const struct tn_lakes_mirror *m = lakes->now.mirror;
+        bool relinked = m->lake->relinked && tn_lakes_has_policy(m);
+        atomic_store(&lakes->stop, tn_lakes_way_stops(lakes) || relinked);
         return;
     }
     struct tn_lakes_mirror *next = longest_waiting(lakes, now, wait_ms);
@@ -355,15 +422,23 @@ void tn_lakes_hurry(struct tn_lakes *lakes)
     for (uint32_t i = 0; i < lakes->mirror_count; i++) {
         lakes->mirrors[i].failed = false;
         lakes->mirrors[i].retry_ms = 0;
+        lakes->mirrors[i].lake->asks = true;
+        lakes->mirrors[i].lake->calm_ms = 0;
     }
+}
+
+/* It has all, or failed to get it, or is not to get it now. */
+static bool is_settled(const struct tn_lakes_mirror *m)
+{
+    bool waits = tn_lakes_policy_holds(m) && !m->lake->asks && m->tally.to >= m->seen_id;
+    return m->keeper->latest_id == m->seen_id &&
+           (!tn_lakes_is_pending(m) || m->stopped || m->failed || waits);
 }
 
 bool tn_lakes_settled(const struct tn_lakes *lakes)
 {
     for (uint32_t i = 0; i < lakes->mirror_count; i++) {
-        const struct tn_lakes_mirror *m = &lakes->mirrors[i];
-        if (m->keeper->latest_id != m->seen_id ||
-            (tn_lakes_is_pending(m) && !m->stopped && !m->failed)) {
+        if (!is_settled(&lakes->mirrors[i])) {
             return false;
         }
     }
@@ -374,9 +449,10 @@ tn_rc tn_lakes_check(const struct tn_lakes *lakes, struct tn_err *err)
 {
     for (uint32_t i = 0; i < lakes->mirror_count; i++) {
         const struct tn_lakes_mirror *m = &lakes->mirrors[i];
-        if (tn_lakes_is_pending(m) && m->trouble != TN_OK) {
+        if (tn_lakes_is_pending(m) && (m->trouble != TN_OK || m->plan.failed)) {
             return tn_err_set(err, TN_CONFLICT, 0, "lake %s lacks snapshots of %s: %s",
-                              m->lake->config->name, m->keeper->name, m->trouble_text.text);
+                              m->lake->config->name, m->keeper->name,
+                              m->plan.failed ? m->plan_text.text : m->trouble_text.text);
         }
     }
     return TN_OK;
@@ -398,6 +474,7 @@ void tn_lakes_close(struct tn_lakes *lakes)
                           &lakes->spec.worker->arena, &err) != TN_OK) {
             tn_log_err(lakes->spec.log, TN_LOG_WARN, "lake", &err);
         }
+        tn_lakes_policy_close(lake);
     }
     lakes->lake_count = 0;
     lakes->mirror_count = 0;

@@ -15,6 +15,11 @@
  * consumer moves to the newest snapshot, the others expire as the table's options say, and the lake
  * goes on behind a gap.
  *
+ * When and how much is sent a script may say (lakes_policy.c): a lake's `policy`, or for its table
+ * alone a table's own script with an `upload`. It is asked when something was committed or an
+ * upload has ended, when the link or the disk changes, and when it wants to be; what it says holds
+ * until then. A script that fails has its lake wait.
+ *
  * What was sent in an hour, a day and a month is kept in `.tarn/lakes/<name>`, as of the last
  * minute. The loop's thread only.
  */
@@ -23,15 +28,18 @@
 #include <stdatomic.h>
 
 #include "app/jobs.h"
+#include "app/link.h"
 #include "app/spent.h"
 #include "io/clock_watch.h"
+#include "script/upload.h"
 #include "upload/delta.h"
 
 enum {
     TN_LAKES_PATIENCE_MS = 60 * 1000,       /* with a store that is the only lake */
     TN_LAKES_PATIENCE_SHORT_MS = 10 * 1000, /* with one that others wait for */
     TN_LAKES_CONSUMER_SIZE = 40,
-    TN_LAKES_MEMORY_MIN = 384 * 1024, /* measured: what a sync of a folder takes, and some */
+    TN_LAKES_POLICY_SIZE = 128 * 1024, /* the state of a policy, at least */
+    TN_LAKES_MEMORY_MIN = 384 * 1024,  /* measured: what a sync of a folder takes, and some */
 };
 
 struct tn_lakes_wish {
@@ -40,6 +48,7 @@ struct tn_lakes_wish {
     atomic_bool *stop;      /* from when it is true, calls of the target end soon, with CANCELED */
     struct tn_arena *arena; /* what is taken of it is the target's until `close` */
     uint32_t patience_ms;   /* with a store that doesn't answer */
+    uint32_t rate;          /* bytes a second, to a store; 0: as fast as it goes */
 };
 
 /* How a target is reached. `open`, `kind` and `close` come on the lane UPLOAD, for one target at a
@@ -53,6 +62,10 @@ struct tn_lakes_door {
     /* Of what went wrong last; `target` NULL: `open` did. A word, as "permission", or NULL. */
     const char *(*kind)(void *user, const struct tn_target *target);
     void (*close)(void *user, struct tn_target *target);
+    /* It is here, whatever becomes of the link. */
+    bool (*near)(void *user, const struct tn_config_lake *lake);
+    /* Blocking, on the lane SHORT. */
+    void (*link)(void *user, const struct tn_text_list_item *metered, struct tn_link *link);
     void *user;
 };
 
@@ -67,6 +80,13 @@ struct tn_lakes_spec {
     struct tn_arena *arena;
     struct tn_worker *worker; /* the lane's */
     struct tn_lakes_door door;
+    void *policies; /* memory of the states of policies, which share it */
+    size_t policies_size;
+};
+
+struct tn_lakes_policy {
+    struct tn_vm vm;
+    struct tn_script script;
 };
 
 struct tn_lakes_lake {
@@ -77,6 +97,29 @@ struct tn_lakes_lake {
     uint64_t failures;
     struct tn_spent spent;
     int64_t saved_ms;
+    bool near;          /* whatever becomes of the link */
+    bool store;         /* s3://... */
+    bool relinked;      /* the link is another one than when it was asked last */
+    uint32_t answer_ms; /* that a store took for an answer last; 0: not known */
+
+    struct tn_lakes_policy *policy;     /* NULL: everything goes at once, or by `every` */
+    bool asks;                          /* something happened that may change its answer */
+    int64_t ask_ms;                     /* it is asked then at the latest */
+    int64_t calm_ms;                    /* and not before */
+    const struct tn_lakes_mirror *last; /* that was sent to; NULL: none yet */
+};
+
+/* What a policy said of a mirror. */
+struct tn_lakes_plan {
+    bool there; /* one decides, and was asked */
+    bool own;   /* it is the table's own script's */
+    bool waits;
+    bool failed;
+    int64_t through;
+    uint32_t rate;
+    uint32_t order; /* among those of its lake */
+    uint64_t bytes;
+    uint64_t requests;
 };
 
 /* What a mirror lacks, as the table's snapshots from `from` to `to` say. */
@@ -104,6 +147,8 @@ struct tn_lakes_mirror {
     int64_t since_ms;
     int64_t after_ms; /* the same while one is under way */
     struct tn_lakes_tally tally;
+    struct tn_lakes_plan plan;
+    struct tn_err plan_text; /* of one that failed */
 
     int64_t due_ms;   /* by `every` */
     int64_t retry_ms; /* after a failure */
@@ -126,6 +171,7 @@ struct tn_lakes_task {
     struct tn_target_counts counts;
     const char *kind;
     uint32_t patience_ms;
+    struct tn_lakes_plan plan;
     struct tn_spent spent; /* to be saved */
     bool saves;
 };
@@ -138,6 +184,17 @@ struct tn_lakes_survey {
     struct tn_lakes_tally tally;
     int64_t to;
     int64_t retry_ms;
+};
+
+/* Over what the lakes are reached, for policies; looked at now and then. */
+struct tn_lakes_link {
+    struct tn_task task; /* first */
+    struct tn_lakes *lakes;
+    struct tn_link now;
+    struct tn_link answer;
+    bool known;
+    bool under_way;
+    int64_t next_ms;
 };
 
 /* A mirror that gives way on a full disk: its upload has ended, the consumer moves, what that lets
@@ -162,9 +219,11 @@ struct tn_lakes {
     struct tn_lakes_task now;
     struct tn_lakes_way way;
     struct tn_lakes_survey survey;
+    struct tn_lakes_link link;
     struct tn_clock_watch watch;
     atomic_bool stop; /* the upload under way is to end */
     bool stopping;
+    bool low;     /* the disk was, when it was looked at */
     bool hurries; /* nothing waits for `every` any more */
 };
 
@@ -180,7 +239,8 @@ void tn_lakes_turn(struct tn_lakes *lakes, uint32_t *wait_ms);
 
 /* All that is pending is tried now, and counts as failed if that does. */
 void tn_lakes_hurry(struct tn_lakes *lakes);
-/* After hurry: each lake has the newest snapshot of its tables, or failed to get it. */
+/* After hurry: each lake has the newest snapshot of its tables, or failed to get it, or its policy
+ * says wait. */
 bool tn_lakes_settled(const struct tn_lakes *lakes);
 /* CONFLICT: what failed first. */
 TN_MUST_USE tn_rc tn_lakes_check(const struct tn_lakes *lakes, struct tn_err *err);

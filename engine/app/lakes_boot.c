@@ -1,5 +1,7 @@
 #include "app/lakes_boot.h"
 
+#include <inttypes.h>
+
 #include "base/check.h"
 #include "commit/manifest.h"
 #include "io/net_uv.h"
@@ -40,6 +42,11 @@ static bool fits(struct tn_app *app, const struct tn_config *config)
            part->size < tn_budget_part(&app->budget, "memtable")->size;
 }
 
+size_t tn_lakes_boot_policies(const struct tn_config *config)
+{
+    return config->policy_count * (size_t)TN_LAKES_POLICY_SIZE;
+}
+
 tn_rc tn_lakes_boot(struct tn_lakes_boot *boot, struct tn_app *app, const struct tn_config *config,
                     struct tn_err *err)
 {
@@ -51,8 +58,18 @@ tn_rc tn_lakes_boot(struct tn_lakes_boot *boot, struct tn_app *app, const struct
             "lakes: the %zu KiB of the part 'upload' are too few; give it more memory",
             tn_budget_part(&app->budget, "upload")->size / 1024);
     }
+    if (tn_budget_part(&app->budget, "policy")->size < tn_lakes_boot_policies(config)) {
+        return tn_err_set(err, TN_INVALID, 0,
+                          "lakes: %" PRIu32 " policies: the %zu KiB of the part 'policy' are too "
+                          "few; give it more memory, or lakes one `policy` less",
+                          config->policy_count,
+                          tn_budget_part(&app->budget, "policy")->size / 1024);
+    }
     *worker = (struct tn_worker){.io = app->env.io, .clock = app->env.clock};
     (void)tn_budget_carve(&app->budget, "upload");
+    if (config->policy_count > 0) {
+        (void)tn_budget_carve(&app->budget, "policy");
+    }
     tn_env_measure(&app->env, &app->budget);
     tn_budget_arena(&app->budget, "upload", &worker->arena);
     tn_rc rc = tn_codec_init(&worker->codec, 1, 0, &worker->arena, err); /* it only reads */
@@ -195,7 +212,7 @@ static tn_rc open_lake(void *user, const struct tn_lakes_wish *wish, struct tn_t
                                 .make = true,
                                 .arena = wish->arena,
                                 .io = boot->app->env.io,
-                                .rate = config->rate,
+                                .rate = wish->rate,
                                 .patience_ms = wish->patience_ms};
     void *memory;
     boot->kind = NULL;
@@ -233,8 +250,28 @@ static void close_lake(void *user, struct tn_target *target)
     tn_lake_close(boot->lake);
 }
 
+static bool is_near(void *user, const struct tn_config_lake *config)
+{
+    struct tn_lake_options options;
+    struct tn_err ignored;
+    (void)user;
+    return !tn_lake_is_store(config->target) ||
+           (take_options(config, &options, &ignored) == TN_OK && tn_lake_is_here(&options));
+}
+
+static void look_at_link(void *user, const struct tn_text_list_item *metered, struct tn_link *link)
+{
+    (void)user;
+    tn_link_look(metered, link);
+}
+
 struct tn_lakes_door tn_lakes_door(struct tn_lakes_boot *boot)
 {
-    return (struct tn_lakes_door){
-        .name = name_lake, .open = open_lake, .kind = kind_of, .close = close_lake, .user = boot};
+    return (struct tn_lakes_door){.name = name_lake,
+                                  .open = open_lake,
+                                  .kind = kind_of,
+                                  .close = close_lake,
+                                  .near = is_near,
+                                  .link = look_at_link,
+                                  .user = boot};
 }

@@ -26,6 +26,8 @@ TN_MUST_USE tn_rc tn_lakes_boot_stores(struct tn_lakes_boot *boot, const struct 
                                        struct tn_err *err);
 /* Bytes of the part that an upload needs at the least. */
 size_t tn_lakes_boot_needs(const struct tn_config *config);
+/* Bytes that the part of policies needs. */
+size_t tn_lakes_boot_policies(const struct tn_config *config);
 /* Whether one of them speaks TLS, whose memory is the process's. */
 bool tn_lakes_boot_tls(const struct tn_config *config);
 /* No upload is under way. A lookup that doesn't end is left behind after `wait_ms`. */

@@ -3,6 +3,8 @@
  *     lakes.c          which upload comes next, and what becomes of it
  *     lakes_way.c      who gives way on a full disk
  *     lakes_survey.c   what a mirror lacks, counted
+ *     lakes_policy.c   what scripts say
+ *     lakes_link.c     over what the lakes are reached
  *     lakes_report.c   what is said of them
  */
 #pragma once
@@ -34,6 +36,23 @@ static inline bool tn_lakes_way_stops(const struct tn_lakes *lakes)
 {
     return lakes->way.mirror && lakes->way.mirror == lakes->now.mirror;
 }
+
+/* ---- lakes_policy.c ---- */
+
+/* Of the configuration's lake, in its share of the memory of policies. */
+TN_MUST_USE tn_rc tn_lakes_policy_open(struct tn_lakes *lakes, struct tn_lakes_lake *lake,
+                                       uint32_t index, struct tn_err *err);
+void tn_lakes_policy_close(struct tn_lakes_lake *lake);
+/* Asks whom it is time to ask. */
+void tn_lakes_policy_turn(struct tn_lakes *lakes, int64_t now_ms, uint32_t *wait_ms);
+/* A script decides of it: by `plan`. */
+bool tn_lakes_has_policy(const struct tn_lakes_mirror *m);
+/* Nothing of it is to be sent now, a script says. */
+bool tn_lakes_policy_holds(const struct tn_lakes_mirror *m);
+
+/* ---- lakes_link.c ---- */
+
+void tn_lakes_link_turn(struct tn_lakes *lakes, int64_t now_ms, uint32_t *wait_ms);
 
 /* ---- lakes_survey.c ---- */
 

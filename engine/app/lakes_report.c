@@ -39,6 +39,7 @@ static const struct {
     {"busy", "somebody else sends to it"},
     {"table", "the table can't be read"},
     {"disk", "the disk is full of what it lacks"},
+    {"policy", "its policy failed, so it waits"},
     {"other", "it failed"},
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
@@ -78,6 +79,9 @@ static bool fills_the_disk(const struct tn_lakes *lakes, const struct tn_lakes_m
 const char *tn_lakes_trouble_kind(const struct tn_lakes *lakes,
                                   const struct tn_lakes_mirror *mirror)
 {
+    if (mirror->plan.failed) {
+        return "policy";
+    }
     return mirror->trouble != TN_OK ? mirror->kind : fills_the_disk(lakes, mirror) ? "disk" : NULL;
 }
 
@@ -89,7 +93,9 @@ const char *tn_lakes_trouble(const struct tn_lakes *lakes, const struct tn_lakes
     if (!kind) {
         return NULL;
     }
-    if (m->trouble != TN_OK) {
+    if (m->plan.failed) {
+        (void)snprintf(text, size, "%s: %s", text_of(kind), m->plan_text.text);
+    } else if (m->trouble != TN_OK) {
         (void)snprintf(text, size, "%s: %s", text_of(kind), m->trouble_text.text);
     } else {
         (void)snprintf(text, size,

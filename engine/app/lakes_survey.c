@@ -136,6 +136,7 @@ static void complete(struct tn_task *task, tn_rc rc)
     s->mirror = NULL;
     if (rc == TN_OK && m->tally.from == s->tally.from) {
         m->tally = s->tally;
+        m->lake->asks = true;
     } else if (rc != TN_OK) {
         s->retry_ms = tn_lakes_now_ms(s->lakes) + RETRY_MS;
     }

@@ -388,6 +388,7 @@ static void put_lake(const struct tn_lakes_lake *lake, struct tn_buf *out)
     put_count(out, "month_bytes", lake->spent.of[TN_SPENT_MONTH].bytes);
     put_count(out, "month_requests", lake->spent.of[TN_SPENT_MONTH].requests);
     put_text(out, "consumer", lake->consumer);
+    put_text(out, "policy", lake->config->policy);
     tn_buf_text(out, "}");
 }
 

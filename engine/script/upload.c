@@ -279,7 +279,7 @@ static void take_tables(lua_State *L, const struct tn_upload_state *state,
     lua_settop(L, list);
 }
 
-static const char *const plan_names[] = {"wait", "through", "rate", "tables"};
+static const char *const plan_names[] = {"wait", "through", "rate", "bytes", "requests", "tables"};
 enum { PLAN_NAME_COUNT = sizeof plan_names / sizeof plan_names[0] };
 
 static uint32_t check_plan_names(lua_State *L, int plan)
@@ -317,6 +317,10 @@ static void take_plan(lua_State *L, const struct tn_upload_state *state,
     plan->through = take_through(L, state);
     get_raw(L, table, "rate");
     plan->rate = take_rate(L);
+    get_raw(L, table, "bytes");
+    plan->bytes = take_integer(L, "bytes", 1, INT64_MAX);
+    get_raw(L, table, "requests");
+    plan->requests = take_integer(L, "requests", 1, INT64_MAX);
     get_raw(L, table, "tables");
     take_tables(L, state, plan);
     lua_settop(L, table);

@@ -9,6 +9,8 @@
  *     return { wait = 600 }                asked again after so many seconds at the latest
  *     return { through = 7,                snapshots up to this one
  *              rate = "64K/s",             no faster
+ *              bytes = 5000000,            no more of them now, or
+ *              requests = 200,             of requests: it ends in front of the next file
  *              tables = { "plant.alarms" } }   these first, in this order; the others behind them
  *
  * An answer counts when all of it is right: members (a wrong name is an error with the nearest),
@@ -55,7 +57,7 @@ struct tn_upload_state {
         const char *name;
         bool up;
         bool metered;
-        int64_t rtt_ms;
+        int64_t rtt_ms; /* 0: not known */
     } link;
     struct {
         struct tn_upload_spent hour; /* that runs */
@@ -71,10 +73,12 @@ struct tn_upload_state {
 };
 
 struct tn_upload_plan {
-    bool wait;       /* nothing is sent now */
-    uint32_t wait_s; /* ask again after so long at the latest; 0: when something happens */
-    int64_t through; /* the newest snapshot to be sent */
-    int64_t rate;    /* bytes a second; 0: no limit */
+    bool wait;        /* nothing is sent now */
+    uint32_t wait_s;  /* ask again after so long at the latest; 0: when something happens */
+    int64_t through;  /* the newest snapshot to be sent */
+    int64_t rate;     /* bytes a second; 0: no limit */
+    int64_t bytes;    /* at most, but for the file that passes it; 0: no limit */
+    int64_t requests; /* likewise */
     uint32_t table_count;
     uint32_t tables[TN_UPLOAD_TABLES_MAX]; /* of the state's, these first */
 };

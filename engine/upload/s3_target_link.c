@@ -317,6 +317,18 @@ static bool is_kept(const struct tn_s3_link *link)
            !(link->exchange.answer.status / 100 == 4 && link->request.body_size > 0);
 }
 
+/* Of a question nothing is sent but its head: what it takes is the way there and back. */
+static void note_answer(struct tn_s3_link *link)
+{
+    struct tn_target_counts *counts = &link->target->target.counts;
+    int64_t ms = (tn_s3_now_ns(link->target) - link->try_ns) / NS_PER_MS + 1;
+    bool asks = link->request.verb == TN_S3_HEAD || link->request.verb == TN_S3_GET;
+    if (asks && link->exchange.answer.status > 0 &&
+        (counts->answer_ms == 0 || ms < counts->answer_ms)) {
+        counts->answer_ms = (uint32_t)(ms < UINT32_MAX ? ms : UINT32_MAX);
+    }
+}
+
 /* That a file still isn't there is none: or putting and looking would go on for ever. */
 static bool is_progress(const struct tn_s3_link *link)
 {
@@ -333,6 +345,7 @@ static void conclude(struct tn_s3_link *link, bool lost)
     if (is_progress(link)) {
         link->target->progress_ns = link->idle_ns;
     }
+    note_answer(link);
     enum tn_s3_link_state next = decide(link, stale);
     if (kept) {
         leave_to(link, next);

@@ -118,6 +118,7 @@ struct tn_target_counts {
     uint64_t requests[TN_TARGET_VERBS];
     uint64_t bytes_sent;
     uint64_t bytes_received;
+    uint32_t answer_ms; /* the shortest that it took to answer a question; 0: it was asked none */
 };
 
 struct tn_target {

@@ -136,10 +136,10 @@ static void members_on_top_are_told_with_what_would_do(void)
         {on_top, "memroy = '32M'", "memroy: is unknown; did you mean 'memory'?\n"},
         {on_top, "zebra = 1",
          "zebra: is unknown; known here: warehouse, memory, disk_reserve, wear_budget, listen, "
-         "token, tls, limits, journal, pace, tables, sources or lakes\n"},
+         "token, tls, limits, journal, pace, tables, sources, lakes or metered\n"},
         {on_top, "['\\27[2J'] = 1",
          "['?[2J']: is unknown; known here: warehouse, memory, disk_reserve, wear_budget, listen, "
-         "token, tls, limits, journal, pace, tables, sources or lakes\n"},
+         "token, tls, limits, journal, pace, tables, sources, lakes or metered\n"},
         {on_top, "'a'", "[1]: a list's item where members have names\n"},
         {on_top, "[true] = 1", "has a member whose name is no text\n"},
         {on_top, "listen = '127.0.0.1'",

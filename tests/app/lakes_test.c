@@ -6,6 +6,7 @@
 #include "app/lakes.h"
 #include "commit/consumer.h"
 #include "commit/manifest.h"
+#include "temp.h"
 #include "upload/directory.h"
 
 enum {
@@ -24,8 +25,12 @@ static struct {
     struct tn_text_list_item items[LAKES][TABLES];
     struct tn_lakes lakes;
     struct tn_worker worker;
-    unsigned char memory[8192];
+    unsigned char memory[65536];
     struct tn_arena arena;
+    _Alignas(max_align_t) unsigned char policies[LAKES * BED_SCALE * TN_LAKES_POLICY_SIZE];
+    char folder[TEMP_SIZE]; /* of policies; "": there is none */
+    char policy[TEMP_SIZE + 16];
+    struct tn_link link;
     bool off[LAKES]; /* it can't be reached */
     bool noisy;      /* calls of the lakes' disks fail */
     bool stops;      /* what is under way is to end */
@@ -93,6 +98,19 @@ static void close_target(void *user, struct tn_target *target)
     s.open = false;
 }
 
+static bool near_target(void *user, const struct tn_config_lake *lake)
+{
+    (void)user;
+    return !lake->policy;
+}
+
+static void look_at_link(void *user, const struct tn_text_list_item *metered, struct tn_link *link)
+{
+    (void)user;
+    (void)metered;
+    *link = s.link;
+}
+
 /* ---- a daemon with lakes: one has all tables, the other the keyed one ---- */
 
 static void open_worker(void)
@@ -117,17 +135,23 @@ static void open_lakes(void)
     CHECK(tn_lakes_memory(&d->config) <= sizeof s.memory);
     tn_arena_init(&s.arena, s.memory, sizeof s.memory);
     open_worker();
-    struct tn_lakes_spec spec = {
-        .config = &d->config,
-        .env = &engine.env,
-        .keepers = d->keepers,
-        .keeper_count = TABLES,
-        .intake = &d->intake,
-        .jobs = &world.jobs,
-        .log = &d->log,
-        .arena = &s.arena,
-        .worker = &s.worker,
-        .door = {name_target, open_target, kind_of_target, close_target, NULL}};
+    struct tn_lakes_spec spec = {.config = &d->config,
+                                 .env = &engine.env,
+                                 .keepers = d->keepers,
+                                 .keeper_count = TABLES,
+                                 .intake = &d->intake,
+                                 .jobs = &world.jobs,
+                                 .log = &d->log,
+                                 .arena = &s.arena,
+                                 .worker = &s.worker,
+                                 .door = {.name = name_target,
+                                          .open = open_target,
+                                          .kind = kind_of_target,
+                                          .close = close_target,
+                                          .near = near_target,
+                                          .link = look_at_link},
+                                 .policies = s.policies,
+                                 .policies_size = sizeof s.policies};
     CHECK_OK(tn_lakes_open(&s.lakes, &spec, &err), err);
 }
 
@@ -145,6 +169,7 @@ static void begin_lakes(uint64_t seed)
     for (int i = 0; i < LAKES; i++) {
         sim_disk_init(&s.disks[i], DISK_SIZE);
     }
+    s.link = (struct tn_link){.name = "eth0", .up = true};
     open_lakes();
 }
 
@@ -157,10 +182,28 @@ static void close_lakes(void)
     tn_lakes_close(&s.lakes);
 }
 
+/* Lakes begin anew, the first one with this policy. */
+static void use_policy(const char *text)
+{
+    close_lakes();
+    if (!s.folder[0]) {
+        temp_make(s.folder);
+        (void)snprintf(s.policy, sizeof s.policy, "%s/policy.lua", s.folder);
+    }
+    FILE *file = fopen(s.policy, "wb");
+    CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
+    s.configs[0].policy = s.policy;
+    world.daemon.config.policy_count = 1;
+    open_lakes();
+}
+
 static void end_lakes(void)
 {
     daemon_close(&world.daemon);
     close_lakes();
+    if (s.folder[0]) {
+        temp_remove(s.folder);
+    }
     for (int i = 0; i < LAKES; i++) {
         sim_disk_deinit(&s.disks[i]);
     }
@@ -400,7 +443,7 @@ static void what_a_lake_lacks_stays(void)
     CHECK(newest_of(&world.disk.io, 0) > 12 && oldest_of(&world.disk.io, 0) == 1);
     close_lakes();
     open_lakes();
-    CHECK(mirror_of(0, 0)->have_id <= 1);
+    CHECK(mirror_of(0, 0)->have_id == 0);
     s.off[0] = false;
     settle();
     CHECK(has_all(0, 0) && has_all(0, 1) && oldest_of(&s.disks[0].io, 0) == 1);
@@ -615,6 +658,175 @@ static void what_gives_way_is_let_go_whoever_sends(void)
     disk_reserve = 0;
 }
 
+/* ---- policies ---- */
+
+static void run_for(int turns, bool rows, int64_t step_ms)
+{
+    for (int i = 0; i < turns; i++) {
+        turn_lakes(rows);
+        sim_clock_advance_ms(&engine.clock, step_ms);
+    }
+}
+
+/* Whatever a script says, be it nonsense: what the lake shows is whole, in order, from the first id
+ * on, and no answer loses anything. look_at() compares each snapshot that it shows. */
+static void no_policy_can_do_harm(void)
+{
+    static const char policy[] =
+        "local m = {}\n"
+        "local odd = { 0, 1, -1, 3, 1 << 62, 0.5, '7', true }\n"
+        "local names = { 'db.a', 'db.k', 'db.x', '' }\n"
+        "function m.upload(state)\n"
+        "    local p = state.pending\n"
+        "    local function any(list) return list[math.random(#list)] end\n"
+        "    local kind = math.random(8)\n"
+        "    if kind == 1 then return any({ 'wait', 'now', 'nwo', '' }) end\n"
+        "    if kind == 2 then return { wait = any({ 1, 2, 5, 0, -1 }) } end\n"
+        "    if kind == 3 then error('no') end\n"
+        "    if kind == 4 then while true do end end\n"
+        "    if kind == 5 then return { through = any(odd) } end\n"
+        "    if kind == 6 then return { tables = { any(names), any(names) } } end\n"
+        "    local plan = { bytes = math.random(20000) }\n"
+        "    if p.count > 0 then plan.through = math.random(p.oldest, p.newest) end\n"
+        "    if kind == 8 then state.pending.newest = 99; plan.through = 98 end\n"
+        "    return plan\n"
+        "end\n"
+        "return m";
+    uint64_t random = given_number("SEED", 1);
+    begin_lakes(random_next(&random));
+    use_policy(policy);
+    for (int i = 0; i < 150; i++) {
+        run_for(10, true, 0);
+        sim_clock_advance_ms(&engine.clock, (int64_t)random_below(&random, 3 * MINUTE_MS));
+        tn_script_resume(&s.lakes.lakes[0].policy->script); /* as if it were loaded anew */
+        for (uint32_t t = 0; t < TABLES; t++) {
+            int64_t newest = newest_of(&s.disks[0].io, t);
+            for (int64_t id = newest > 3 ? newest - 3 : 1; id <= newest; id++) {
+                size_t mark = tn_arena_mark(&engine.own);
+                struct tn_bytes there = snapshot_of(&s.disks[0].io, t, id);
+                CHECK(id < oldest_of(&world.disk.io, t) ||
+                      tn_bytes_equal(there, snapshot_of(&world.disk.io, t, id)));
+                tn_arena_reset(&engine.own, mark);
+            }
+        }
+    }
+    CHECK(newest_of(&s.disks[0].io, 0) > 0 && s.lakes.lakes[0].policy->script.failures > 5);
+    CHECK(s.lakes.lakes[0].failures == 0 && oldest_of(&s.disks[0].io, 0) == 1);
+    use_policy("return { upload = function() return 'now' end }");
+    settle();
+    CHECK(has_all(0, 0) && has_all(0, 1) && has_all(1, 1));
+    end_lakes();
+}
+
+/* It waits, is behind, and says so; with a script that works it has all. */
+static void a_policy_that_fails_has_its_lake_wait(void)
+{
+    char text[TN_ERR_TEXT_SIZE];
+    begin_lakes(12);
+    use_policy("return { upload = function(state) return state.pendng end }");
+    send_some(100);
+    const struct tn_lakes_mirror *m = mirror_of(0, 0);
+    CHECK(newest_of(&s.disks[0].io, 0) == 0 && tn_lakes_lag(m) > 0);
+    CHECK(newest_of(&s.disks[1].io, 1) > 0);
+    const char *trouble = tn_lakes_trouble(&s.lakes, m, text, sizeof text);
+    CHECK(trouble && strstr(trouble, "its policy failed, so it waits: policy.lua:1: "));
+    CHECK(strcmp(tn_lakes_trouble_kind(&s.lakes, m), "policy") == 0);
+    run_for(9000, false, MINUTE_MS); /* until it is parked */
+    CHECK(strstr(tn_lakes_trouble(&s.lakes, m, text, sizeof text), "parked"));
+    settle();
+    struct tn_err err;
+    CHECK(tn_lakes_check(&s.lakes, &err) == TN_CONFLICT && strstr(err.text, "parked"));
+    use_policy("return { upload = function() return 'now' end }");
+    settle();
+    CHECK(has_all(0, 0) && has_all(0, 1));
+    end_lakes();
+}
+
+/* Half of what is pending, again and again: `through` and the order hold. */
+static void a_plan_is_obeyed(void)
+{
+    begin_lakes(given_number("SEED", 1));
+    use_policy("return { upload = function(state)\n"
+               "    local p = state.pending\n"
+               "    if p.count < 8 then return 'wait' end\n"
+               "    return { through = p.oldest + 2, tables = { 'db.k' } }\n"
+               "end }");
+    int64_t had = 0;
+    for (int i = 0; i < 300; i++) {
+        turn_lakes(true);
+        const struct tn_lakes_mirror *a = mirror_of(0, 0);
+        const struct tn_lakes_mirror *k = mirror_of(0, 1);
+        if (k->plan.there && !k->plan.waits && s.lakes.now.mirror == a) {
+            CHECK(k->have_id >= k->plan.through);
+        }
+        int64_t has = newest_of(&s.disks[0].io, 1);
+        CHECK(has - had <= 8);
+        had = has;
+    }
+    CHECK(had > 0 && tn_lakes_lag(mirror_of(0, 0)) + tn_lakes_lag(mirror_of(0, 1)) <= 16);
+    settle(); /* what a policy holds is settled */
+    CHECK(!has_all(0, 0) || !has_all(0, 1));
+    end_lakes();
+}
+
+/* A day has so many bytes, whatever waits; the next day goes on. */
+static void a_budget_of_a_day_holds(void)
+{
+    enum { BUDGET = 60000, FILE_MAX = 64 * 1024 };
+    begin_lakes(given_number("SEED", 1));
+    sim_clock_set_ms(&engine.clock, INT64_C(2000000000000)); /* it is set */
+    use_policy("return { upload = function(state)\n"
+               "    local left = 60000 - state.spent.day.bytes\n"
+               "    if left <= 0 then return { wait = 900 } end\n"
+               "    return { bytes = left }\n"
+               "end }");
+    uint64_t before = 0;
+    uint32_t spent_days = 0;
+    int64_t day = 0;
+    for (int i = 0; i < 72; i++) {
+        run_for(30, i < 48, 0);
+        sim_clock_advance_ms(&engine.clock, HOUR_MS);
+        run_for(30, false, 0);
+        const struct tn_spent_sum *sum = &s.lakes.lakes[0].spent.of[TN_SPENT_DAY];
+        CHECK(sum->bytes <= BUDGET + FILE_MAX);
+        spent_days += day != sum->at && before >= BUDGET;
+        day = sum->at;
+        before = sum->bytes;
+    }
+    CHECK(spent_days > 0);
+    for (int i = 0; i < 1000 && !(has_all(0, 0) && has_all(0, 1)); i++) {
+        sim_clock_advance_ms(&engine.clock, 24 * HOUR_MS);
+        run_for(30, false, 0);
+    }
+    CHECK(has_all(0, 0) && has_all(0, 1));
+    end_lakes();
+}
+
+/* On a metered link nothing goes, and what is under way ends when the link becomes one. */
+static void a_policy_goes_by_the_link(void)
+{
+    begin_lakes(given_number("SEED", 1));
+    s.link = (struct tn_link){.name = "wwan0", .up = true, .metered = true};
+    use_policy("return { upload = function(state)\n"
+               "    return state.link.up and not state.link.metered and 'now' or 'wait'\n"
+               "end }");
+    run_for(200, true, 100);
+    CHECK(newest_of(&s.disks[0].io, 0) == 0 && newest_of(&s.disks[1].io, 1) > 0);
+    s.link = (struct tn_link){.name = "eth0", .up = true};
+    run_for(200, true, 100);
+    int64_t had = newest_of(&s.disks[0].io, 0);
+    CHECK(had > 0);
+    s.link.up = false;
+    run_for(100, false, 100);
+    int64_t has = newest_of(&s.disks[0].io, 0);
+    run_for(200, true, 100);
+    CHECK(newest_of(&s.disks[0].io, 0) == has && tn_lakes_lag(mirror_of(0, 0)) > 0);
+    s.link.up = true;
+    run_for(200, false, 100);
+    CHECK(has_all(0, 0) && has_all(0, 1));
+    end_lakes();
+}
+
 static const struct test tests[] = {
     TEST(each_commit_comes_to_each_lake),
     TEST(who_fails_goes_on_where_it_was),
@@ -626,6 +838,11 @@ static const struct test tests[] = {
     TEST(on_a_full_disk_a_lake_gives_way),
     TEST(what_gives_way_is_let_go_whoever_sends),
     TEST(what_a_lake_lacks_is_counted),
+    TEST(no_policy_can_do_harm),
+    TEST(a_policy_that_fails_has_its_lake_wait),
+    TEST(a_plan_is_obeyed),
+    TEST(a_budget_of_a_day_holds),
+    TEST(a_policy_goes_by_the_link),
 };
 
 int main(int argc, char **argv)

@@ -183,6 +183,52 @@ def test_a_reload_and_the_end_do_not_wait_for_it(_args):
         daemon.stop()
 
 
+LATER = """local upload = require("tarn.upload")
+return { upload = %s }
+"""
+
+
+def test_a_policy_says_when(_args):
+    """A lake waits as long as its script says so; the other one doesn't; a reload takes the script as it is then."""
+    with Daemon('late = { target = "lake", policy = "policy.lua" }, near = { target = "near" }') as daemon:
+        daemon.config.write_text(daemon.config.read_text().replace('sources = { { kind = "stdin", table = "%s" } }, ' % TABLE, ""))
+        script = daemon.folder / "policy.lua"
+        script.write_text(LATER % "upload.every(600)")
+        tarn = peer.Tarn(daemon.warehouse)
+
+        def state(lake):
+            return [row for row in daemon.status("mirror") if row["lake"] == lake][0]
+        daemon.get_ready()
+        tarn.run("write", TABLE, stdin="".join(map(line_of, range(50)))).ok("write")
+        daemon.asked_until("one lake has it", lambda: state("near")["state"] == "has all")
+        need(state("late")["behind"] > 0 and state("late")["behind_bytes"] > 0 and state("late")["trouble"] is None, state("late"))
+        same((state("late")["state"], daemon.newest_of(daemon.lake)), ("waits", 0), "the lake that waits")
+        script.write_text("return { upload = function(state) return state.pendign end }")
+        tarn.run("reload").ok("reload")
+        daemon.asked_until("it is said", lambda: state("late")["kind"] == "policy")
+        need("its policy failed, so it waits: policy.lua:1: there is no state.pendign; did you mean 'pending'?" in state("late")["trouble"], state("late"))
+        same(tarn.run("status").rc, 1, "exit code")
+        script.write_text("return {")
+        need("policy" in tarn.run("reload").err, "a script that can't be loaded is refused")
+        script.write_text(LATER % 'upload.all(upload.budget({ bytes = 1e9 }), upload.tables("%s"))' % TABLE)
+        tarn.run("reload").ok("reload")
+        daemon.asked_until("the lake has all", lambda: state("late")["state"] == "has all" and state("late")["behind"] == 0)
+        same(daemon.ids_at_lake(), list(range(50)), "rows at the lake")
+        daemon.process.stdin.close()
+        daemon.stop()
+
+
+def test_a_table_decides_for_itself(_args):
+    """Its own script's `upload`; --once is over when the script says wait."""
+    with Daemon() as daemon:
+        (daemon.folder / "own.lua").write_text("return { upload = function(state) return state.pending.rows < 20 and 'wait' or 'now' end }")
+        daemon.config.write_text(daemon.config.read_text().replace("fields = {", 'script = "own.lua", fields = {'))
+        daemon.once("".join(map(line_of, range(10))).encode())
+        same(daemon.newest_of(daemon.lake), 0, "newest snapshot of the lake")
+        daemon.once("".join(map(line_of, range(10, 20))).encode())
+        same(daemon.ids_at_lake(), list(range(20)), "rows at the lake")
+
+
 def test_nothing_that_a_lake_lacks_expires(_args):
     with Daemon('far = { target = "no/such/folder" }') as daemon:
         for i in range(3):

@@ -60,6 +60,8 @@ static void right_answers_become_plans(void)
         {"{ through = state.pending.newest, rate = '64K/s' }", {.through = 7, .rate = 65536}},
         {"{ rate = '64/s' }", {.through = 7, .rate = 64}},
         {"{ rate = '2 mb/s' }", {.through = 7, .rate = 2 << 20}},
+        {"{ bytes = 1, requests = 2 }", {.through = 7, .bytes = 1, .requests = 2}},
+        {"{ bytes = 5e6 }", {.through = 7, .bytes = 5000000}},
         {"{ tables = {} }", {.through = 7}},
         {"{ tables = { 'plant.weather', 'plant.alarms' } }",
          {.through = 7, .table_count = 2, .tables = {2, 0}}},
@@ -73,6 +75,7 @@ static void right_answers_become_plans(void)
         CHECK_OK(rc, s.err);
         bool same = plan.wait == want->wait && plan.wait_s == want->wait_s &&
                     plan.through == want->through && plan.rate == want->rate &&
+                    plan.bytes == want->bytes && plan.requests == want->requests &&
                     plan.table_count == want->table_count &&
                     memcmp(plan.tables, want->tables, sizeof plan.tables) == 0;
         if (!same) {
