@@ -3,8 +3,8 @@
 
 #include "check.h"
 #include "given.h"
-#include "sim/disk.h"
 #include "random.h"
+#include "sim/disk.h"
 
 #define HOUR (INT64_C(3600) * 1000)
 #define DAY  (24 * HOUR)
