@@ -34,6 +34,23 @@ static tn_rc publish_schema(struct tn_env *env, const char *root, struct tn_byte
     return rc == TN_OK ? io->vtable->sync(io, &dir, 1, err) : rc;
 }
 
+/* One that was cut has left snapshots without a schema (upload/restore.h). With another one they
+ * would be another table's. */
+static tn_rc check_not_restored(struct tn_env *env, const char *table, struct tn_err *err)
+{
+    uint64_t size;
+    size_t mark = tn_arena_mark(env->arena);
+    const char *path = tn_arena_format(env->arena, ".tarn/%s.restore", table);
+    tn_rc rc = path ? env->io->vtable->stat(env->io, path, &size, err)
+                    : tn_err_set(err, TN_AGAIN, 0, "no memory for a file's name");
+    tn_arena_reset(env->arena, mark);
+    return rc == TN_OK
+               ? tn_err_set(err, TN_INVALID, 0,
+                            "%s is half restored from its mirror: run `tarn restore` again", table)
+           : rc == TN_ABSENT ? TN_OK
+                             : rc;
+}
+
 /* Paimon's own default is parquet, so the table must say what it has. */
 static tn_rc name_format(struct tn_arena *arena, struct tn_schema *schema, struct tn_err *err)
 {
@@ -82,6 +99,9 @@ tn_rc tn_make_table(struct tn_env *env, const char *table, struct tn_schema *sch
     }
     if (rc == TN_OK) {
         rc = check(env, schema, options, err);
+    }
+    if (rc == TN_OK) {
+        rc = check_not_restored(env, table, err);
     }
     if (rc != TN_OK) {
         return rc;

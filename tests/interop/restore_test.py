@@ -1,6 +1,6 @@
 """`tarn restore`: gateways die, and others take their place from the lake, in a folder or in an object store; whatever is killed meanwhile.
 
-    restore_test.py --store folder|s3 --seed N [--cases N] [--kills N] [names]
+    restore_test.py --store folder|s3 --seed N [--cases N] [--kills N] [--java] [names]
 
 What a table must hold is what `tarn cat` said of the snapshot that the lake had; who reads the lake meanwhile is pypaimon.
 """
@@ -84,6 +84,15 @@ class Devices:
         self.table.check_files(before)
 
 
+def check_java(table):
+    """Official Paimon on the device that was restored last."""
+    with peer.java() as java:
+        java.run("fsck", table.tarn.warehouse, TABLE, "--quiet").ok("java fsck")
+        theirs = java.run("read", table.tarn.warehouse, TABLE).ok("java read")
+    ours = table.tarn.cat().ok("cat")
+    need(not peer.difference(ours, theirs), "rows as Java reads them: %s" % peer.difference(ours, theirs))
+
+
 def test_devices_follow_one_another(args):
     """Each goes on where the lake stood, sends nothing again, and the old one is stopped. Readers of the lake see whole snapshots."""
     kills = 0
@@ -110,6 +119,8 @@ def test_devices_follow_one_another(args):
                     table.look()
                     table.sync()
                 table.check_all(reader)
+                if args.java:
+                    check_java(table)
                 kills += devices.killed
     print("%d restores were killed" % kills)
 
@@ -214,4 +225,4 @@ def test_a_dead_gateway_s_sources_go_on_elsewhere(args):
 
 
 if __name__ == "__main__":
-    sys.exit(runner.run_given(globals(), store="folder", cases=2, kills=3))
+    sys.exit(runner.run_given(globals(), store="folder", cases=2, kills=3, java=False))

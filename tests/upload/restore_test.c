@@ -199,6 +199,18 @@ static void check_ledger(struct sim_disk *disk, const struct tn_owner *owner)
     CHECK(has(disk, BED_ROOT "/consumer/consumer-" LAKE));
 }
 
+/* Nobody else makes a table of what is half there. */
+static void check_not_made(struct sim_disk *disk)
+{
+    struct tn_schema schema;
+    struct tn_options options;
+    start(disk);
+    tn_rc rc = tn_schema_from_user(tn_bytes_of(scenario.schema), &engines[0].own, &schema, &w.err);
+    CHECK_OK(rc, w.err);
+    rc = tn_make_table(&engines[0].env, BED_TABLE, &schema, &options, &w.err);
+    CHECK(rc == TN_INVALID && strstr(w.err.text, "half restored"));
+}
+
 /* From a cut at `call` on, to the end: on the disk as `seed` leaves it. False: it was over before.
  */
 static bool restore_with_a_cut(struct sim_disk *disk, uint64_t call, int64_t generation)
@@ -215,6 +227,8 @@ static bool restore_with_a_cut(struct sim_disk *disk, uint64_t call, int64_t gen
     CHECK(cut || has(disk, BED_ROOT "/schema/schema-0")); /* it was durable */
     if (has(disk, BED_ROOT "/schema/schema-0")) {
         check_restored(disk);
+    } else if (has(disk, ".tarn/db.t.restore")) {
+        check_not_made(disk);
     }
     if (cut) {
         w.cuts++;
