@@ -63,9 +63,11 @@ int tn_offers_post(struct tn_intake *intake, struct tn_bytes query, struct tn_by
     }
     tn_buf_format(out, "{\"rc\":%d", (int)rc);
     if (rc == TN_OK) {
-        tn_buf_format(
-            out, ",\"place\":%" PRIu64 ",\"rows\":%" PRIu32 ",\"dead\":%" PRIu32 ",\"left\":%zu",
-            message.place, message.rows, message.dead, message.left);
+        tn_buf_format(out, ",\"place\":%" PRIu64 ",\"rows\":%" PRIu32 ",\"dead\":%" PRIu32,
+                      message.place, message.rows, message.dead);
+    }
+    if (rc == TN_OK && message.left > 0) {
+        tn_buf_format(out, ",\"left\":%zu", message.left);
     }
     tn_job_put_end(out, rc, &err);
     return 200;
