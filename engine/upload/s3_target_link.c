@@ -313,7 +313,7 @@ static enum tn_s3_link_state decide(struct tn_s3_link *link, bool stale)
 static bool is_kept(const struct tn_s3_link *link)
 {
     return tn_http_reusable(&link->http) && !link->write_due && !link->write_failed &&
-           !link->excess &&
+           link->out.size == 0 && !link->excess &&
            !(link->exchange.answer.status / 100 == 4 && link->request.body_size > 0);
 }
 

@@ -49,42 +49,57 @@ enum tn_s3_wire tn_s3_wire_hash(struct tn_s3_link *link)
 
 /* ---- what goes out ---- */
 
-/* As much of the body as fits behind what is there, and as the pace allows. */
+/* As much of the body as fits behind what is there. */
 static tn_rc fill(struct tn_s3_link *link)
 {
     uint64_t left = link->request.body_size - link->at;
     size_t room = link->out.capacity - link->out.size;
-    size_t size = tn_s3_pace_allows(link->target, left < room ? (size_t)left : room);
+    size_t size = left < room ? (size_t)left : room;
     tn_rc rc = TN_OK;
     if (size > 0) {
         rc = read_body(link, link->at, link->out.data + link->out.size, size);
         link->out.size += size;
-        link->out_body = size;
         link->at += size;
     }
     return rc;
 }
 
+/* As much of it as the pace allows, also of a head: a slow link would be long behind with it. */
 static void start_write(struct tn_s3_link *link)
 {
-    tn_s3_pace_took(link->target, link->out.size);
+    size_t left = link->out.size - link->out_at;
+    size_t size = tn_s3_pace_allows(link->target, left);
+    if (size == 0) {
+        tn_net_after(link->target->net, tn_s3_pace_wait_ms(link->target), &link->timer);
+        return;
+    }
+    tn_s3_pace_took(link->target, size);
+    link->out_size = size;
     link->write_due = true;
-    tn_stream_write(link->stream, tn_buf_bytes(&link->out), &link->writing);
+    tn_stream_write(link->stream, (struct tn_bytes){link->out.data + link->out_at, size},
+                    &link->writing);
 }
 
 static void end_write(struct tn_s3_link *link)
 {
+    size_t end = link->out_at + link->out_size;
+    size_t head = link->out_at < link->out_head ? link->out_head - link->out_at : 0;
+    size_t body = link->out_size > head ? link->out_size - head : 0;
     link->write_due = false;
-    link->target->target.counts.bytes_sent += link->out_body;
+    link->target->target.counts.bytes_sent += body;
     /* Why the peer takes no more is in its answer, or in how reading ends. */
     link->write_failed = link->writing.rc != TN_OK;
     if (!link->write_failed) {
-        tn_http_sent(&link->http, link->out_body);
+        tn_http_sent(&link->http, body);
         link->wrote = true;
         link->wrote_ns = tn_s3_now_ns(link->target);
     }
-    link->out.size = 0;
-    link->out_body = 0;
+    link->out_at = end;
+    if (end == link->out.size) {
+        link->out.size = 0;
+        link->out_head = 0;
+        link->out_at = 0;
+    }
 }
 
 static tn_rc write_more(struct tn_s3_link *link)
@@ -92,15 +107,12 @@ static tn_rc write_more(struct tn_s3_link *link)
     if (link->write_due && !tn_request_under_way(&link->writing)) {
         end_write(link);
     }
-    if (link->write_due || link->write_failed || link->at == link->request.body_size ||
-        tn_request_under_way(&link->timer)) {
+    if (link->write_due || link->write_failed || tn_request_under_way(&link->timer)) {
         return TN_OK;
     }
-    tn_rc rc = fill(link);
+    tn_rc rc = link->out.size == 0 ? fill(link) : TN_OK;
     if (rc == TN_OK && link->out.size > 0) {
         start_write(link);
-    } else if (rc == TN_OK) {
-        tn_net_after(link->target->net, tn_s3_pace_wait_ms(link->target), &link->timer);
     }
     return rc;
 }
@@ -346,7 +358,8 @@ static void forget_try(struct tn_s3_link *link)
     link->write_failed = false;
     link->at = 0;
     link->out.size = 0;
-    link->out_body = 0;
+    link->out_at = 0;
+    link->out_head = 0;
     link->same[0] = link->same[1] = true;
     link->each_rc = TN_OK;
     link->skip = 0;
@@ -423,6 +436,7 @@ enum tn_s3_wire tn_s3_wire_begin(struct tn_s3_link *link)
     }
     link->try_ns = tn_s3_now_ns(target);
     target->target.counts.requests[verb_of(link->request.verb)]++;
+    link->out_head = link->out.size;
     link->rc = fill(link);
     if (link->rc != TN_OK) {
         return fatal(link, link->rc);
