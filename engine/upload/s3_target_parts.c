@@ -445,7 +445,7 @@ tn_rc tn_s3_parts_send(struct tn_s3_target *target, struct tn_io *from, int file
     return rc;
 }
 
-/* A short try: who stops doesn't wait for a store that doesn't answer. */
+/* Not for long: who stops doesn't wait for a store that doesn't answer. */
 void tn_s3_parts_drop(struct tn_s3_target *target)
 {
     struct tn_s3_upload *upload = &target->upload;
@@ -453,7 +453,7 @@ void tn_s3_parts_drop(struct tn_s3_target *target)
     uint32_t patience_ms = target->patience_ms;
     if (upload->id[0] && !upload->kept) {
         target->target.stop = NULL;
-        target->patience_ms = 0;
+        target->patience_ms = DROP_MS; /* parts may still be on their way to it */
         target->answer_ms = DROP_MS;
         discard(target, upload->key);
         target->target.stop = stop;

@@ -137,6 +137,7 @@ struct tn_s3_link {
     size_t out_head;     /* bytes of `out` that are its head; the body's are behind them */
     size_t out_at;       /* bytes of `out` that were written */
     size_t out_size;     /* that are being written */
+    int64_t paced_ns;    /* since when it waits for the pace; 0: it doesn't */
     tn_rc each_rc;       /* what `each` returned */
     struct tn_bytes got; /* in the job's arena, from `mark` */
     size_t mark;
@@ -213,7 +214,6 @@ struct tn_s3_target {
     uint32_t answer_ms; /* 0: what is usual */
     uint32_t part_size;
     bool busy;                    /* a link has more to do at once */
-    uint32_t first;               /* link that comes first in the next turn */
     uint32_t moves;               /* times that the bucket was found elsewhere */
     int64_t progress_ns;          /* when a request was last answered well */
     enum tn_s3_trouble trouble;   /* of the last error that was told */

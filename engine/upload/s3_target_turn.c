@@ -28,12 +28,9 @@ tn_rc tn_s3_target_turn(struct tn_s3_target *target, struct tn_err *err)
         return tn_err_set(err, TN_CANCELED, 0, "%s: stopped on request", target->target.name);
     }
     (void)tn_net_turn(target->net, target->busy ? 0 : TURN_MS);
-    /* By turns, or the first one would take all that the pace allows. */
     for (uint32_t i = 0; i < target->link_count; i++) {
-        uint32_t at = (target->first + i) % target->link_count;
-        busy = tn_s3_link_step(&target->links[at]) || busy;
+        busy = tn_s3_link_step(&target->links[i]) || busy;
     }
-    target->first = (target->first + 1) % target->link_count;
     target->busy = busy;
     return TN_OK;
 }

@@ -64,16 +64,33 @@ static tn_rc fill(struct tn_s3_link *link)
     return rc;
 }
 
+/* Who waits longest for the pace is next, or one could take all of it: a body that stands still is
+ * given up by the store. */
+static bool is_next(const struct tn_s3_link *link)
+{
+    const struct tn_s3_target *target = link->target;
+    for (uint32_t i = 0; i < target->link_count; i++) {
+        const struct tn_s3_link *other = &target->links[i];
+        bool waits = other != link && other->state == TN_S3_LINK_TALK && other->paced_ns > 0;
+        if (waits && (link->paced_ns == 0 || other->paced_ns < link->paced_ns)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* As much of it as the pace allows, also of a head: a slow link would be long behind with it. */
 static void start_write(struct tn_s3_link *link)
 {
     size_t left = link->out.size - link->out_at;
-    size_t size = tn_s3_pace_allows(link->target, left);
+    size_t size = is_next(link) ? tn_s3_pace_allows(link->target, left) : 0;
     if (size == 0) {
+        link->paced_ns = link->paced_ns > 0 ? link->paced_ns : tn_s3_now_ns(link->target);
         tn_net_after(link->target->net, tn_s3_pace_wait_ms(link->target), &link->timer);
         return;
     }
     tn_s3_pace_took(link->target, size);
+    link->paced_ns = 0;
     link->out_size = size;
     link->write_due = true;
     tn_stream_write(link->stream, (struct tn_bytes){link->out.data + link->out_at, size},
@@ -360,6 +377,7 @@ static void forget_try(struct tn_s3_link *link)
     link->out.size = 0;
     link->out_at = 0;
     link->out_head = 0;
+    link->paced_ns = 0;
     link->same[0] = link->same[1] = true;
     link->each_rc = TN_OK;
     link->skip = 0;

@@ -596,7 +596,7 @@ def test_s3_what_a_person_must_change_loses_nothing(args):
 
 
 def test_s3_who_may_put_and_get_needs_no_more(args):
-    """Somebody whose policy has no more than that, and who is told "forbidden" of what isn't there, as AWS does it."""
+    """Somebody whose policy has no more than that, and who is told "forbidden" of what isn't there, as AWS does it (apache/paimon#8261)."""
     with Place(args) as place, peer.pypaimon() as reader:
         table, proxy = place.table(), place.lake.proxy
         place.lake.store.make_user("device", "device-secret")

@@ -65,7 +65,8 @@ static void sync_asks_for_its_owner_and_sends_files(void)
     }
 }
 
-/* An hour of nothing, every ten seconds; then somebody else could have it. */
+/* benbjohnson/litestream#234: a LIST at every sync was most of the bill. An hour of nothing, every
+ * ten seconds; then somebody else could have it. */
 static void idle_hour_costs_one_request(void)
 {
     static struct world w;
@@ -188,7 +189,8 @@ static void lost_ledger_costs_questions_only(void)
     world_deinit(&w);
 }
 
-/* Runs that end, are killed, and lose what they know: no name is ever given to other bytes. */
+/* fluent/fluent-bit#11987: names were used again after a restart, and earlier uploads overwritten.
+ * Runs that end, are killed, and lose what they know: no name is ever given to other bytes. */
 static void restarts_replace_nothing(void)
 {
     for (uint64_t seed = given_number("SEED", 20), i = 0; i < 10; i++) {

@@ -56,14 +56,16 @@ struct far_store {
     int status;            /* of FAILS_BEFORE; 0: any */
     bool parts_fail;       /* no upload is completed */
     int creations_lost;    /* of uploads, whose answers don't come */
-    int completions_fail;  /* so many of them, before they are done */
-    int parts_status;      /* and that is how questions for its parts end; 0: well */
-    const char *region;    /* the bucket's, which a request must be signed for; NULL: any */
-    uint32_t retry_after;  /* seconds that the next request is put off; 0: it isn't */
-    const char *rival;     /* a key at which somebody puts before each PUT; NULL: nobody */
-    const char *changing;  /* an object that is another one after each answer; NULL: none */
-    uint64_t accepted;     /* connections so far */
-    uint64_t asking;       /* the one whose request is in the model */
+    const char *busy_key;  /* whose PUTs are put off, so many times; NULL: none */
+    int busy_left;
+    int completions_fail; /* so many of them, before they are done */
+    int parts_status;     /* and that is how questions for its parts end; 0: well */
+    const char *region;   /* the bucket's, which a request must be signed for; NULL: any */
+    uint32_t retry_after; /* seconds that the next request is put off; 0: it isn't */
+    const char *rival;    /* a key at which somebody puts before each PUT; NULL: nobody */
+    const char *changing; /* an object that is another one after each answer; NULL: none */
+    uint64_t accepted;    /* connections so far */
+    uint64_t asking;      /* the one whose request is in the model */
     uint64_t served;
     uint64_t moody;   /* of them, those that had a mood */
     uint64_t forbade; /* of them, those that were forbidden */
@@ -164,13 +166,22 @@ static inline int far_status_of_parts(struct far_store *s, struct tn_bytes head)
                                                           : 0;
 }
 
+static inline bool far_is_busy(struct far_store *s, struct tn_bytes head)
+{
+    bool put = s->busy_left > 0 && memcmp(head.data, "PUT", 3) == 0 &&
+               memmem(head.data, head.size, s->busy_key, strlen(s->busy_key));
+    s->busy_left -= put;
+    return put;
+}
+
 static inline void far_ask_model(struct far_end *end, enum mood mood, struct tn_bytes head,
                                  struct tn_bytes body)
 {
     struct far_store *s = end->store;
-    s->model.fail_before = mood == FAILS_BEFORE ? far_status(s)
-                           : mood == FORBIDS    ? 403
-                                                : far_status_of_parts(s, head);
+    s->model.fail_before = far_is_busy(s, head)   ? 503
+                           : mood == FAILS_BEFORE ? far_status(s)
+                           : mood == FORBIDS      ? 403
+                                                  : far_status_of_parts(s, head);
     s->model.fail_after = mood == FAILS_AFTER ? 500 : 0;
     if (s->rival && memcmp(head.data, "PUT", 3) == 0) {
         far_put(s, s->rival, "theirs");

@@ -1203,6 +1203,123 @@ static void memo_that_nobody_can_read_is_forgotten(void)
     }
 }
 
+/* ---- what users of others have reported ---- */
+
+static int64_t busy_ms[8]; /* when a key was asked for, while it was put off */
+static int busy_count;
+static int (*turn_before)(struct tn_net *net, uint32_t wait_ms);
+
+static int turn_and_note(struct tn_net *net, uint32_t wait_ms)
+{
+    int left = w.store.busy_left;
+    int done = turn_before(net, wait_ms);
+    for (; left > w.store.busy_left; left--) {
+        busy_ms[busy_count++] = now_ms();
+    }
+    return done;
+}
+
+/* fluent/fluent-bit#9214: retries without a pause. The first six PUTs of one object are put off:
+ * half a second to sixteen, less up to half, lie between them; all others go on meanwhile, and
+ * nothing is given up. */
+static void object_that_is_put_off_is_asked_for_after_growing_pauses(void)
+{
+    enum { PUT_OFF = 6 };
+    for (uint64_t seed = 1; seed < 20; seed++) {
+        open_world(seed);
+        file_count = 0;
+        for (int i = 0; i < 6; i++) {
+            make_file(500);
+        }
+        busy_count = 0;
+        w.store.busy_key = "data-0.orc";
+        w.store.busy_left = PUT_OFF;
+        turn_before = w.turning.turn;
+        w.turning.turn = turn_and_note;
+        CHECK(send_file(&files[0]) == TN_OK);
+        int64_t others_ms = now_ms();
+        for (uint32_t i = 1; i < file_count; i++) {
+            CHECK(send_file(&files[i]) == TN_OK);
+        }
+        CHECK(now_ms() - others_ms < 5000 && w.store.busy_left > 0);
+        CHECK(w.target->vtable->settle(w.target, &w.err) == TN_OK);
+        check_all_there();
+        CHECK(busy_count == PUT_OFF && w.store.busy_left == 0);
+        for (int i = 1; i < PUT_OFF; i++) {
+            int64_t pause_ms = busy_ms[i] - busy_ms[i - 1];
+            CHECK(pause_ms >= (250 << (i - 1)) && pause_ms <= (500 << (i - 1)) + 500);
+        }
+        close_world();
+    }
+}
+
+static void refuse_the_first(struct model *m)
+{
+    m->refusal = strstr(m->headers, "Credential=first/") ? "ExpiredToken" : NULL;
+}
+
+/* vectordotdev/vector#13455, fluent/fluent-bit-docs#965: a refusal was final, and new credentials
+ * needed a restart. For five minutes each try ends with the reason, then their file is replaced. */
+static void expired_credentials_go_on_when_their_file_is_replaced(void)
+{
+    open_world(1);
+    make_two_files();
+    w.store.model.refusal = "ExpiredToken";
+    for (int i = 0; i < 10; i++) {
+        sim_clock_advance_ms(&w.clock, 30 * 1000);
+        CHECK(send_file(&files[0]) == TN_OK);
+        CHECK(w.target->vtable->settle(w.target, &w.err) == TN_IO);
+        CHECK(strstr(w.err.text, "the session token has expired"));
+        CHECK(tn_s3_target_trouble(w.target) == TN_S3_TROUBLE_CREDENTIALS);
+        w.target->vtable->drop(w.target);
+    }
+    w.store.model.refusal = NULL;
+    w.store.model.asked = refuse_the_first;
+    write_credentials("second");
+    CHECK(send_all() == TN_OK);
+    check_all_there();
+    close_world();
+}
+
+static int64_t signed_ms[16];
+static int signed_count;
+
+/* "x-amz-date: 20240101T000102Z", of one day. */
+static void note_date(struct model *m)
+{
+    static char text[MODEL_TEXT];
+    unsigned hours;
+    unsigned minutes;
+    unsigned seconds;
+    CHECK(model_header(m, "x-amz-date", text) && signed_count < 16);
+    CHECK(sscanf(text, "20240101T%2u%2u%2uZ", &hours, &minutes, &seconds) == 3);
+    signed_ms[signed_count++] = (int64_t)((hours * 60 + minutes) * 60 + seconds) * 1000;
+}
+
+/* aws/aws-sdk-js#399: what was signed long before it was sent was refused. At 20 bytes a second a
+ * file of 1,000 waits for long: each is signed when it begins. */
+static void what_goes_slowly_is_signed_when_it_begins(void)
+{
+    enum { RATE = 20, SIZE = 1000 };
+    open_world(1);
+    file_count = 0;
+    for (uint32_t i = 0; i < FILES_MAX; i++) {
+        make_file(SIZE);
+    }
+    close_target();
+    open_target(PATIENCE_MS, RATE);
+    signed_count = 0;
+    w.store.model.asked = note_date;
+    int64_t began_ms = w.clock.wall_ms;
+    tn_rc rc = send_all();
+    CHECK_OK(rc, w.err);
+    CHECK(signed_count == FILES_MAX);
+    int64_t took_ms = w.clock.wall_ms - began_ms;
+    CHECK(took_ms > FILES_MAX * SIZE / RATE * 1000);
+    CHECK(signed_ms[FILES_MAX - 1] - signed_ms[0] > took_ms / 2); /* four at once */
+    close_world();
+}
+
 /* ---- pace ---- */
 
 /* Sends all files at this rate; returns bytes a second, with what is around them. */
@@ -1275,6 +1392,9 @@ static const struct test tests[] = {
     TEST(upload_that_is_never_completed_is_an_error_of_the_store),
     TEST(who_stops_does_not_wait_for_a_dead_store),
     TEST(memo_that_nobody_can_read_is_forgotten),
+    TEST(object_that_is_put_off_is_asked_for_after_growing_pauses),
+    TEST(expired_credentials_go_on_when_their_file_is_replaced),
+    TEST(what_goes_slowly_is_signed_when_it_begins),
     TEST(rate_holds_within_a_twentieth),
 };
 

@@ -813,8 +813,9 @@ static void request_that_cannot_be_made_is_refused_before_it_is_sent(void)
     tn_s3_lost(&exchange, &err);
 }
 
-/* Paimon's own escape leaves a percent sign in a key: on the wire it is encoded once more, and only
- * once. A body has a length and a hash of its own, and no store has to know of anything newer. */
+/* benbjohnson/litestream#918: stores refused what a newer client added of its own accord. Paimon's
+ * own escape leaves a percent sign in a key: on the wire it is encoded once more, and only once. A
+ * body has a length and a hash of its own, and no store has to know of anything newer. */
 static void key_is_encoded_once_and_a_body_is_plain(void)
 {
     static const struct {
