@@ -18,7 +18,8 @@
  * owner. Files are asked for, one HEAD each, where some may be there: in the one snapshot in which
  * a sync was cut, behind a gap, in an OVERWRITE, and when they were sent more than twelve hours ago
  * and no snapshot reaches them yet, since cleaning of orphans takes them away. Only a target that
- * is met without a ledger, and whose LATEST is wrong, is listed.
+ * is met without a ledger, and whose LATEST is wrong, is listed; who may not do that goes by
+ * EARLIEST, and by what is first here.
  *
  * The table is only read; no lock is needed. Its expiry may take files away meanwhile: then the
  * sync begins again with what is left, a few times. So that this does not happen the mirror is a

@@ -1,5 +1,6 @@
 #include "upload/delta_private.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -141,6 +142,15 @@ static tn_rc note_larger(void *user, const char *name, bool is_dir, struct tn_er
     return TN_OK;
 }
 
+/* Who may not list looks where the mirror begins, or would begin: a sync was cut before its first
+ * LATEST, or somebody has removed that. */
+static tn_rc look_for_first(struct tn_delta *d, struct tn_err *err)
+{
+    int64_t earliest;
+    tn_rc rc = tn_delta_read_hint(d, "EARLIEST", &earliest, err);
+    return rc == TN_OK ? walk_up(d, earliest > 0 ? earliest : d->source_first, err) : rc;
+}
+
 static tn_rc list_newest(struct tn_delta *d, struct tn_err *err)
 {
     struct largest largest = {0};
@@ -150,6 +160,9 @@ static tn_rc list_newest(struct tn_delta *d, struct tn_err *err)
                    : tn_delta_no_room(err);
     if (rc == TN_OK && largest.number > 0) {
         rc = meet_snapshot(d, largest.number, &there, err);
+    }
+    if (rc == TN_IO && err->os == EACCES) {
+        return look_for_first(d, err);
     }
     return rc == TN_ABSENT ? TN_OK : rc;
 }
