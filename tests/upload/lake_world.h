@@ -546,11 +546,14 @@ static __attribute__((unused, noinline)) void lake_open(uint64_t seed, uint32_t 
     lake.ending = LAKE_LIVES;
     lake.instead = NULL;
     lake.line_count = 0;
-    lake.consumer = random_below(&lake.random, 4) != 0;
-    lake.part_size = 400 + random_below(&lake.random, 2000);
     lake_libraries();
     lake_open_store(seed);
     lake_open_net(seed);
+    lake.consumer = random_below(&lake.random, 4) != 0;
+    /* PUT and GET are all the rights that a mirror needs, but for its tags. */
+    lake.store.model.denied =
+        random_below(&lake.random, 4) == 0 ? MODEL_NO_LIST | MODEL_NO_DELETE : 0;
+    lake.part_size = 400 + random_below(&lake.random, 2000);
     sim_disk_init(&lake.disk, BED_DISK_SIZE);
     bed_create(&lake_engines[LAKE_WRITER], &lake.disk.io, &lake.scenario);
     sim_disk_reboot(&lake.disk, SIM_SEED_ALL);
