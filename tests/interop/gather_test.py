@@ -146,9 +146,8 @@ def test_gateways_hand_in_and_two_gathers_commit(args):
             one.stop()
             two.stop()
         at.gather_once()
-        said = [line for g in (one, two) for line in g.log().splitlines() if line.startswith("committed") and "entries=" in line]
-        entries = sum(int(re.search(r"entries=(\d+)", line).group(1)) for line in said)
-        same(entries, sum(g.entries for g in gateways), "entries that were committed, of %s" % said)
+        entries = sum(int(count) for g in (one, two) for count in re.findall(r"^committed .* entries=(\d+)", g.said, re.M))
+        same(entries, sum(g.entries for g in gateways), "entries that were committed")
         same(entries, args.gateways * args.commits, "entries")
         ids = [s["snapshot_id"] for s in at.snapshots()]
         same(ids, list(range(ids[0], ids[-1] + 1)), "ids")
