@@ -347,6 +347,10 @@ static void lakes_have_a_target_and_tables_that_are_there(void)
          "lakes.a.tables[3]: is there already\n"},
         {on_top, "lakes = { a = { target = 'l', tables = {} } }",
          "lakes.a.tables: is empty: leave it out for all tables\n"},
+        {on_top, "lakes = { a = { target = 'l', policy = 'nope.lua', every = '5s' } }, metered = 7",
+         "lakes.a.every: says 'policy', too\n"
+         "metered: got 7, want a list, like {...}\n"
+         "lakes.a.policy: nope.lua: open nope.lua: No such file or directory\n"},
         {on_top, "lakes = { a = { target = 'l', every = '5', on_full = 'gpa', tabels = 1 } }",
          "lakes.a.every: got '5', want a time with its unit, like '30s', from 1s to 7d\n"
          "lakes.a.on_full: got 'gpa', want stop or gap; did you mean 'gap'?\n"
