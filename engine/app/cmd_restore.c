@@ -7,6 +7,7 @@
 #include "app/cells.h"
 #include "app/cmd.h"
 #include "app/place.h"
+#include "app/side_folder.h"
 #include "file/names.h"
 #include "table/recover.h"
 #include "upload/restore.h"
@@ -157,31 +158,19 @@ static tn_rc restore_to(struct tn_app *app, struct tn_place *place, struct tn_re
     return rc;
 }
 
-/* A folder for what is only looked at; it is empty behind it. */
 static tn_rc with_scratch(struct tn_app *app, struct tn_place *place, struct tn_restore_spec spec,
                           struct tn_err *err)
 {
-    struct tn_io *io = &app->posix.io;
-    struct tn_io_posix scratch;
-    struct tn_err ignored;
-    const char *path = tn_arena_format(&app->table, ".tarn/%s.restoring", spec.table);
-    const char *lock = path ? tn_arena_format(&app->table, "%s/lake.lock", path) : NULL;
-    const char *whole = lock ? tn_arena_format(&app->table, "%s/%s", app->warehouse, path) : NULL;
-    if (!whole) {
-        return tn_err_set(err, TN_AGAIN, 0, "no memory for a folder's name");
-    }
-    tn_rc rc = io->vtable->make_dir(io, path, err);
+    struct tn_side_folder scratch;
+    const char *name = tn_arena_format(&app->table, "%s.restoring", spec.table);
+    tn_rc rc =
+        name ? tn_side_folder_open(&scratch, &app->posix.io, app->warehouse, name, &app->table, err)
+             : tn_err_set(err, TN_AGAIN, 0, "no memory for a folder's name");
     if (rc == TN_OK) {
-        rc = tn_io_posix_open(&scratch, whole, err);
+        spec.scratch = tn_side_folder_io(&scratch);
+        rc = restore_to(app, place, spec, err);
+        tn_side_folder_close(&scratch);
     }
-    if (rc != TN_OK) {
-        return rc;
-    }
-    spec.scratch = &scratch.io;
-    rc = restore_to(app, place, spec, err);
-    tn_io_posix_close(&scratch);
-    (void)io->vtable->unlink(io, lock, &ignored);
-    (void)io->vtable->remove_dir(io, path, &ignored);
     return rc;
 }
 

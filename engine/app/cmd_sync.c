@@ -1,6 +1,8 @@
-/* tarn sync: a mirror in a folder or an object store is brought up to the newest snapshot. */
+/* tarn sync: a mirror in a folder or an object store is brought up to the newest snapshot; of a
+ * table that is shared its part is committed there. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "app/cells.h"
@@ -8,9 +10,11 @@
 #include "app/hand_in.h"
 #include "app/lake_progress.h"
 #include "app/place.h"
+#include "app/side_folder.h"
 #include "app/suggest.h"
 #include "commit/snapshot.h"
 #include "file/names.h"
+#include "upload/direct.h"
 #include "upload/share.h"
 
 static struct {
@@ -117,34 +121,6 @@ static tn_rc find_table(struct tn_app *app, const char *table, const char **root
     return rc == TN_ABSENT ? tn_suggest_table(app, table, err) : rc;
 }
 
-/* ---- a table that gateways share ---- */
-
-/* It has one place in one lake: elsewhere there would be a part of it. */
-static tn_rc hand_in(struct tn_app *app, const struct tn_text_list *words,
-                     const struct tn_share *share, struct tn_err *err)
-{
-    struct tn_inbox_sent sent;
-    struct tn_hand_in_spec spec = {.table = words->items[0],
-                                   .where = words->items[1],
-                                   .options = &o.options,
-                                   .rate = o.rate,
-                                   .dry_run = o.dry_run};
-    if (share->way != TN_SHARE_GATHER || !tn_share_same_place(spec.where, share->where)) {
-        return tn_err_set(err, TN_UNSUPPORTED, 0,
-                          "table %s is a part of the one at %s: no mirror can be made of it",
-                          spec.table, share->where);
-    }
-    tn_rc rc = tn_hand_in(app, &spec, &sent, err);
-    if (rc == TN_OK && o.dry_run) {
-        struct tn_delta_result plan = {.first_id = sent.first_id,
-                                       .last_id = sent.last_id,
-                                       .files = sent.files,
-                                       .bytes = sent.bytes};
-        rc = print_plan(app, &plan, NULL, err);
-    }
-    return rc;
-}
-
 /* ---- the sync ---- */
 
 /* For the progress; 0: there is none, or it can't be said. */
@@ -179,7 +155,143 @@ static tn_rc sync_open(struct tn_lake *lake, struct tn_app *app, struct tn_delta
     return rc;
 }
 
-static tn_rc sync_to(struct tn_app *app, const struct tn_text_list *words, struct tn_err *err)
+/* ---- a table that is shared ---- */
+
+static void let_pass(void *user, uint32_t ms)
+{
+    (void)user;
+    struct timespec time = {ms / 1000, (long)(ms % 1000) * 1000000};
+    (void)nanosleep(&time, NULL);
+}
+
+/* It has one place in one lake: elsewhere there would be a part of it. */
+static tn_rc check_shared(struct tn_app *app, const struct tn_text_list *words,
+                          const struct tn_share *share, struct tn_err *err)
+{
+    const char *place;
+    tn_rc rc = tn_lake_place(words->items[1], &app->table, &place, err);
+    if (rc == TN_OK && !tn_share_same_place(place, share->where)) {
+        return tn_err_set(err, TN_INVALID, 0,
+                          "table %s is a part of the one at %s and is sent there alone: no mirror "
+                          "of it can be made",
+                          words->items[0], share->where);
+    }
+    if (rc == TN_OK && o.no_consumer) {
+        return tn_err_set(err, TN_INVALID, 0,
+                          "--no-consumer: table %s is shared: all of it is sent", words->items[0]);
+    }
+    return rc;
+}
+
+static void say_shared(const struct tn_direct_result *result, const char *where)
+{
+    if (tn_common.quiet) {
+        return;
+    }
+    if (result->replaced > 0) {
+        (void)fprintf(stderr,
+                      "tarn: warning: %s: somebody wrote over what this gateway had committed: it "
+                      "was sent again; who commits there must not replace snapshots\n",
+                      where);
+    }
+    if (result->first_id == 0) {
+        (void)fprintf(stderr, "synced nothing: %s has all up to snapshot %" PRId64 "\n", where,
+                      result->last_id);
+        return;
+    }
+    (void)fprintf(stderr,
+                  "synced snapshots %" PRId64 "..%" PRId64 " files=%" PRIu64 " bytes=%" PRIu64
+                  " commits=%" PRIu32 " lake=%" PRId64 "\n",
+                  result->first_id, result->last_id, result->files, result->bytes, result->commits,
+                  result->lake_id);
+}
+
+static tn_rc commit_to(struct tn_app *app, struct tn_place *place, const char *table,
+                       struct tn_direct_result *result, struct tn_err *err)
+{
+    struct tn_direct_spec spec = {
+        .table = table, .target = place->lake.target, .wait = let_pass, .dry_run = o.dry_run};
+    struct tn_worker *worker = &app->workers[TN_LANE_LONG];
+    struct tn_side_folder scratch;
+    if (o.dry_run) {
+        return tn_direct_sync(&spec, worker, result, err);
+    }
+    const char *name = tn_arena_format(&app->table, "%s.sending", table);
+    tn_rc rc =
+        name ? tn_side_folder_open(&scratch, &app->posix.io, app->warehouse, name, &app->table, err)
+             : tn_err_set(err, TN_AGAIN, 0, "no memory for a folder's name");
+    if (rc == TN_OK) {
+        spec.scratch = tn_side_folder_io(&scratch);
+        rc = tn_direct_sync(&spec, worker, result, err);
+        tn_side_folder_close(&scratch);
+    }
+    return rc;
+}
+
+static tn_rc sync_direct(struct tn_app *app, const struct tn_text_list *words,
+                         const struct tn_share *share, struct tn_err *err)
+{
+    static struct tn_place place;
+    struct tn_place_spec where = {.where = share->where,
+                                  .table = words->items[0],
+                                  .who = "tarn sync",
+                                  .options = &o.options,
+                                  .rate = o.rate,
+                                  .make = !o.dry_run,
+                                  .shared = true};
+    struct tn_direct_result result = {0};
+    tn_rc rc = tn_place_open(&place, app, &where, err);
+    if (rc == TN_OK) {
+        rc = commit_to(app, &place, words->items[0], &result, err);
+    }
+    if (rc == TN_OK && o.dry_run) {
+        struct tn_delta_result plan = {.first_id = result.first_id,
+                                       .last_id = result.last_id,
+                                       .files = result.files,
+                                       .bytes = result.bytes};
+        rc = print_plan(app, &plan, place.lake.is_store ? place.lake.target : NULL, err);
+    } else if (rc == TN_OK) {
+        say_shared(&result, words->items[1]);
+    }
+    tn_place_close(&place);
+    return rc;
+}
+
+static tn_rc hand_in(struct tn_app *app, const struct tn_text_list *words,
+                     const struct tn_share *share, struct tn_err *err)
+{
+    struct tn_inbox_sent sent;
+    struct tn_hand_in_spec spec = {.table = words->items[0],
+                                   .where = share->where,
+                                   .options = &o.options,
+                                   .rate = o.rate,
+                                   .dry_run = o.dry_run};
+    tn_rc rc = tn_hand_in(app, &spec, &sent, err);
+    if (rc == TN_OK && o.dry_run) {
+        struct tn_delta_result plan = {.first_id = sent.first_id,
+                                       .last_id = sent.last_id,
+                                       .files = sent.files,
+                                       .bytes = sent.bytes};
+        rc = print_plan(app, &plan, NULL, err);
+    }
+    return rc;
+}
+
+static tn_rc sync_shared(struct tn_app *app, const struct tn_text_list *words,
+                         const struct tn_share *share, struct tn_err *err)
+{
+    tn_rc rc = check_shared(app, words, share, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    return share->way == TN_SHARE_GATHER ? hand_in(app, words, share, err)
+                                         : sync_direct(app, words, share, err);
+}
+
+/* ---- a mirror ---- */
+
+static tn_rc sync_mirror(struct tn_app *app, const struct tn_text_list *words, const char *root,
+                         struct tn_err *err)
 {
     static struct tn_place place;
     struct tn_lake *lake = &place.lake;
@@ -190,19 +302,8 @@ static tn_rc sync_to(struct tn_app *app, const struct tn_text_list *words, struc
                                   .rate = o.rate,
                                   .make = !o.dry_run};
     struct tn_delta_result result = {0};
-    struct tn_delta_spec spec = {.dry_run = o.dry_run};
-    struct tn_share share;
-    lake->lock = -1;
-    tn_rc rc = find_table(app, words->items[0], &spec.root, err);
-    if (rc == TN_OK) {
-        rc = tn_share_read(&app->posix.io, words->items[0], &app->table, &share, err);
-    }
-    if (rc == TN_OK) {
-        return hand_in(app, words, &share, err);
-    }
-    if (rc == TN_ABSENT) {
-        rc = tn_place_open(&place, app, &where, err);
-    }
+    struct tn_delta_spec spec = {.root = root, .dry_run = o.dry_run};
+    tn_rc rc = tn_place_open(&place, app, &where, err);
     if (rc == TN_OK) {
         rc = sync_open(lake, app, &spec, &result, err);
     }
@@ -213,6 +314,21 @@ static tn_rc sync_to(struct tn_app *app, const struct tn_text_list *words, struc
     }
     tn_place_close(&place);
     return rc;
+}
+
+static tn_rc sync_to(struct tn_app *app, const struct tn_text_list *words, struct tn_err *err)
+{
+    struct tn_share share;
+    const char *root;
+    tn_rc rc = find_table(app, words->items[0], &root, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    rc = tn_share_read(&app->posix.io, words->items[0], &app->table, &share, err);
+    if (rc == TN_ABSENT) {
+        return sync_mirror(app, words, root, err);
+    }
+    return rc == TN_OK ? sync_shared(app, words, &share, err) : rc;
 }
 
 static int run(const struct tn_text_list *words)

@@ -269,45 +269,23 @@ static tn_rc write_base(struct draft *draft, struct tn_err *err)
 
 /* ---- an attempt: the snapshot ---- */
 
-static struct tn_json_i64 later(struct tn_json_i64 a, struct tn_json_i64 b)
-{
-    if (!a.present || !b.present) {
-        return a.present ? a : b;
-    }
-    return a.value > b.value ? a : b;
-}
-
 static struct tn_json_i64 or_zero(struct tn_json_i64 value)
 {
     return (struct tn_json_i64){value.present ? value.value : 0, true};
 }
 
-/* What is inherited: counts, watermark, index, and statistics while the schema is the same;
- * properties are not. Source: Paimon, FileStoreCommitImpl.tryCommitOnce. */
 static void fill_next(struct draft *draft)
 {
     const struct tn_commit_spec *spec = draft->commit->spec;
-    static const struct tn_snapshot none;
-    const struct tn_snapshot *previous = draft->previous ? draft->previous : &none;
     struct tn_clock *clock = draft->commit->worker->clock;
     struct tn_snapshot *next = &draft->next;
-    next->version = (struct tn_json_i64){3, true};
-    next->id = previous->id + 1;
     next->schema_id = spec->schema->id;
-    next->index_manifest = previous->index_manifest;
     next->commit_user = spec->user;
     next->commit_identifier = (struct tn_json_i64){spec->identifier, true};
     next->commit_kind = draft->compact ? "COMPACT" : "APPEND";
-    next->time_ms =
-        later((struct tn_json_i64){clock->vtable->now_ms(clock), true}, previous->time_ms);
-    next->total_record_count.present = true;
-    next->total_record_count.value =
-        (int64_t)((uint64_t)or_zero(previous->total_record_count).value +
-                  (uint64_t)next->delta_record_count.value);
-    next->watermark = later(spec->watermark, previous->watermark);
-    next->statistics = next->schema_id == previous->schema_id ? previous->statistics : NULL;
+    next->watermark = spec->watermark;
     next->properties = spec->properties;
-    next->next_row_id = or_zero(previous->next_row_id);
+    tn_snapshot_follow(next, draft->previous, clock->vtable->now_ms(clock));
 }
 
 /* After a failed publish: OK when the name stands there with our bytes, CONFLICT with others,

@@ -133,6 +133,36 @@ tn_rc tn_snapshot_text(const struct tn_snapshot *snapshot, struct tn_arena *aren
     return buf.overflow ? tn_err_set(err, TN_AGAIN, 0, "no room for a snapshot") : TN_OK;
 }
 
+static struct tn_json_i64 later(struct tn_json_i64 a, struct tn_json_i64 b)
+{
+    if (!a.present || !b.present) {
+        return a.present ? a : b;
+    }
+    return a.value > b.value ? a : b;
+}
+
+static struct tn_json_i64 or_zero(struct tn_json_i64 value)
+{
+    return (struct tn_json_i64){value.present ? value.value : 0, true};
+}
+
+void tn_snapshot_follow(struct tn_snapshot *next, const struct tn_snapshot *previous,
+                        int64_t now_ms)
+{
+    static const struct tn_snapshot none;
+    previous = previous ? previous : &none;
+    uint64_t before = (uint64_t)or_zero(previous->total_record_count).value;
+    next->version = (struct tn_json_i64){3, true};
+    next->id = previous->id + 1;
+    next->index_manifest = previous->index_manifest;
+    next->time_ms = later((struct tn_json_i64){now_ms, true}, previous->time_ms);
+    next->total_record_count =
+        (struct tn_json_i64){(int64_t)(before + (uint64_t)next->delta_record_count.value), true};
+    next->watermark = later(next->watermark, previous->watermark);
+    next->statistics = next->schema_id == previous->schema_id ? previous->statistics : NULL;
+    next->next_row_id = or_zero(previous->next_row_id);
+}
+
 /* A list's name becomes part of a path, so it must stay in its folder. */
 static bool is_file_name(const char *name)
 {

@@ -34,6 +34,13 @@ struct tn_snapshot {
     struct tn_json_i64 next_row_id;
 };
 
+/* Makes `next` the one behind `previous` (NULL: the first), of which it has what a commit hands on:
+ * counts, watermark, index, and statistics while the schema is the same; properties are not. The
+ * rest of it, with the delta's count, is there already. Source: Paimon,
+ * FileStoreCommitImpl.tryCommitOnce. */
+void tn_snapshot_follow(struct tn_snapshot *next, const struct tn_snapshot *previous,
+                        int64_t now_ms);
+
 enum { TN_SNAPSHOT_SIZE_MAX = 256 * 1024 };
 
 /* CORRUPT names the member; `json` is the whole file. */

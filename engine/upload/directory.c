@@ -574,6 +574,23 @@ static tn_rc remove_file(struct tn_target *target, const char *path, struct tn_e
     return checked(target, rc == TN_OK ? note_found(d, path, err) : rc, err);
 }
 
+/* One after the other: names are given by the file system, which knows one way to do it. */
+static tn_rc race(struct tn_target *target, struct tn_target_race *race, struct tn_err *err)
+{
+    struct tn_directory *d = of(target);
+    tn_rc rc = stopped(target, err);
+    race->ran = race->won = 0;
+    for (; rc == TN_OK && race->ran < race->count; race->ran++) {
+        rc = publish_new(d, race->path, race->bytes[race->ran], err);
+        if (rc == TN_OK) {
+            race->won++;
+            race->winner = race->ran;
+        }
+        rc = rc == TN_CONFLICT ? TN_OK : rc;
+    }
+    return checked(target, rc, err);
+}
+
 static const struct tn_target_vtable vtable = {
     .stat = find,
     .modified = modified,
@@ -587,6 +604,7 @@ static const struct tn_target_vtable vtable = {
     .replace = replace,
     .swap = swap,
     .remove = remove_file,
+    .race = race,
 };
 
 tn_rc tn_directory_init(struct tn_directory *directory, struct tn_io *io, const char *name,

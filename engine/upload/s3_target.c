@@ -413,6 +413,14 @@ static tn_rc remove_file(struct tn_target *base, const char *path, struct tn_err
     return checked(rc, err);
 }
 
+static tn_rc race(struct tn_target *base, struct tn_target_race *race, struct tn_err *err)
+{
+    struct tn_s3_target *target = tn_s3_target_of(base);
+    char key[TN_S3_NAME_MAX];
+    tn_rc rc = key_of(target, race->path, key, err);
+    return checked(rc == TN_OK ? tn_s3_target_race(target, key, race, err) : rc, err);
+}
+
 static const struct tn_target_vtable vtable = {
     .stat = find,
     .modified = modified,
@@ -426,6 +434,7 @@ static const struct tn_target_vtable vtable = {
     .replace = replace,
     .swap = swap,
     .remove = remove_file,
+    .race = race,
 };
 
 /* ---- open and close ---- */

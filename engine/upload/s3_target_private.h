@@ -297,6 +297,12 @@ size_t tn_s3_pace_allows(struct tn_s3_target *target, size_t size);
 void tn_s3_pace_took(struct tn_s3_target *target, size_t size);
 uint32_t tn_s3_pace_wait_ms(struct tn_s3_target *target);
 
+/* ---- s3_target_race.c ---- */
+
+/* The race of target.h; `key` is of its path. */
+TN_MUST_USE tn_rc tn_s3_target_race(struct tn_s3_target *target, const char *key,
+                                    struct tn_target_race *race, struct tn_err *err);
+
 /* ---- s3_target_parts.c ---- */
 
 /* A file that is open, in parts; returns when it's there. */

@@ -117,14 +117,16 @@ tn_rc tn_share_write(struct tn_io *io, const char *table, const struct tn_share 
 struct sent_record {
     int64_t version;
     struct tn_sent sent;
+    const char *manifest;
 };
 
 static const struct tn_json_field sent_fields[] = {
-    MEMBER(sent, "version", I64, version),       MEMBER(sent, "done", I64, sent.done),
-    MEMBER(sent, "safe", I64, sent.safe),        MEMBER(sent, "trying", I64, sent.trying),
-    MEMBER(sent, "base", I64, sent.base),        MEMBER(sent, "lakeId", I64, sent.lake_id),
-    MEMBER(sent, "sinceMs", I64, sent.since_ms), MEMBER(sent, "schema", I64, sent.schema),
-    MEMBER(sent, "probedMs", I64, sent.probed),
+    MEMBER(sent, "version", I64, version),      MEMBER(sent, "done", I64, sent.done),
+    MEMBER(sent, "safe", I64, sent.safe),       MEMBER(sent, "sending", I64, sent.sending),
+    MEMBER(sent, "trying", I64, sent.trying),   MEMBER(sent, "base", I64, sent.base),
+    MEMBER(sent, "lakeId", I64, sent.lake_id),  MEMBER(sent, "sinceMs", I64, sent.since_ms),
+    MEMBER(sent, "schema", I64, sent.schema),   MEMBER(sent, "askedMs", I64, sent.asked),
+    MEMBER(sent, "probedMs", I64, sent.probed), MEMBER(sent, "manifest", TEXT, manifest),
 };
 enum { SENT_FIELDS = sizeof sent_fields / sizeof sent_fields[0] };
 
@@ -133,7 +135,7 @@ static bool is_sound(const struct sent_record *record)
     const struct tn_sent *sent = &record->sent;
     return record->version == 1 && sent->safe >= 0 && sent->done >= sent->safe &&
            (sent->trying == 0 || sent->trying > sent->done) && sent->base >= 0 &&
-           sent->schema >= -1;
+           sent->schema >= -1 && strlen(record->manifest) < sizeof sent->manifest;
 }
 
 tn_rc tn_sent_read(struct tn_io *io, const char *table, struct tn_arena *scratch,
@@ -146,14 +148,15 @@ tn_rc tn_sent_read(struct tn_io *io, const char *table, struct tn_arena *scratch
     if (rc == TN_OK) {
         rc = tn_json_read_text(text, sent_fields, SENT_FIELDS, &record, scratch, err);
     }
-    tn_arena_reset(scratch, mark);
-    if (rc == TN_INVALID || rc == TN_CORRUPT || (rc == TN_OK && !is_sound(&record))) {
-        return no_use(err, table, "sent");
-    }
-    if (rc == TN_OK) {
+    bool sound = rc == TN_OK && is_sound(&record);
+    if (sound) {
         *sent = record.sent;
+        (void)snprintf(sent->manifest, sizeof sent->manifest, "%s", record.manifest);
     }
-    return rc;
+    tn_arena_reset(scratch, mark);
+    return rc == TN_INVALID || rc == TN_CORRUPT || (rc == TN_OK && !sound)
+               ? no_use(err, table, "sent")
+               : rc;
 }
 
 tn_rc tn_sent_write(struct tn_io *io, const char *table, const struct tn_sent *sent,
@@ -161,7 +164,7 @@ tn_rc tn_sent_write(struct tn_io *io, const char *table, const struct tn_sent *s
 {
     char memory[1024];
     struct tn_buf text;
-    struct sent_record record = {1, *sent};
+    struct sent_record record = {1, *sent, sent->manifest};
     tn_buf_init(&text, memory, sizeof memory);
     tn_json_write(&record, sent_fields, SENT_FIELDS, &text);
     return tn_beside_write(io, table, "sent", tn_buf_bytes(&text), scratch, err);

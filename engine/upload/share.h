@@ -8,6 +8,7 @@
  * them in one commit, and a commit is a step that must happen once:
  *
  *     done, safe                    snapshots up to `done` are in the lake's table
+ *       | sending = last of the next  its files go
  *       | files are there, whole
  *     trying = last of the next     written before the first attempt: from here on nobody knows
  *       | committed
@@ -52,12 +53,15 @@ bool tn_share_same_place(const char *a, const char *b);
 struct tn_sent {
     int64_t done;     /* local snapshots up to it are in the lake; 0: none */
     int64_t safe;     /* up to it they are known to stay there; <= done */
+    int64_t sending;  /* of those behind `done` up to it files may be there; 0: none */
     int64_t trying;   /* those behind `done` up to it may be; 0: no attempt is under way */
     int64_t base;     /* newest snapshot of the lake when the attempt began, or the last one did */
     int64_t lake_id;  /* snapshot of the lake that has `done`; 0: not known */
     int64_t since_ms; /* when the first file of what is tried, or of the last commit, went */
     int64_t schema;   /* schemas up to it are the lake's; -1: none was compared */
+    int64_t asked;    /* when the lake was asked for a newer one, ms; 0: never */
     int64_t probed;   /* the store keeps its promises: when that was asked, ms; 0: never */
+    char manifest[TN_UUID_SIZE]; /* in the names of what was committed last; "": not known */
 };
 
 /* ABSENT: there is none; CORRUPT: nothing of use is there. Neither may be taken for "nothing was

@@ -248,12 +248,28 @@ static tn_rc folder_of(const struct sending *s, const struct tn_entry *entry,
                           entry->bucket, dir, err);
 }
 
+static tn_rc send_file(const struct sending *s, const char *path, uint64_t size, struct tn_err *err)
+{
+    struct tn_target *target = s->target;
+    uint64_t there;
+    if (!path) {
+        return no_room(err);
+    }
+    tn_rc rc = s->pick->ask ? target->vtable->stat(target, path, &there, err) : TN_ABSENT;
+    if (rc == TN_OK && there == size) {
+        return TN_OK;
+    }
+    return rc == TN_OK || rc == TN_ABSENT
+               ? target->vtable->send(target, s->pick->worker->io, path, size, err)
+               : rc;
+}
+
 static tn_rc send_extra(const struct sending *s, const char *path, struct tn_err *err)
 {
     struct tn_io *io = s->pick->worker->io;
     uint64_t size;
     tn_rc rc = path ? io->vtable->stat(io, path, &size, err) : no_room(err);
-    return rc == TN_OK ? s->target->vtable->send(s->target, io, path, size, err) : rc;
+    return rc == TN_OK ? send_file(s, path, size, err) : rc;
 }
 
 static tn_rc send_entry(void *user, const struct tn_entry *entry, struct tn_err *err)
@@ -265,10 +281,8 @@ static tn_rc send_entry(void *user, const struct tn_entry *entry, struct tn_err 
     const char *dir;
     tn_rc rc = folder_of(s, entry, arena, &dir, err);
     if (rc == TN_OK) {
-        const char *path = tn_arena_format(arena, "%s%s", dir, file->file_name);
-        rc = path ? s->target->vtable->send(s->target, s->pick->worker->io, path,
-                                            (uint64_t)file->file_size, err)
-                  : no_room(err);
+        rc = send_file(s, tn_arena_format(arena, "%s%s", dir, file->file_name),
+                       (uint64_t)file->file_size, err);
     }
     for (uint32_t i = 0; rc == TN_OK && i < file->extra_files.count; i++) {
         rc = send_extra(s, tn_arena_format(arena, "%s%s", dir, file->extra_files.items[i]), err);

@@ -30,6 +30,7 @@ struct tn_share_pick {
     int64_t change_rows;
     uint64_t bytes; /* of all files */
     struct tn_json_i64 watermark;
+    bool ask; /* false at first: of its files none is there, as far as anybody knows */
 };
 
 /* What comes behind snapshot `done`, at most up to `last` (0: the newest). Costs the delta and
@@ -52,7 +53,7 @@ TN_MUST_USE tn_rc tn_share_each_change(const struct tn_share_pick *pick, tn_live
                                        void *user, struct tn_err *err);
 
 /* Hands all files to the target, which may only begin it: whole and durable after its `settle`.
- * Errors as of its `send`. */
+ * With pick->ask each is asked for first. Errors as of the target. */
 TN_MUST_USE tn_rc tn_share_send(const struct tn_share_pick *pick, struct tn_target *target,
                                 struct tn_err *err);
 

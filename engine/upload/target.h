@@ -36,6 +36,16 @@
 
 struct tn_target;
 
+/* PUTs that want one name at once. */
+struct tn_target_race {
+    const char *path;             /* of a file that isn't there */
+    const struct tn_bytes *bytes; /* `count` small files, no two alike */
+    uint32_t count;
+    uint32_t ran;    /* set: of them, as many as the target does at once; 2 at the least, or 1 */
+    uint32_t won;    /* set: that were told it is theirs */
+    uint32_t winner; /* set: the last of these */
+};
+
 struct tn_target_vtable {
     /* HEAD */
     tn_rc (*stat)(struct tn_target *target, const char *path, uint64_t *size, struct tn_err *err);
@@ -85,6 +95,9 @@ struct tn_target_vtable {
     /* DELETE: a file that may be there. It isn't when this returns OK; that a cut doesn't bring it
      * back the next `settle` says. After IO nobody knows; IO with EACCES: it may not be removed. */
     tn_rc (*remove)(struct tn_target *target, const char *path, struct tn_err *err);
+    /* Several `publish` of one name at the same time, each tried once: for finding out whether the
+     * store keeps to its conditions (probe.h). IO: of one the outcome isn't known. */
+    tn_rc (*race)(struct tn_target *target, struct tn_target_race *race, struct tn_err *err);
 };
 
 /* Of an answer of ABSENT: nobody says whether the name is there. */

@@ -135,6 +135,13 @@ static tn_rc counting_remove(struct tn_target *target, const char *path, struct 
     return inner->vtable->remove(inner, path, err);
 }
 
+static tn_rc counting_race(struct tn_target *target, struct tn_target_race *race,
+                           struct tn_err *err)
+{
+    struct tn_target *inner = counting_ask(target, TN_TARGET_PUT, race->path);
+    return inner->vtable->race(inner, race, err);
+}
+
 static const struct tn_target_vtable counting_vtable = {
     .stat = counting_stat,
     .modified = counting_modified,
@@ -148,4 +155,5 @@ static const struct tn_target_vtable counting_vtable = {
     .replace = counting_replace,
     .swap = counting_swap,
     .remove = counting_remove,
+    .race = counting_race,
 };

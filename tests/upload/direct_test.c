@@ -1,0 +1,162 @@
+/* Gateways that commit to one table: every commit once in the lake's history, whatever is cut, lost
+ * or late, and by whomever it is beaten. */
+#include "upload/fleet.h"
+
+static void change(struct world *w)
+{
+    switch (random_below(&w->random, 5)) {
+    case 0:
+        world_compact(w);
+        return;
+    case 1:
+        world_lift(w);
+        return;
+    default:
+        world_append(w);
+    }
+}
+
+static void sync_ok(struct gateway *g)
+{
+    tn_rc rc = fleet_sync(g);
+    CHECK_OK(rc, g->err);
+    CHECK(g->result.last_id == g->w.newest);
+}
+
+static void expect_requests(const struct gateway *g, const uint64_t expected[TN_TARGET_VERBS])
+{
+    const uint64_t *asked = g->counting.target.counts.requests;
+    for (int verb = 0; verb < TN_TARGET_VERBS; verb++) {
+        if (asked[verb] != expected[verb]) {
+            FAIL("verb %d: %d requests, not %d", verb, (int)asked[verb], (int)expected[verb]);
+        }
+    }
+}
+
+/* GET HEAD PUT LIST DELETE: the schema that isn't there, LATEST, a snapshot, its two lists; files;
+ * a manifest, two lists, the snapshot, LATEST. */
+static void commit_costs_its_files_and_ten_requests(void)
+{
+    static struct fleet f;
+    fleet_init(&f, 2, given_number("SEED", 1));
+    for (int i = 0; i < 6; i++) {
+        struct gateway *g = &f.gateways[i % 2];
+        world_append(&g->w);
+        sync_ok(g);
+        CHECK(g->result.commits == 1 && g->result.lost == 0);
+        if (i >= 2) {
+            expect_requests(g, (uint64_t[]){5, 0, g->result.files + 5, 0, 0});
+        }
+        CHECK(g->counting.replaced == 0 && g->counting.sent_again == 0);
+        sync_ok(g);
+        expect_requests(g, (uint64_t[]){0, 0, 0, 0, 0});
+    }
+    fleet_check_all(&f);
+    fleet_deinit(&f);
+}
+
+/* Several snapshots of a gateway are one commit, and what compaction made is none. */
+static void snapshots_travel_together_and_compaction_stays_at_home(void)
+{
+    static struct fleet f;
+    static struct fleet_look l;
+    fleet_init(&f, 1, given_number("SEED", 2));
+    struct gateway *g = &f.gateways[0];
+    for (int i = 0; i < 3; i++) {
+        world_append(&g->w);
+        world_compact(&g->w);
+    }
+    sync_ok(g);
+    CHECK(g->result.commits == 1 && g->result.first_id == 1);
+    world_append(&g->w);
+    sync_ok(g);
+    world_compact(&g->w);
+    sync_ok(g);
+    CHECK(g->result.commits == 0);
+    expect_requests(g, (uint64_t[]){0, 0, 0, 0, 0});
+    fleet_look(&f, &l);
+    CHECK(l.newest == 2);
+    fleet_check_all(&f);
+    fleet_deinit(&f);
+}
+
+/* Gateways in each other's way. */
+static void every_commit_is_there_once_whoever_is_faster(void)
+{
+    uint64_t first = given_number("SEED", 3);
+    for (uint64_t seed = first; seed < first + 4; seed++) {
+        static struct fleet f;
+        uint32_t lost = 0;
+        fleet_init(&f, FLEET_MAX, seed);
+        f.rivals = 60;
+        for (int step = 0; step < 60; step++) {
+            struct gateway *g = &f.gateways[random_below(&f.random, f.count)];
+            change(&g->w);
+            tn_rc rc = fleet_sync(g);
+            CHECK_OK(rc, g->err);
+            lost += g->result.lost;
+            CHECK((g->result.lost > 0) >= (g->waited_ms > 0));
+        }
+        CHECK(lost > 0);
+        for (uint32_t i = 0; i < f.count; i++) {
+            sync_ok(&f.gateways[i]);
+        }
+        fleet_check_all(&f);
+        fleet_deinit(&f);
+    }
+}
+
+static void expire_here(struct gateway *g)
+{
+    world_expire(&g->w, 1, &g->w.source.worker);
+}
+
+/* Faults of all kinds at the names, cuts of the gateway at any call, its table expired whenever it
+ * may be: in the end each file was given once. */
+static void every_commit_is_there_once_whatever_is_cut_or_lost(void)
+{
+    double until = given_until(8, 2);
+    uint64_t seed = given_number("SEED", 4);
+    uint32_t failed = 0;
+    uint32_t runs = 0;
+    for (; runs < 3 || seconds_now() < until; seed++, runs++) {
+        static struct fleet f;
+        fleet_init(&f, 2 + (uint32_t)(seed % 3), seed);
+        f.rivals = 30;
+        f.faults = 30;
+        for (int step = 0; step < 40; step++) {
+            struct gateway *g = &f.gateways[random_below(&f.random, f.count)];
+            change(&g->w);
+            sim_disk_reboot(&g->w.source.disk, SIM_SEED_ALL);
+            bool cut = fleet_chance(&f, 30);
+            sim_disk_cut_at(&g->w.source.disk, cut ? 1 + random_below(&f.random, 120) : 0);
+            failed += fleet_sync(g) != TN_OK;
+            if (cut) {
+                sim_disk_reboot(&g->w.source.disk, random_next(&f.random));
+            }
+            expire_here(g);
+        }
+        f.faults = 0;
+        while (f.late_count > 0) {
+            fleet_deliver(&f);
+        }
+        for (uint32_t i = 0; i < f.count; i++) {
+            sync_ok(&f.gateways[i]);
+        }
+        fleet_check_all(&f);
+        fleet_deinit(&f);
+    }
+    CHECK(failed > 0);
+}
+
+static const struct test tests[] = {
+    TEST(commit_costs_its_files_and_ten_requests),
+    TEST(snapshots_travel_together_and_compaction_stays_at_home),
+    TEST(every_commit_is_there_once_whoever_is_faster),
+    TEST(every_commit_is_there_once_whatever_is_cut_or_lost),
+};
+
+int main(int argc, char **argv)
+{
+    return run_tests(argc, argv, tests, COUNT(tests));
+}
