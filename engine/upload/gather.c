@@ -29,6 +29,13 @@ static tn_rc read_newest(struct tn_gather_run *run, struct tn_err *err)
     return rc == TN_ABSENT ? tn_err_set(err, TN_CONFLICT, 0, "the table went on") : rc;
 }
 
+static tn_rc look_for_pause(struct tn_gather_run *run, struct tn_err *err)
+{
+    struct tn_worker *worker = run->gather->spec.worker;
+    return tn_pause_read(worker->io, run->gather->spec.table.name, &worker->arena,
+                         &run->result->pause, err);
+}
+
 /* In this order: what another gather commits above S it has marked before, so it is in the marks,
  * or nobody can write the next ones. */
 static tn_rc read_all(struct tn_gather_run *run, struct tn_err *err)
@@ -36,7 +43,7 @@ static tn_rc read_all(struct tn_gather_run *run, struct tn_err *err)
     struct tn_gather *g = run->gather;
     struct tn_worker *worker = g->spec.worker;
     const char *table = g->spec.table.name;
-    tn_rc rc = tn_pause_read(worker->io, table, &worker->arena, &run->result->pause, err);
+    tn_rc rc = look_for_pause(run, err);
     if (rc == TN_OK && !run->result->pause.set) {
         rc = read_newest(run, err);
     }
@@ -344,9 +351,13 @@ static tn_rc work(struct tn_gather_run *run, struct tn_err *err)
     if (rc == TN_OK) {
         rc = refuse_all(run, err);
     }
-    if (rc == TN_OK) {
-        rc = commit(run, err);
+    if (rc == TN_OK) { /* what was read when the round began may be old by now */
+        rc = look_for_pause(run, err);
     }
+    if (rc != TN_OK || run->result->pause.set) {
+        return rc; /* the marks say what was begun */
+    }
+    rc = commit(run, err);
     if (rc == TN_OK) {
         rc = remove_all(run, err);
     }

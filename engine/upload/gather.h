@@ -49,7 +49,7 @@ struct tn_gather_result {
     uint32_t refused;
     bool more;             /* there are entries that did not fit */
     bool old_schema;       /* nothing was done: somebody made a newer one than the spec's */
-    struct tn_pause pause; /* set: nothing was done */
+    struct tn_pause pause; /* set: nothing was committed */
 };
 
 /* Reads nothing yet. What it takes of the arena is its own as long as it is used. AGAIN. */

@@ -307,6 +307,32 @@ static void nothing_is_gathered_while_commits_are_paused(void)
     world_deinit(&w);
 }
 
+/* It comes while a round is under way: at any call before the snapshot's files are written. */
+static void a_pause_in_the_middle_is_seen(void)
+{
+    uint32_t held = 0;
+    bool paused = true;
+    for (uint32_t call = 1; paused; call++) {
+        world_init(&w, 11);
+        world_put(&w, 0);
+        world_put(&w, 1);
+        w.pause_at = call;
+        tn_rc rc = world_round(&w, 0);
+        CHECK_OK(rc, w.err);
+        paused = w.gathers[0].result.pause.set;
+        held += paused;
+        CHECK((world_newest(&w) == 0) == paused);
+        w.pause_at = 0;
+        rc = tn_pause_lift(&w.bed.disk.io, "db.t", &w.bed.own, &w.err);
+        CHECK_OK(rc, w.err);
+        drain();
+        CHECK(w.refused == 0);
+        world_check(&w);
+        world_deinit(&w);
+    }
+    CHECK(held > 20);
+}
+
 static const struct test tests[] = {
     TEST(what_is_handed_in_is_committed_once),
     TEST(two_gathers_are_harmless),
@@ -317,6 +343,7 @@ static const struct test tests[] = {
     TEST(an_entry_whose_file_is_missing_is_put_aside),
     TEST(a_later_schema_is_read_first),
     TEST(nothing_is_gathered_while_commits_are_paused),
+    TEST(a_pause_in_the_middle_is_seen),
 };
 
 int main(int argc, char **argv)

@@ -58,6 +58,7 @@ struct world {
     bool far;        /* gathers work through a target */
     uint32_t chance; /* 1 of so many calls is interrupted; 0: none */
     bool busy;
+    uint32_t pause_at; /* the call of a gather before which commits are paused; 0: none */
     struct world_gateway gateways[WORLD_GATEWAYS];
     struct world_gather gathers[WORLD_GATHERS];
     uint32_t rounds;
@@ -545,6 +546,11 @@ static __attribute__((unused, noinline)) void world_compact(struct world *w)
 
 static __attribute__((unused, noinline)) void world_interrupt(struct world *w, uint32_t who)
 {
+    if (w->pause_at > 0 && --w->pause_at == 0) {
+        struct tn_err err;
+        tn_rc rc = tn_pause_set(&w->bed.disk.io, "db.t", "a test", 5, &w->bed.own, &err);
+        CHECK_OK(rc, err);
+    }
     if (w->busy || w->chance == 0 || w->bed.disk.off || random_below(&w->random, w->chance) > 0) {
         return;
     }
