@@ -107,6 +107,9 @@ delay: deps ## how long a row waits while the daemon compacts two million others
 	@$(MAKE) --no-print-directory all
 	@$(PYTHON) tests/bench/delay.py --seed $(SEED)
 
+fleet: ## how many gateways may share a table, by which way they commit: a simulation that goes up to 10,000
+	@$(PYTHON) tests/bench/fleet.py
+
 soak: ## test and peers with ten times the seconds that CI gives them
 	@$(MAKE) --no-print-directory test PEER_SECONDS=600 CUT_SECONDS=1200 FUZZ_SECONDS=600
 	@$(MAKE) --no-print-directory peers PEER_SECONDS=2400
