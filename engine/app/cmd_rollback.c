@@ -1,4 +1,5 @@
-/* tarn rollback: a table goes back to a snapshot or a tag. */
+/* tarn rollback: a table goes back to a snapshot or a tag; one that has a lake, by a new snapshot.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,10 +10,9 @@
 #include "app/cmd.h"
 #include "app/reader.h"
 #include "commit/consumer.h"
-#include "commit/rollback.h"
+#include "commit/revert.h"
 #include "file/names.h"
 #include "table/recover.h"
-#include "upload/ledger.h"
 
 static struct {
     bool dry_run;
@@ -108,57 +108,60 @@ static void tell(struct tn_reader *reader, const struct tn_rollback_result *resu
 
 /* ---- lakes ---- */
 
-/* A sync that was cut, or that runs now, may have brought ids that nobody has written down. */
-static tn_rc check_ledger(const struct beyond *b, const char *id, struct tn_err *err)
-{
-    struct tn_app *app = b->reader->app;
-    struct tn_ledger ledger;
-    tn_rc rc = tn_ledger_read(&app->posix.io, b->reader->name, id, &app->table, &ledger, err);
-    if (rc == TN_OK && ledger.sending > 0) {
-        rc = tn_err_set(err, TN_INVALID, 0,
-                        "a sync to lake '%s' is under way or was cut: let one come to its end", id);
-    }
-    return rc == TN_ABSENT ? TN_OK : rc;
-}
+struct lakes {
+    const char *first; /* one that has the table, or NULL */
+    struct tn_arena *arena;
+};
 
-/* What a lake has stays: its readers have seen it, and another snapshot by that id would never get
- * there. */
-static tn_rc check_lake(void *user, const char *name, bool is_dir, struct tn_err *err)
+static tn_rc note_lake(void *user, const char *name, bool is_dir, struct tn_err *err)
 {
-    const struct beyond *b = user;
-    struct tn_app *app = b->reader->app;
-    int64_t newest;
+    struct lakes *lakes = user;
     const char *id = tn_consumer_id(name);
-    if (is_dir || !id || tn_consumer_kind_of(id) != TN_CONSUMER_LAKE) {
+    if (is_dir || !id || tn_consumer_kind_of(id) != TN_CONSUMER_LAKE || lakes->first) {
         return TN_OK;
     }
-    tn_rc rc = tn_consumer_read(&app->posix.io, b->reader->root, id, &app->table, &newest, err);
-    if (rc == TN_OK && newest > b->snapshot_id) {
-        rc = tn_err_set(err, TN_INVALID, 0,
-                        "lake '%s' has snapshot %" PRId64
-                        ": what a lake has can't be taken back here (one that was given up: "
-                        "remove %s/" TN_DIR_CONSUMER "%s)",
-                        id, newest, b->reader->root, name);
-    }
-    return rc == TN_OK ? check_ledger(b, id, err) : rc == TN_ABSENT ? TN_OK : rc;
+    lakes->first = tn_arena_text(lakes->arena, tn_bytes_of(id));
+    return lakes->first ? TN_OK : tn_err_set(err, TN_AGAIN, 0, "no memory for a lake's name");
 }
 
-static tn_rc check_lakes(struct tn_reader *reader, const struct tn_rollback_spec *spec,
-                         struct tn_err *err)
+static tn_rc find_lakes(struct tn_reader *reader, struct lakes *lakes, struct tn_err *err)
 {
-    struct tn_app *app = reader->app;
-    struct tn_rollback_spec dry = *spec;
-    struct tn_rollback_result result;
-    const char *dir = tn_name_in(&app->table, reader->root, TN_DIR_CONSUMER, "");
-    dry.dry_run = true;
-    tn_rc rc = dir ? tn_rollback(&dry, &app->workers[TN_LANE_LONG], &result, err)
+    struct tn_io *io = &reader->app->posix.io;
+    lakes->arena = &reader->app->table;
+    const char *dir = tn_name_in(lakes->arena, reader->root, TN_DIR_CONSUMER, "");
+    tn_rc rc = dir ? io->vtable->list(io, dir, note_lake, lakes, err)
                    : tn_err_set(err, TN_AGAIN, 0, "no memory for a folder's name");
-    if (rc != TN_OK || result.snapshots == 0) {
-        return rc;
-    }
-    struct beyond beyond = {reader, result.snapshot_id};
-    rc = app->posix.io.vtable->list(&app->posix.io, dir, check_lake, &beyond, err);
     return rc == TN_ABSENT ? TN_OK : rc;
+}
+
+/* What a lake has, or is getting now, stays: its readers have seen it, and another snapshot by that
+ * id would never get there. */
+static void tell_reverted(const struct tn_reader *reader, const struct tn_revert_result *result,
+                          const char *lake)
+{
+    if (tn_common.quiet) {
+        return;
+    }
+    (void)fprintf(stderr,
+                  "tarn: %s: it has a lake, %s, so snapshot %" PRId64 " %s the state of %" PRId64
+                  ", and none is removed\n",
+                  reader->name, lake, result->snapshot_id, o.dry_run ? "would have" : "has",
+                  result->from_id);
+}
+
+/* No snapshot, tag or changelog goes. */
+static tn_rc revert(struct tn_reader *reader, const struct tn_rollback_spec *target,
+                    const char *lake, struct tn_rollback_result *result, struct tn_err *err)
+{
+    struct tn_revert_spec spec = {
+        .target = *target, .schema = reader->newest, .options = &reader->options};
+    struct tn_revert_result reverted;
+    tn_rc rc = tn_revert(&spec, &reader->app->workers[TN_LANE_LONG], &reverted, err);
+    if (rc == TN_OK) {
+        tell_reverted(reader, &reverted, lake);
+        *result = (struct tn_rollback_result){.snapshot_id = reverted.snapshot_id};
+    }
+    return rc;
 }
 
 /* ---- */
@@ -184,9 +187,14 @@ static tn_rc rollback_locked(struct tn_reader *reader, const char *target, struc
     struct tn_app *app = reader->app;
     struct tn_rollback_spec spec = {.root = reader->root, .dry_run = o.dry_run};
     struct tn_rollback_result result;
+    struct lakes lakes = {NULL, NULL};
     tn_rc rc = parse_target(target, &spec, err);
     if (rc == TN_OK) {
-        rc = check_lakes(reader, &spec, err);
+        rc = find_lakes(reader, &lakes, err);
+    }
+    if (rc == TN_OK && lakes.first) {
+        rc = revert(reader, &spec, lakes.first, &result, err);
+        return rc == TN_OK ? report(app, &result, err) : rc;
     }
     if (rc == TN_OK) {
         rc = tn_rollback(&spec, &app->workers[TN_LANE_LONG], &result, err);
@@ -229,7 +237,9 @@ static int run(const struct tn_text_list *words)
 const struct tn_command tn_cmd_rollback = {
     "rollback",
     "rollback D.T N|TAG",
-    "takes the table back to a snapshot or a tag; what came behind it is gone",
+    "takes the table back to a snapshot or a tag; what came behind it is gone, or where a lake has "
+    "it, "
+    "replaced by a new snapshot",
     flags,
     sizeof flags / sizeof flags[0],
     run,

@@ -362,3 +362,18 @@ tn_rc tn_rollback(const struct tn_rollback_spec *spec, struct tn_worker *worker,
     tn_arena_reset(&worker->arena, mark);
     return rc;
 }
+
+tn_rc tn_rollback_target(const struct tn_rollback_spec *spec, struct tn_worker *worker,
+                         struct tn_snapshot *target, struct tn_err *err)
+{
+    struct tn_rollback_result result = {0};
+    struct rollback rollback = {.spec = spec, .worker = worker, .result = &result};
+    tn_rc rc = look(&rollback, err);
+    if (rc == TN_OK && !result.made_again) {
+        return tn_snapshot_read(worker->io, spec->root, rollback.to, &worker->arena, target, err);
+    }
+    if (rc == TN_OK) {
+        *target = rollback.tagged;
+    }
+    return rc;
+}

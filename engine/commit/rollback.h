@@ -36,6 +36,11 @@ struct tn_rollback_result {
     bool made_again;     /* the snapshot's file, from a tag */
 };
 
+/* The snapshot that a rollback would go to, or its tag's text, in the worker's arena. INVALID: no
+ * such snapshot or tag. */
+TN_MUST_USE tn_rc tn_rollback_target(const struct tn_rollback_spec *spec, struct tn_worker *worker,
+                                     struct tn_snapshot *target, struct tn_err *err);
+
 /* INVALID: no such snapshot or tag; nothing was done. The caller has the table's lock. */
 TN_MUST_USE tn_rc tn_rollback(const struct tn_rollback_spec *spec, struct tn_worker *worker,
                               struct tn_rollback_result *result, struct tn_err *err);

@@ -71,16 +71,27 @@ def test_a_rollback_takes_inputs_back_and_tells_of_consumers(tarn):
 def test_a_rollback_never_takes_back_what_a_lake_has(tarn):
     lake = tarn.warehouse + ".lake"
     three_commits(tarn)
+    rows = {at: tarn.run("cat", TABLE, "--snapshot", at).ok("cat") for at in (1, 2, 3)}
     tarn.run("sync", TABLE, lake).ok("sync")
-    for target in (1, 2):
-        refused(tarn.run("rollback", TABLE, target), 2, "has snapshot 3: what a lake has can't be taken back", "rollback to %d" % target)
-        refused(tarn.run("rollback", TABLE, target, "--dry-run"), 2, "has snapshot 3", "dry run")
-    want = tarn.run("cat", TABLE).ok("cat")
+    said = tarn.run("rollback", TABLE, 2, "--dry-run")
+    same(rows_of(said, "dry run")[0]["snapshot"], 4, "dry run")
+    same(len(snapshots_of(tarn)), 3, "snapshots behind a dry run")
+    for at, made in ((2, 4), (1, 5), (3, 6)):
+        said = tarn.run("rollback", TABLE, at)
+        same(rows_of(said, "rollback")[0], {"snapshot": made, "snapshots": 0, "tags": 0, "changelogs": 0}, "rollback to %d" % at)
+        need("snapshot %d has the state of %d" % (made, at) in said.err, said.err)
+        same(tarn.run("cat", TABLE).ok("cat"), rows[at], "rows of %d" % at)
+        same(rows_of(tarn.run("rollback", TABLE, at), "rollback")[0]["snapshot"], made, "the same again")
+    same([s["commit_kind"] for s in snapshots_of(tarn)][3:], ["OVERWRITE"] * 3, "kinds")
     write(tarn, [{"dev": "d0", "temp": 99.0}])
-    same(rows_of(tarn.run("rollback", TABLE, 3), "rollback")[0]["snapshots"], 1, "what no lake has goes back")
-    same(tarn.run("cat", TABLE).ok("cat"), want, "rows")
     tarn.run("sync", TABLE, lake).ok("sync")
-    clean(tarn)
+    there = peer.Tarn(lake)
+    for at in (4, 5, 6):
+        same(there.run("cat", TABLE, "--snapshot", at).ok("cat"), rows[{4: 2, 5: 1, 6: 3}[at]], "snapshot %d in the lake" % at)
+    same(there.run("cat", TABLE).ok("cat"), tarn.run("cat", TABLE).ok("cat"), "rows of the lake")
+    for place in (tarn, there):
+        place.run("expire", TABLE, "--retain-max", 1, "--retain-min", 1, "--older-than", "0 s").ok("expire")
+        clean(place)
 
 
 # ---- expire ----
