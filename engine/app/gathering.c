@@ -7,6 +7,7 @@
 #include "app/stop.h"
 #include "commit/expire.h"
 #include "file/names.h"
+#include "upload/probe.h"
 
 enum {
     CACHE_SIZE = 64 * 1024 * 1024, /* of the lake's files, on disk */
@@ -79,6 +80,21 @@ static tn_rc open_files(struct tn_gathering *g, const struct tn_gathering_spec *
     return g->place.lake.is_store ? open_store(g, err) : TN_OK;
 }
 
+/* Two gathers, and whoever commits beside them, rest on it that a name is given once. Asked once a
+ * warehouse: then a file says so. */
+static tn_rc probe(struct tn_gathering *g, struct tn_err *err)
+{
+    static const char name[] = "probed";
+    struct tn_io *scratch = &g->scratch.io;
+    uint64_t size;
+    if (!g->place.lake.is_store || scratch->vtable->stat(scratch, name, &size, err) == TN_OK) {
+        return TN_OK;
+    }
+    tn_rc rc = tn_probe(g->place.lake.target, g->table, g->app->env.clock,
+                        &g->app->workers[TN_LANE_LONG].arena, err);
+    return rc == TN_OK ? tn_io_write_new(scratch, name, tn_bytes_of("\n"), err) : rc;
+}
+
 /* ---- the table ---- */
 
 static tn_rc read_schema(struct tn_gathering *g, struct tn_err *err)
@@ -136,6 +152,9 @@ tn_rc tn_gathering_open(struct tn_gathering *g, struct tn_app *app,
     work_on(app, g->io);
     g->schema_mark = tn_arena_mark(&app->table);
     rc = read_schema(g, err);
+    if (rc == TN_OK) {
+        rc = probe(g, err);
+    }
     return rc == TN_OK ? open_gather(g, err) : rc;
 }
 
