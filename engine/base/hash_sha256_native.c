@@ -10,6 +10,8 @@
 
 #define NATIVE __attribute__((target("sha,sse4.1,ssse3")))
 
+typedef __m128i words; /* four */
+
 enum { UNKNOWN, NO, YES };
 
 /* Leaf 7: EBX bit 29 is SHA; leaf 1: ECX bits 9 and 19 are SSSE3 and SSE4.1. Source: Intel,
@@ -39,71 +41,52 @@ bool tn_sha256_is_native(void)
 
 /* As the instructions want the state: f e b a and h g d c, from the lowest lane. */
 struct halves {
-    __m128i abef;
-    __m128i cdgh;
+    words one; /* abef */
+    words two; /* cdgh */
 };
 
-static NATIVE inline __m128i load(const void *from)
+static NATIVE inline words load(const void *from)
 {
     return _mm_loadu_si128(from);
 }
 
 /* Four big-endian words. */
-static NATIVE inline __m128i load_words(const unsigned char *from)
+static NATIVE inline words load_words(const unsigned char *from)
 {
-    const __m128i order = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
+    const words order = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
     return _mm_shuffle_epi8(load(from), order);
 }
 
-static NATIVE inline void turn_four(struct halves *s, __m128i words, const uint32_t *constants)
+static NATIVE inline void turn_four(struct halves *s, words four, const uint32_t *constants)
 {
-    __m128i added = _mm_add_epi32(words, load(constants));
-    s->cdgh = _mm_sha256rnds2_epu32(s->cdgh, s->abef, added);
-    s->abef = _mm_sha256rnds2_epu32(s->abef, s->cdgh, _mm_shuffle_epi32(added, 0x0e));
+    words added = _mm_add_epi32(four, load(constants));
+    s->two = _mm_sha256rnds2_epu32(s->two, s->one, added);
+    s->one = _mm_sha256rnds2_epu32(s->one, s->two, _mm_shuffle_epi32(added, 0x0e));
 }
 
 /* The next four words, from the sixteen before. */
-static NATIVE inline __m128i next_words(__m128i a, __m128i b, __m128i c, __m128i d)
+static NATIVE inline words next_words(words a, words b, words c, words d)
 {
-    __m128i part = _mm_add_epi32(_mm_sha256msg1_epu32(a, b), _mm_alignr_epi8(d, c, 4));
+    words part = _mm_add_epi32(_mm_sha256msg1_epu32(a, b), _mm_alignr_epi8(d, c, 4));
     return _mm_sha256msg2_epu32(part, d);
 }
 
-static NATIVE void add_block(struct halves *s, const unsigned char *data)
+static NATIVE inline words add(words a, words b)
 {
-    const uint32_t *k = tn_sha256_constants;
-    const struct halves before = *s;
-    __m128i a = load_words(data);
-    __m128i b = load_words(data + 16);
-    __m128i c = load_words(data + 32);
-    __m128i d = load_words(data + 48);
-    for (int i = 0;; i += 16) {
-        turn_four(s, a, k + i);
-        turn_four(s, b, k + i + 4);
-        turn_four(s, c, k + i + 8);
-        turn_four(s, d, k + i + 12);
-        if (i == 48) {
-            break;
-        }
-        a = next_words(a, b, c, d);
-        b = next_words(b, c, d, a);
-        c = next_words(c, d, a, b);
-        d = next_words(d, a, b, c);
-    }
-    s->abef = _mm_add_epi32(s->abef, before.abef);
-    s->cdgh = _mm_add_epi32(s->cdgh, before.cdgh);
+    return _mm_add_epi32(a, b);
 }
 
-NATIVE void tn_sha256_blocks_native(uint32_t state[8], const unsigned char *data, size_t count)
+static NATIVE inline struct halves of_state(const uint32_t state[8])
 {
-    __m128i low = _mm_shuffle_epi32(load(state), 0xb1);      /* b a d c */
-    __m128i high = _mm_shuffle_epi32(load(state + 4), 0x1b); /* h g f e */
-    struct halves s = {_mm_alignr_epi8(low, high, 8), _mm_blend_epi16(high, low, 0xf0)};
-    for (size_t i = 0; i < count; i++) {
-        add_block(&s, data + i * TN_SHA256_BLOCK);
-    }
-    low = _mm_shuffle_epi32(s.abef, 0x1b);  /* a b e f */
-    high = _mm_shuffle_epi32(s.cdgh, 0xb1); /* g h c d */
+    words low = _mm_shuffle_epi32(load(state), 0xb1);      /* b a d c */
+    words high = _mm_shuffle_epi32(load(state + 4), 0x1b); /* h g f e */
+    return (struct halves){_mm_alignr_epi8(low, high, 8), _mm_blend_epi16(high, low, 0xf0)};
+}
+
+static NATIVE inline void to_state(const struct halves *s, uint32_t state[8])
+{
+    words low = _mm_shuffle_epi32(s->one, 0x1b);  /* a b e f */
+    words high = _mm_shuffle_epi32(s->two, 0xb1); /* g h c d */
     _mm_storeu_si128((void *)state, _mm_blend_epi16(low, high, 0xf0));
     _mm_storeu_si128((void *)(state + 4), _mm_alignr_epi8(high, low, 8));
 }
@@ -116,68 +99,51 @@ NATIVE void tn_sha256_blocks_native(uint32_t state[8], const unsigned char *data
 
 #define NATIVE __attribute__((target("+crypto"))) /* SHA is a part of that */
 
+typedef uint32x4_t words; /* four */
+
 bool tn_sha256_is_native(void)
 {
     return getauxval(AT_HWCAP) & HWCAP_SHA2;
 }
 
 struct halves {
-    uint32x4_t abcd;
-    uint32x4_t efgh;
+    words one; /* abcd */
+    words two; /* efgh */
 };
 
-static NATIVE inline uint32x4_t load_words(const unsigned char *from)
+static NATIVE inline words load_words(const unsigned char *from)
 {
     return vreinterpretq_u32_u8(vrev32q_u8(vld1q_u8(from)));
 }
 
-static NATIVE inline void turn_four(struct halves *s, uint32x4_t words, const uint32_t *constants)
+static NATIVE inline void turn_four(struct halves *s, words four, const uint32_t *constants)
 {
-    uint32x4_t added = vaddq_u32(words, vld1q_u32(constants));
-    uint32x4_t abcd = s->abcd;
-    s->abcd = vsha256hq_u32(abcd, s->efgh, added);
-    s->efgh = vsha256h2q_u32(s->efgh, abcd, added);
+    words added = vaddq_u32(four, vld1q_u32(constants));
+    words one = s->one;
+    s->one = vsha256hq_u32(one, s->two, added);
+    s->two = vsha256h2q_u32(s->two, one, added);
 }
 
 /* The next four words, from the sixteen before. */
-static NATIVE inline uint32x4_t next_words(uint32x4_t a, uint32x4_t b, uint32x4_t c, uint32x4_t d)
+static NATIVE inline words next_words(words a, words b, words c, words d)
 {
     return vsha256su1q_u32(vsha256su0q_u32(a, b), c, d);
 }
 
-static NATIVE void add_block(struct halves *s, const unsigned char *data)
+static NATIVE inline words add(words a, words b)
 {
-    const uint32_t *k = tn_sha256_constants;
-    const struct halves before = *s;
-    uint32x4_t a = load_words(data);
-    uint32x4_t b = load_words(data + 16);
-    uint32x4_t c = load_words(data + 32);
-    uint32x4_t d = load_words(data + 48);
-    for (int i = 0;; i += 16) {
-        turn_four(s, a, k + i);
-        turn_four(s, b, k + i + 4);
-        turn_four(s, c, k + i + 8);
-        turn_four(s, d, k + i + 12);
-        if (i == 48) {
-            break;
-        }
-        a = next_words(a, b, c, d);
-        b = next_words(b, c, d, a);
-        c = next_words(c, d, a, b);
-        d = next_words(d, a, b, c);
-    }
-    s->abcd = vaddq_u32(s->abcd, before.abcd);
-    s->efgh = vaddq_u32(s->efgh, before.efgh);
+    return vaddq_u32(a, b);
 }
 
-NATIVE void tn_sha256_blocks_native(uint32_t state[8], const unsigned char *data, size_t count)
+static NATIVE inline struct halves of_state(const uint32_t state[8])
 {
-    struct halves s = {vld1q_u32(state), vld1q_u32(state + 4)};
-    for (size_t i = 0; i < count; i++) {
-        add_block(&s, data + i * TN_SHA256_BLOCK);
-    }
-    vst1q_u32(state, s.abcd);
-    vst1q_u32(state + 4, s.efgh);
+    return (struct halves){vld1q_u32(state), vld1q_u32(state + 4)};
+}
+
+static NATIVE inline void to_state(const struct halves *s, uint32_t state[8])
+{
+    vst1q_u32(state, s->one);
+    vst1q_u32(state + 4, s->two);
 }
 
 #else
@@ -193,6 +159,44 @@ void tn_sha256_blocks_native(uint32_t state[8], const unsigned char *data, size_
     (void)data;
     (void)count;
     TN_CHECK(false);
+}
+
+#endif
+
+#if defined(NATIVE)
+
+static NATIVE void add_block(struct halves *s, const unsigned char *data)
+{
+    const uint32_t *k = tn_sha256_constants;
+    const struct halves before = *s;
+    words a = load_words(data);
+    words b = load_words(data + 16);
+    words c = load_words(data + 32);
+    words d = load_words(data + 48);
+    for (int i = 0;; i += 16) {
+        turn_four(s, a, k + i);
+        turn_four(s, b, k + i + 4);
+        turn_four(s, c, k + i + 8);
+        turn_four(s, d, k + i + 12);
+        if (i == 48) {
+            break;
+        }
+        a = next_words(a, b, c, d);
+        b = next_words(b, c, d, a);
+        c = next_words(c, d, a, b);
+        d = next_words(d, a, b, c);
+    }
+    s->one = add(s->one, before.one);
+    s->two = add(s->two, before.two);
+}
+
+NATIVE void tn_sha256_blocks_native(uint32_t state[8], const unsigned char *data, size_t count)
+{
+    struct halves s = of_state(state);
+    for (size_t i = 0; i < count; i++) {
+        add_block(&s, data + i * TN_SHA256_BLOCK);
+    }
+    to_state(&s, state);
 }
 
 #endif
