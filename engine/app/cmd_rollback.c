@@ -13,6 +13,7 @@
 #include "commit/revert.h"
 #include "file/names.h"
 #include "table/recover.h"
+#include "upload/share.h"
 
 static struct {
     bool dry_run;
@@ -182,6 +183,20 @@ static tn_rc report(struct tn_app *app, const struct tn_rollback_result *result,
     return rc == TN_OK ? tn_cells_close(&cells, err) : rc;
 }
 
+/* The lake would keep what is taken back here. */
+static tn_rc check_not_shared(struct tn_reader *reader, struct tn_err *err)
+{
+    struct tn_app *app = reader->app;
+    struct tn_share share;
+    tn_rc rc = tn_share_read(&app->posix.io, reader->name, &app->table, &share, err);
+    if (rc == TN_OK) {
+        return tn_err_set(err, TN_UNSUPPORTED, 0,
+                          "table %s is a part of the one at %s: it doesn't go back", reader->name,
+                          share.where);
+    }
+    return rc == TN_ABSENT ? TN_OK : rc;
+}
+
 static tn_rc rollback_locked(struct tn_reader *reader, const char *target, struct tn_err *err)
 {
     struct tn_app *app = reader->app;
@@ -189,6 +204,9 @@ static tn_rc rollback_locked(struct tn_reader *reader, const char *target, struc
     struct tn_rollback_result result;
     struct lakes lakes = {NULL, NULL};
     tn_rc rc = parse_target(target, &spec, err);
+    if (rc == TN_OK) {
+        rc = check_not_shared(reader, err);
+    }
     if (rc == TN_OK) {
         rc = find_lakes(reader, &lakes, err);
     }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "file/names.h"
+#include "upload/share.h"
 
 enum {
     RESTARTS_MAX = 8,   /* expiry would have to win that often, each time over a full list */
@@ -131,11 +132,27 @@ static tn_rc read_writer(struct tn_delta *d, struct tn_err *err)
     return rc == TN_ABSENT ? TN_OK : rc;
 }
 
+/* Its snapshots have ids of their own, which are none of the lake's. */
+static tn_rc check_not_shared(struct tn_delta *d, struct tn_err *err)
+{
+    struct tn_share share;
+    tn_rc rc = tn_share_read(d->worker->io, d->table, &d->worker->arena, &share, err);
+    if (rc == TN_OK) {
+        return tn_err_set(
+            err, TN_CONFLICT, 0,
+            "it is a part of the table at %s: no mirror of it can be made; `tarn sync` "
+            "sends it there",
+            share.where);
+    }
+    return rc == TN_ABSENT ? TN_OK : rc;
+}
+
 static tn_rc init(struct tn_delta *d, struct tn_err *err)
 {
     d->lake = d->spec->lake ? d->spec->lake : d->spec->consumer;
     d->table = table_of(d->root, &d->worker->arena);
-    tn_rc rc = d->table ? read_writer(d, err) : tn_delta_no_room(err);
+    tn_rc rc = d->table ? check_not_shared(d, err) : tn_delta_no_room(err);
+    rc = rc == TN_OK ? read_writer(d, err) : rc;
     return rc == TN_OK && d->spec->dry_run
                ? tn_set_init(&d->counted, COUNTED_MAX, &d->worker->arena, err)
                : rc;

@@ -130,6 +130,8 @@ def test_refusals(args):
         g.write(("d", 1))
         said = g.tarn.run("sync", TABLE, folder / "elsewhere")
         need(said.rc == 2 and "no mirror" in said.err, "a mirror of a shared table: %s" % said.err)
+        said = g.tarn.run("rollback", TABLE, 1)
+        need(said.rc == 2 and "doesn't go back" in said.err, "rollback of a shared table: %s" % said.err)
         g.sync("--dry-run").ok("dry run")
         same(at.snapshots(), [], "snapshots behind a dry run")
         said = g.tarn.run("create", TABLE, "--from", at.where + "/db.db/t", *at.options)
