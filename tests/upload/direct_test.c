@@ -149,11 +149,67 @@ static void every_commit_is_there_once_whatever_is_cut_or_lost(void)
     CHECK(failed > 0);
 }
 
+/* Somebody who honours no condition had read the one before, and copies his own over the newest. */
+static void replace_newest(struct fleet *f, int64_t id)
+{
+    struct world *w = &f->gateways[1].w;
+    struct tn_io *io = &f->lake.io;
+    struct tn_worker worker = w->source.worker;
+    struct tn_entry added = world_add(w, 0, NULL)->entry;
+    struct tn_commit_spec spec = bed_spec(&w->source, 1);
+    struct tn_commit_result result;
+    struct tn_err err;
+    char path[64];
+    world_write(io, world_path(w, &added, &w->source.own),
+                world_content(added.file.file_name, added.file.file_size));
+    (void)snprintf(path, sizeof path, ROOT "/snapshot/snapshot-%d", (int)id);
+    tn_rc rc = io->vtable->unlink(io, path, &err);
+    CHECK_OK(rc, err);
+    rc = tn_snapshot_hint(io, ROOT, "LATEST", id - 1, &w->source.own, &err);
+    CHECK_OK(rc, err);
+    spec.user = "official";
+    spec.added = &added;
+    spec.added_count = 1;
+    worker.io = io;
+    rc = tn_commit(&spec, &worker, &result, &err);
+    CHECK_OK(rc, err);
+    CHECK(result.latest_id == id);
+}
+
+/* Seen by the next commit, or by a sync with nothing new some time later; and sent again, once. */
+static void commit_that_was_replaced_is_sent_again(void)
+{
+    for (int idle = 0; idle < 2; idle++) {
+        static struct fleet f;
+        fleet_init(&f, 2, given_number("SEED", 6));
+        struct gateway *g = &f.gateways[0];
+        world_append(&g->w);
+        sync_ok(g);
+        world_append(&g->w);
+        sync_ok(g);
+        replace_newest(&f, g->result.lake_id);
+        world_compact(&g->w);
+        expire_here(g);
+        if (idle) {
+            sim_clock_advance_ms(&g->w.source.clock, 11 * 60 * 1000);
+        } else {
+            world_append(&g->w);
+        }
+        sync_ok(g);
+        CHECK(g->result.replaced == 1 && g->result.commits == 1);
+        sync_ok(g);
+        CHECK(g->result.replaced == 0 && g->result.commits == 0);
+        fleet_check_all(&f);
+        fleet_deinit(&f);
+    }
+}
+
 static const struct test tests[] = {
     TEST(commit_costs_its_files_and_ten_requests),
     TEST(snapshots_travel_together_and_compaction_stays_at_home),
     TEST(every_commit_is_there_once_whoever_is_faster),
     TEST(every_commit_is_there_once_whatever_is_cut_or_lost),
+    TEST(commit_that_was_replaced_is_sent_again),
 };
 
 int main(int argc, char **argv)
