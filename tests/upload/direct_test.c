@@ -204,12 +204,36 @@ static void commit_that_was_replaced_is_sent_again(void)
     }
 }
 
+/* The store is asked once; one that gives a name twice gets nothing, and leaves nothing behind. */
+static void store_that_keeps_no_condition_is_refused(void)
+{
+    static struct fleet f;
+    fleet_init(&f, 1, given_number("SEED", 7));
+    struct gateway *g = &f.gateways[0];
+    f.careless = true;
+    world_append(&g->w);
+    for (int i = 0; i < 2; i++) {
+        tn_rc rc = fleet_sync(g);
+        CHECK(rc == TN_UNSUPPORTED && strstr(g->err.text, "2 were told that it is theirs"));
+        CHECK(!fleet_has(&f, 1) && g->counting.target.counts.requests[TN_TARGET_DELETE] == 1);
+    }
+    f.careless = false;
+    sync_ok(g);
+    CHECK(g->counting.target.counts.requests[TN_TARGET_DELETE] == 16);
+    f.careless = true; /* nobody asks any more */
+    world_append(&g->w);
+    sync_ok(g);
+    fleet_check_all(&f);
+    fleet_deinit(&f);
+}
+
 static const struct test tests[] = {
     TEST(commit_costs_its_files_and_ten_requests),
     TEST(snapshots_travel_together_and_compaction_stays_at_home),
     TEST(every_commit_is_there_once_whoever_is_faster),
     TEST(every_commit_is_there_once_whatever_is_cut_or_lost),
     TEST(commit_that_was_replaced_is_sent_again),
+    TEST(store_that_keeps_no_condition_is_refused),
 };
 
 int main(int argc, char **argv)

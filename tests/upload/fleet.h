@@ -46,6 +46,7 @@ struct fleet {
     uint64_t random;
     uint32_t faults; /* of 100 publishes so many go wrong */
     uint32_t rivals; /* of 100 snapshots' names so many are wanted by another one just before */
+    bool careless;   /* the store takes its condition for a wish */
     bool nested;     /* one is at work inside another's call */
     struct fleet_late late[FLEET_LATE];
     uint32_t late_count;
@@ -117,6 +118,15 @@ static tn_rc fleet_publish(struct tn_target *target, const char *path, struct tn
     return fault == FLEET_LOST ? tn_err_set(err, TN_IO, 0, "lake: the answer was lost") : rc;
 }
 
+/* One more than the one is told that the name is its own. */
+static tn_rc fleet_race(struct tn_target *target, struct tn_target_race *race, struct tn_err *err)
+{
+    struct gateway *g = counting_of(target)->user;
+    tn_rc rc = counting_race(target, race, err);
+    race->won += rc == TN_OK && g->fleet->careless;
+    return rc;
+}
+
 /* ---- gateways ---- */
 
 static void fleet_wait(void *user, uint32_t ms)
@@ -141,6 +151,7 @@ static __attribute__((unused, noinline)) void fleet_open_target(struct gateway *
     tn_directory_share(&g->directory, &g->w.source.clock.clock);
     vtable = counting_vtable;
     vtable.publish = fleet_publish;
+    vtable.race = fleet_race;
     g->counting = (struct counting){.target = {.vtable = &vtable, .name = "lake"},
                                     .inner = &g->directory.target,
                                     .before = fleet_before,
