@@ -199,18 +199,21 @@ def test_a_pause_holds_everybody(args):
         newest = at.snapshots()[-1]["snapshot_id"]
         pause = child.Child(at.folder / "pause.log")
         pause.start(at.gather_words("pause", "--pause", "--quiet-after", "1s"))
-        pause.asked_until("it is quiet", lambda: "quiet: %s is at snapshot %d" % (TABLE, newest) in pause.log())
-        done = subprocess.run(at.gather_words("once", "--once"), capture_output=True, text=True, timeout=60, check=False)
-        need(done.returncode == 5 and "commits are paused by tarn gather" in done.stderr, done.stderr)
-        if args.java:
-            with peer.java() as java:
-                java.run("compact", at.root, TABLE, "--full").ok("oracle compact")
-            become_objects(at.root)
-            newest += 1
-        same(at.snapshots()[-1]["snapshot_id"], newest, "newest snapshot")
-        pause.process.send_signal(signal.SIGINT)
-        pause.finished("SIGINT")
-        need(not (at.beside / "pause").exists(), "the pause stays")
+        try:
+            pause.asked_until("it is quiet", lambda: "quiet: %s is at snapshot %d" % (TABLE, newest) in pause.log())
+            done = subprocess.run(at.gather_words("once", "--once"), capture_output=True, text=True, timeout=60, check=False)
+            need(done.returncode == 5 and "commits are paused by tarn gather" in done.stderr, done.stderr)
+            if args.java:
+                with peer.java() as java:
+                    java.run("compact", at.root, TABLE, "--full").ok("oracle compact")
+                become_objects(at.root)
+                newest += 1
+            same(at.snapshots()[-1]["snapshot_id"], newest, "newest snapshot")
+            pause.process.send_signal(signal.SIGINT)
+            pause.finished("SIGINT")
+            need(not (at.beside / "pause").exists(), "the pause stays")
+        finally:
+            pause.kill()
         at.gather_once()
         at.check([g], [lambda: at.tarn.cat().ok("cat")])
 
