@@ -262,11 +262,22 @@ static tn_rc look_at_schemas(struct tn_direct *d, struct tn_err *err)
 }
 
 /* Somebody may want to commit there who honours no condition. */
-static tn_rc look_for_pause(struct tn_direct *d, struct tn_err *err)
+tn_rc tn_direct_look_for_pause(struct tn_direct *d, struct tn_err *err)
 {
-    struct tn_pause pause;
-    tn_rc rc = tn_pause_read_target(d->target, d->spec->table, &d->worker->arena, &pause, err);
-    return rc == TN_OK && pause.set ? tn_pause_say(&pause, d->spec->table, err) : rc;
+    struct tn_arena *arena = &d->worker->arena;
+    struct tn_pause pause = {.set = false};
+    int64_t ms = tn_clock_monotonic_ms(d->worker->clock);
+    if (d->looked_ms > 0 && ms - d->looked_ms < TN_PAUSE_FRESH_MS) {
+        return TN_OK;
+    }
+    size_t mark = tn_arena_mark(arena);
+    tn_rc rc = tn_pause_read_target(d->target, d->spec->table, arena, &pause, err);
+    if (rc == TN_OK && pause.set) {
+        rc = tn_pause_say(&pause, d->spec->table, err);
+    }
+    tn_arena_reset(arena, mark);
+    d->looked_ms = rc == TN_OK ? ms : 0;
+    return rc;
 }
 
 static tn_rc send_all(struct tn_direct *d, struct tn_err *err)
@@ -278,7 +289,7 @@ static tn_rc send_all(struct tn_direct *d, struct tn_err *err)
         rc = look_at_schemas(d, err);
     }
     if (rc == TN_OK) {
-        rc = look_for_pause(d, err);
+        rc = tn_direct_look_for_pause(d, err);
     }
     if (rc == TN_OK) {
         rc = resolve(d, err);

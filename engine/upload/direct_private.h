@@ -31,6 +31,7 @@ struct tn_direct {
     struct tn_schemas schemas;
     const struct tn_schema *schema; /* the newest */
     struct tn_options options;
+    int64_t looked_ms; /* monotonic, for a pause; 0: not yet */
 
     /* the newest snapshot of the lake, in the worker's arena */
     int64_t newest; /* known to be there; 0: there was none; -1: nothing is known */
@@ -72,5 +73,8 @@ TN_MUST_USE tn_rc tn_direct_commit(struct tn_direct *d, const struct tn_share_pi
 /* The commit before, which is in what the newest snapshot goes on with, or was replaced. d->base is
  * set; what is safe, or tried, is none. */
 TN_MUST_USE tn_rc tn_direct_check_last(struct tn_direct *d, bool *replaced, struct tn_err *err);
+
+/* Before anything goes, and before a snapshot does: AGAIN, when all are asked to wait. */
+TN_MUST_USE tn_rc tn_direct_look_for_pause(struct tn_direct *d, struct tn_err *err);
 
 TN_MUST_USE tn_rc tn_direct_save(struct tn_direct *d, struct tn_err *err);

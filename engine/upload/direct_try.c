@@ -202,6 +202,9 @@ static tn_rc try_once(struct commit *c, bool *replaced, struct tn_err *err)
         rc = bring(c, err);
     }
     if (rc == TN_OK) {
+        rc = tn_direct_look_for_pause(d, err);
+    }
+    if (rc == TN_OK) {
         rc = publish(c, &next, err);
     }
     return rc == TN_OK ? note_done(c, next.id, err) : rc;

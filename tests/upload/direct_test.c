@@ -1,6 +1,7 @@
 /* Gateways that commit to one table: every commit once in the lake's history, whatever is cut, lost
  * or late, and by whomever it is beaten. */
 #include "upload/fleet.h"
+#include "upload/gather_pause.h"
 
 static void change(struct world *w)
 {
@@ -33,7 +34,7 @@ static void expect_requests(const struct gateway *g, const uint64_t expected[TN_
     }
 }
 
-/* GET HEAD PUT LIST DELETE: the schema that isn't there, LATEST, a snapshot, its two lists; files;
+/* GET HEAD PUT LIST DELETE: a pause that isn't there, LATEST, a snapshot, its two lists; files;
  * a manifest, two lists, the snapshot, LATEST. */
 static void commit_costs_its_files_and_ten_requests(void)
 {
@@ -76,6 +77,42 @@ static void snapshots_travel_together_and_compaction_stays_at_home(void)
     expect_requests(g, (uint64_t[]){0, 0, 0, 0, 0});
     fleet_look(&f, &l);
     CHECK(l.newest == 2);
+    fleet_check_all(&f);
+    fleet_deinit(&f);
+}
+
+/* A file that travels slowly, and meanwhile all are asked to wait. */
+static void pause_while_it_sends(void *user, enum tn_target_verb verb, const char *path)
+{
+    struct gateway *g = user;
+    struct tn_err err;
+    if (verb != TN_TARGET_PUT || !strstr(path, "/bucket-")) {
+        return;
+    }
+    sim_clock_advance_ms(&g->w.source.clock, TN_PAUSE_FRESH_MS + 1);
+    tn_rc rc = tn_pause_set(&g->fleet->lake.io, "db.t", "a test", 5, &g->w.source.own, &err);
+    CHECK_OK(rc, err);
+}
+
+static void a_pause_is_seen_though_files_took_long(void)
+{
+    static struct fleet f;
+    static struct fleet_look l;
+    fleet_init(&f, 1, given_number("SEED", 5));
+    struct gateway *g = &f.gateways[0];
+    struct tn_err err;
+    f.before = pause_while_it_sends;
+    world_append(&g->w);
+    tn_rc rc = fleet_sync(g);
+    CHECK(rc == TN_AGAIN && g->result.commits == 0);
+    CHECK(strstr(g->err.text, "paused by a test"));
+    fleet_look(&f, &l);
+    CHECK(l.newest == 0);
+    f.before = fleet_before;
+    rc = tn_pause_lift(&f.lake.io, "db.t", &g->w.source.own, &err);
+    CHECK_OK(rc, err);
+    sync_ok(g);
+    CHECK(g->result.commits == 1);
     fleet_check_all(&f);
     fleet_deinit(&f);
 }
@@ -230,6 +267,7 @@ static void store_that_keeps_no_condition_is_refused(void)
 static const struct test tests[] = {
     TEST(commit_costs_its_files_and_ten_requests),
     TEST(snapshots_travel_together_and_compaction_stays_at_home),
+    TEST(a_pause_is_seen_though_files_took_long),
     TEST(every_commit_is_there_once_whoever_is_faster),
     TEST(every_commit_is_there_once_whatever_is_cut_or_lost),
     TEST(commit_that_was_replaced_is_sent_again),

@@ -50,6 +50,7 @@ struct fleet {
     bool nested;     /* one is at work inside another's call */
     struct fleet_late late[FLEET_LATE];
     uint32_t late_count;
+    void (*before)(void *user, enum tn_target_verb verb, const char *path); /* each request */
 };
 
 static struct gateway fleet_gateways[FLEET_MAX];
@@ -154,7 +155,7 @@ static __attribute__((unused, noinline)) void fleet_open_target(struct gateway *
     vtable.race = fleet_race;
     g->counting = (struct counting){.target = {.vtable = &vtable, .name = "lake"},
                                     .inner = &g->directory.target,
-                                    .before = fleet_before,
+                                    .before = g->fleet->before,
                                     .user = g};
 }
 
@@ -199,7 +200,8 @@ static __attribute__((unused, noinline)) void fleet_adopt(struct gateway *g)
 static __attribute__((unused, noinline)) void fleet_init(struct fleet *f, uint32_t count,
                                                          uint64_t seed)
 {
-    *f = (struct fleet){.gateways = fleet_gateways, .count = count, .random = seed};
+    *f = (struct fleet){
+        .gateways = fleet_gateways, .count = count, .random = seed, .before = fleet_before};
     sim_disk_init(&f->lake, BED_DISK_SIZE);
     for (uint32_t i = 0; i < count; i++) {
         struct gateway *g = &f->gateways[i];
