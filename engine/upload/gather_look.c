@@ -159,7 +159,8 @@ tn_rc tn_gather_look(struct tn_gather_run *run, const struct tn_inbox_item *item
     tn_rc rc = path ? tn_io_read_all(g->spec.worker->io, path, TN_COMMITTABLE_SIZE_MAX, scratch,
                                      &bytes, err)
                     : tn_err_set(err, TN_AGAIN, 0, "no memory for a path");
-    if (rc == TN_OK) {
+    bool read = rc == TN_OK;
+    if (read) {
         rc = look_at_bytes(run, bytes, entry, err);
     }
     tn_arena_reset(scratch, mark);
@@ -171,7 +172,8 @@ tn_rc tn_gather_look(struct tn_gather_run *run, const struct tn_inbox_item *item
     if (rc != TN_OK) {
         tn_arena_reset(g->spec.arena, before);
     }
-    if (is_its_fault(rc)) {
+    /* Of one that isn't read only its size tells; what else is said is the store's. */
+    if (read ? is_its_fault(rc) : rc == TN_INVALID) {
         tn_gather_refuse(run, entry, err);
         return TN_OK;
     }

@@ -226,6 +226,26 @@ static void wrong_entries_are_put_aside_and_the_others_go_on(void)
     world_deinit(&w);
 }
 
+/* Between here and the store stands something that answers in its place: that is no entry's fault.
+ */
+static void what_a_store_says_puts_no_entry_aside(void)
+{
+    static const tn_rc answers[] = {TN_UNSUPPORTED, TN_CORRUPT, TN_IO};
+    for (size_t i = 0; i < COUNT(answers); i++) {
+        world_init(&w, 13 + i);
+        world_put(&w, 0);
+        world_put(&w, 1);
+        w.answer = answers[i];
+        struct tn_gather_result *result = &w.gathers[0].result;
+        tn_rc rc = tn_gather_round(&w.gathers[0].gather, true, result, &w.err);
+        CHECK(rc != TN_OK && result->refused == 0 && w.refused == 0 && world_newest(&w) == 0);
+        drain();
+        CHECK(w.refused == 0);
+        world_check(&w);
+        world_deinit(&w);
+    }
+}
+
 static void an_entry_whose_file_is_missing_is_put_aside(void)
 {
     world_init(&w, 8);
@@ -340,6 +360,7 @@ static const struct test tests[] = {
     TEST(cuts_do_no_harm),
     TEST(an_entry_that_comes_again_is_known),
     TEST(wrong_entries_are_put_aside_and_the_others_go_on),
+    TEST(what_a_store_says_puts_no_entry_aside),
     TEST(an_entry_whose_file_is_missing_is_put_aside),
     TEST(a_later_schema_is_read_first),
     TEST(nothing_is_gathered_while_commits_are_paused),
