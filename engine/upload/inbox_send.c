@@ -71,19 +71,27 @@ static tn_rc encode(const struct hand *h, const struct tn_share_pick *pick, stru
                        : tn_err_in(err, "snapshots %" PRId64 "..%" PRId64, pick->first, pick->last);
 }
 
+/* Into the arena; with an error `text` says whether it was too large. */
+static tn_rc make_entry(struct hand *h, const struct tn_share_pick *pick, struct tn_buf *text,
+                        struct tn_err *err)
+{
+    void *memory;
+    tn_rc rc = tn_arena_need(&h->worker->arena, TN_COMMITTABLE_SIZE_MAX, "an entry of an inbox",
+                             &memory, err);
+    tn_buf_init(text, rc == TN_OK ? memory : NULL, rc == TN_OK ? TN_COMMITTABLE_SIZE_MAX : 0);
+    return rc == TN_OK ? encode(h, pick, text, err) : rc;
+}
+
 static tn_rc publish(struct hand *h, const struct tn_share_pick *pick, struct tn_err *err)
 {
-    struct tn_arena *arena = &h->worker->arena;
     struct tn_target *target = h->spec->target;
     struct tn_buf text;
-    void *memory;
-    const char *path = tn_inbox_path(arena, h->spec->table, h->share.gateway, pick->last);
-    tn_rc rc = tn_arena_need(arena, TN_COMMITTABLE_SIZE_MAX, "an entry of an inbox", &memory, err);
-    if (rc != TN_OK || !path) {
-        return rc != TN_OK ? rc : tn_err_set(err, TN_AGAIN, 0, "no memory for a path");
+    const char *path =
+        tn_inbox_path(&h->worker->arena, h->spec->table, h->share.gateway, pick->last);
+    if (!path) {
+        return tn_err_set(err, TN_AGAIN, 0, "no memory for a path");
     }
-    tn_buf_init(&text, memory, TN_COMMITTABLE_SIZE_MAX);
-    rc = encode(h, pick, &text, err);
+    tn_rc rc = make_entry(h, pick, &text, err);
     return rc == TN_OK ? target->vtable->publish(target, path, tn_buf_bytes(&text), err) : rc;
 }
 
@@ -130,12 +138,43 @@ static tn_rc send_pick(struct hand *h, const struct tn_share_pick *pick, struct 
     return rc == TN_OK ? protect(h, err) : rc;
 }
 
+/* Whether one entry takes it. A snapshot is never halved: of one alone it is found out when it is
+ * put. */
+static tn_rc look_at_size(struct hand *h, const struct tn_share_pick *pick, bool *fits,
+                          struct tn_err *err)
+{
+    struct tn_arena *arena = &h->worker->arena;
+    size_t mark = tn_arena_mark(arena);
+    struct tn_buf text;
+    *fits = true;
+    if (pick->first >= pick->last || tn_share_pick_empty(pick)) {
+        return TN_OK;
+    }
+    tn_rc rc = make_entry(h, pick, &text, err);
+    *fits = !text.overflow;
+    tn_arena_reset(arena, mark);
+    return text.overflow ? TN_OK : rc;
+}
+
+/* Files of many columns say more of themselves: then fewer are one entry. What is tried did fit. */
 static tn_rc next_pick(struct hand *h, struct tn_share_pick *pick, struct tn_err *err)
 {
-    static const struct tn_share_limits usual = {FILES_MAX, BYTES_MAX};
     static const struct tn_share_limits none = {0, 0};
-    return tn_share_pick(h->root, h->sent.done, h->sent.trying, h->sent.trying > 0 ? &none : &usual,
-                         h->worker, pick, err);
+    struct tn_share_limits limits = {FILES_MAX, BYTES_MAX};
+    int64_t done = h->sent.done;
+    bool fits = h->sent.trying > 0;
+    tn_rc rc =
+        fits ? tn_share_pick(h->root, done, h->sent.trying, &none, h->worker, pick, err) : TN_OK;
+    while (rc == TN_OK && !fits) {
+        rc = tn_share_pick(h->root, done, 0, &limits, h->worker, pick, err);
+        if (rc == TN_OK) {
+            rc = look_at_size(h, pick, &fits, err);
+        }
+        fits = fits || limits.files == 1;
+        int64_t half = (pick->data_count + pick->change_count) / 2;
+        limits.files = half > 1 ? (uint32_t)half : 1;
+    }
+    return rc;
 }
 
 /* Snapshots that added nothing need nobody. */

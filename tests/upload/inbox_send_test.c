@@ -253,11 +253,35 @@ static void an_entry_that_was_taken_may_be_put_again(void)
     world_deinit(&w);
 }
 
+/* A table of many columns, whose gateway was away for long: its files together say more of
+ * themselves than one entry takes, and no snapshot does. */
+static void what_is_too_much_for_an_entry_takes_several(void)
+{
+    static unsigned char said[3000];
+    set_up(given_number("SEED", 1));
+    for (int i = 0; i < 60; i++) {
+        struct tn_commit_spec spec = world_spec(&w);
+        struct tn_entry wide = world_add(&w, 0, NULL)->entry;
+        wide.file.value_stats.min = (struct tn_bytes){said, sizeof said};
+        wide.file.value_stats.max = (struct tn_bytes){said, sizeof said};
+        spec.last_seen = w.newest;
+        spec.added = &wide;
+        spec.added_count = 1;
+        world_commit(&w, &spec);
+    }
+    tn_rc rc = hand_in();
+    CHECK_OK(rc, w.err);
+    CHECK(sent.entries >= 2 && sent.entries <= 4 && sent.files == 60 && sent.last_id == w.newest);
+    gather_and_check();
+    world_deinit(&w);
+}
+
 static const struct test tests[] = {
     TEST(a_commit_costs_three_requests_and_its_files),
     TEST(a_dry_run_writes_nothing),
     TEST(what_fails_is_handed_in_again),
     TEST(an_entry_that_was_taken_may_be_put_again),
+    TEST(what_is_too_much_for_an_entry_takes_several),
 };
 
 int main(int argc, char **argv)
