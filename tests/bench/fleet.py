@@ -33,7 +33,7 @@ LIST_PLACE = 75
 
 # direct.h
 MANIFESTS_MAX, WAIT_MS, DOUBLINGS, TRIES_MAX = 2000, 50, 8, 64
-ALONE = {"direct": 10, "gather": 3}  # requests beside the files: tests/upload/direct_test.c, inbox_send_test.c
+ALONE = {"direct": 10, "gather": 2}  # requests beside the files: tests/upload/direct_test.c, inbox_send_test.c
 MERGE_EVERY = 600  # seconds between two runs of whoever compacts and merges the table's manifests
 # gather.h, inbox.h
 ROUND_SECONDS, ENTRIES_MAX, SHARE_MAX = 1, 512, 32
@@ -139,7 +139,7 @@ class Lake:
 def commit_directly(link, lake, commits):
     """False: others were always faster, or there are too many manifests."""
     rng = link.world.rng
-    yield from link.ask("GET", SNAPSHOT)  # is there a newer schema?
+    yield from link.ask("GET", HINT)  # a pause?
     yield from link.ask("GET", HINT)
     base, manifests = yield from link.ask("GET", SNAPSHOT, lambda: (lake.newest, lake.manifests))
     sizes = [DATA] * len(commits) + [MANIFEST, LIST]
@@ -165,7 +165,6 @@ def commit_directly(link, lake, commits):
 def hand_in(link, lake, gateway, commits):
     number = commits[0][1]
     yield from link.ask("GET", SNAPSHOT)  # is there a newer schema?
-    yield from link.ask("GET", HINT)  # a pause?
     yield from link.put_all([DATA] * len(commits))
     yield from link.ask("PUT", COMMITTABLE, lambda: lake.inbox[gateway].__setitem__(number, commits))
     return True
