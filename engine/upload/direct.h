@@ -19,6 +19,9 @@
  * be replaced. So the last commit counts as safe only once another has been built on it; until then
  * what it brought stays here, and when it is found to be lost it is sent again.
  *
+ * A name may be free since what had it expired. So a commit that took long, as over a slow link,
+ * lists whether it is the newest; if not it counts as one of which nobody knows.
+ *
  * Needs PUT and GET (HEAD); LIST where the hint LATEST is missing or wrong, or nothing is there. A
  * commit costs its files and ten requests, two more where it has a changelog; with nothing to do it
  * costs none.

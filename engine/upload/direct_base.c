@@ -63,8 +63,7 @@ static tn_rc note_larger(void *user, const char *name, bool is_dir, struct tn_er
     return TN_OK;
 }
 
-/* 0: there is none. */
-static tn_rc list_newest(struct tn_direct *d, int64_t *id, struct tn_err *err)
+tn_rc tn_direct_list_newest(struct tn_direct *d, int64_t *id, struct tn_err *err)
 {
     struct largest largest = {0};
     const char *dir = tn_name_in(&d->worker->arena, d->root, TN_DIR_SNAPSHOT, "");
@@ -78,7 +77,7 @@ static tn_rc list_newest(struct tn_direct *d, int64_t *id, struct tn_err *err)
 static tn_rc read_listed(struct tn_direct *d, struct tn_err *err)
 {
     int64_t id;
-    tn_rc rc = list_newest(d, &id, err);
+    tn_rc rc = tn_direct_list_newest(d, &id, err);
     if (rc == TN_OK && id < d->sent.lake_id) {
         return tn_err_set(err, TN_CONFLICT, 0,
                           "%s is at snapshot %" PRId64 ", and %" PRId64

@@ -51,6 +51,8 @@ TN_MUST_USE tn_rc tn_direct_read(struct tn_direct *d, int64_t id, struct tn_snap
 /* Sets d->base. From one that is known to be there it walks up, and sees whose those are. CONFLICT:
  * the lake went back. */
 TN_MUST_USE tn_rc tn_direct_read_base(struct tn_direct *d, struct tn_err *err);
+/* By a list; 0: there is none. */
+TN_MUST_USE tn_rc tn_direct_list_newest(struct tn_direct *d, int64_t *id, struct tn_err *err);
 /* Counts its manifests, and looks for those of our last commit. IO: too many. */
 TN_MUST_USE tn_rc tn_direct_look_at_base(struct tn_direct *d, bool *has_ours, struct tn_err *err);
 

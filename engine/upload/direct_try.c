@@ -1,5 +1,6 @@
 #include "upload/direct_private.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -86,6 +87,29 @@ static tn_rc write_own(struct commit *c, struct tn_err *err)
                         &next->changelog_manifest_list_size, err);
     }
     return rc;
+}
+
+/* ---- time ---- */
+
+#define LONG_MS (10 * INT64_C(1000))
+
+/* By both clocks: one stands still while the machine sleeps, the other may be set. */
+struct moment {
+    int64_t ms;
+    int64_t ns;
+};
+
+static struct moment now_of(const struct tn_direct *d)
+{
+    struct tn_clock *clock = d->worker->clock;
+    return (struct moment){clock->vtable->now_ms(clock), clock->vtable->monotonic_ns(clock)};
+}
+
+static bool is_long_ago(const struct tn_direct *d, const struct moment *moment)
+{
+    struct moment now = now_of(d);
+    int64_t age_ms = now.ms - moment->ms;
+    return age_ms < 0 || age_ms >= LONG_MS || now.ns - moment->ns >= LONG_MS * 1000000;
 }
 
 /* ---- what does ---- */
@@ -177,12 +201,44 @@ static tn_rc note_done(struct commit *c, int64_t id, struct tn_err *err)
     return tn_direct_save(d, err);
 }
 
+/* Who may not list asks for the one before, which goes first. */
+static tn_rc find_before(struct tn_direct *d, int64_t id, struct tn_err *err)
+{
+    uint64_t size;
+    const char *path =
+        tn_name_numbered(&d->worker->arena, d->root, TN_DIR_SNAPSHOT, "snapshot-", id - 1);
+    return path ? d->target->vtable->stat(d->target, path, &size, err) : tn_direct_no_room(err);
+}
+
+/* What a name was given behind may have expired meanwhile, and the next ones, too: then it was
+ * free, and nobody goes on from it. The newest is none of these; of others the next sync finds out.
+ */
+static tn_rc check_not_stray(struct tn_direct *d, const struct moment *since, int64_t id,
+                             struct tn_err *err)
+{
+    int64_t newest = id;
+    tn_rc rc = is_long_ago(d, since) ? tn_direct_list_newest(d, &newest, err) : TN_OK;
+    if (rc == TN_IO && err->os == EACCES) {
+        rc = find_before(d, id, err);
+        newest = rc == TN_ABSENT ? 0 : id;
+        rc = rc == TN_ABSENT ? TN_OK : rc;
+    }
+    return rc == TN_OK && newest != id
+               ? tn_err_set(err, TN_IO, 0,
+                            "%s: snapshot %" PRId64
+                            " was made long behind what it goes on with: whether others go on from "
+                            "it is seen next time",
+                            d->target->name, id)
+               : rc;
+}
+
 /* CONFLICT: somebody else has the name. */
 static tn_rc try_once(struct commit *c, bool *replaced, struct tn_err *err)
 {
     struct tn_direct *d = c->d;
     struct tn_snapshot next = c->next;
     bool has_ours = false;
+    struct moment since = now_of(d);
     tn_rc rc = tn_direct_read_base(d, err);
     if (rc == TN_OK) {
         rc = tn_direct_look_at_base(d, &has_ours, err);
@@ -206,6 +262,9 @@ static tn_rc try_once(struct commit *c, bool *replaced, struct tn_err *err)
     }
     if (rc == TN_OK) {
         rc = publish(c, &next, err);
+    }
+    if (rc == TN_OK) {
+        rc = check_not_stray(d, &since, next.id, err);
     }
     return rc == TN_OK ? note_done(c, next.id, err) : rc;
 }

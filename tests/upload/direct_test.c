@@ -241,6 +241,92 @@ static void commit_that_was_replaced_is_sent_again(void)
     }
 }
 
+enum { EXPIRED = 5, SLEEP_MS = 2 * 60 * 60 * 1000 };
+
+static struct {
+    struct tn_bytes texts[EXPIRED];
+    bool over;
+    bool hides; /* nobody may list from then on, until the next sync */
+} sleeping;
+
+static const char *snapshot_path(struct world *w, int id)
+{
+    return tn_arena_format(&w->source.own, ROOT "/snapshot/snapshot-%d", id);
+}
+
+/* While one that has read the newest snapshot is at its files the others go on, and what was the
+ * newest expires, with the next ones: the name that it wants is free. */
+static void sleep_before_the_name(void *user, enum tn_target_verb verb, const char *path)
+{
+    struct gateway *g = user;
+    struct gateway *other = &g->fleet->gateways[1];
+    struct tn_io *io = &g->fleet->lake.io;
+    if (g == other || verb != TN_TARGET_PUT || !strstr(path, "/snapshot/snapshot-") ||
+        sleeping.over) {
+        return;
+    }
+    sleeping.over = true;
+    for (int i = 0; i < 6; i++) {
+        world_append(&other->w);
+        sync_ok(other);
+    }
+    for (int id = 1; id <= EXPIRED; id++) {
+        const char *expired = snapshot_path(&other->w, id);
+        tn_rc rc = tn_io_read_all(io, expired, 4096, &other->w.source.own, &sleeping.texts[id - 1],
+                                  &g->err);
+        CHECK_OK(rc, g->err);
+        rc = io->vtable->unlink(io, expired, &g->err);
+        CHECK_OK(rc, g->err);
+    }
+    sim_clock_advance_ms(&g->w.source.clock, SLEEP_MS);
+    g->counting.hides = sleeping.hides;
+}
+
+/* For who looks at all of the history. */
+static void bring_back_expired(struct fleet *f)
+{
+    struct world *w = &f->gateways[1].w;
+    struct tn_err ignored;
+    for (int id = 1; id <= EXPIRED; id++) {
+        const char *path = snapshot_path(w, id);
+        (void)!f->lake.io.vtable->unlink(&f->lake.io, path, &ignored);
+        world_write(&f->lake.io, path, sleeping.texts[id - 1]);
+    }
+}
+
+/* Nobody goes on from a name that was given behind the others' backs, so it is no commit. */
+static void name_that_had_expired_is_no_commit(void)
+{
+    for (int how = 0; how < 4; how++) {
+        static struct fleet f;
+        fleet_init(&f, 2, given_number("SEED", 8));
+        struct gateway *g = &f.gateways[0];
+        bool idle = how % 2 == 1;
+        sleeping.over = false;
+        sleeping.hides = how >= 2;
+        for (uint32_t i = 0; i < 2; i++) {
+            world_append(&f.gateways[i].w);
+            sync_ok(&f.gateways[i]);
+        }
+        world_append(&g->w);
+        f.before = sleep_before_the_name;
+        tn_rc rc = fleet_sync(g);
+        f.before = fleet_before;
+        CHECK(sleeping.over);
+        CHECK(rc == TN_IO && g->result.commits == 0);
+        if (idle) {
+            sim_clock_advance_ms(&g->w.source.clock, 11 * 60 * 1000);
+        } else {
+            world_append(&g->w);
+        }
+        sync_ok(g);
+        sync_ok(g);
+        bring_back_expired(&f);
+        fleet_check_all(&f);
+        fleet_deinit(&f);
+    }
+}
+
 /* The store is asked once; one that gives a name twice gets nothing, and leaves nothing behind. */
 static void store_that_keeps_no_condition_is_refused(void)
 {
@@ -271,6 +357,7 @@ static const struct test tests[] = {
     TEST(every_commit_is_there_once_whoever_is_faster),
     TEST(every_commit_is_there_once_whatever_is_cut_or_lost),
     TEST(commit_that_was_replaced_is_sent_again),
+    TEST(name_that_had_expired_is_no_commit),
     TEST(store_that_keeps_no_condition_is_refused),
 };
 
