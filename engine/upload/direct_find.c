@@ -102,7 +102,8 @@ static tn_rc look_at_live(struct mark *mark, struct tn_err *err)
 }
 
 /* In none of them: a file that is there came with no commit; one that is gone came with one and was
- * compacted since, or waited so long that it was cleaned away. */
+ * compacted since, or waited so long that it was cleaned away. One that isn't shown may be there.
+ */
 static tn_rc judge_file(struct mark *mark, int64_t first, int64_t last, enum tn_direct_found *found,
                         struct tn_err *err)
 {
@@ -115,6 +116,7 @@ static tn_rc judge_file(struct mark *mark, int64_t first, int64_t last, enum tn_
         *found = TN_DIRECT_NOT_THERE;
         return TN_OK;
     }
+    rc = tn_target_if_hidden(rc, err);
     if (rc == TN_ABSENT && age >= 0 && age < CLEANED_MS) {
         *found = TN_DIRECT_THERE;
         return TN_OK;

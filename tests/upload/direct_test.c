@@ -327,6 +327,41 @@ static void name_that_had_expired_is_no_commit(void)
     }
 }
 
+static void hide_files(void *user, enum tn_target_verb verb, const char *path)
+{
+    struct gateway *g = user;
+    if (verb == TN_TARGET_HEAD && strstr(path, "/bucket-")) {
+        g->counting.denied = path;
+    }
+}
+
+/* A file that is gone came there with a commit which others have expired since. One that nobody
+ * shows for a moment may be there, and no commit came. */
+static void file_that_is_hidden_is_not_gone(void)
+{
+    static struct fleet f;
+    fleet_init(&f, 2, given_number("SEED", 9));
+    struct gateway *g = &f.gateways[0];
+    sleeping.over = false;
+    sleeping.hides = false;
+    for (uint32_t i = 0; i < 2; i++) {
+        world_append(&f.gateways[i].w);
+        sync_ok(&f.gateways[i]);
+    }
+    world_append(&g->w);
+    f.before = sleep_before_the_name;
+    tn_rc rc = fleet_sync(g);
+    CHECK(rc == TN_IO && sleeping.over);
+    f.before = hide_files;
+    rc = fleet_sync(g);
+    CHECK(rc == TN_IO && g->result.commits == 0 && strstr(g->err.text, "denied"));
+    f.before = fleet_before;
+    sync_ok(g);
+    bring_back_expired(&f);
+    fleet_check_all(&f);
+    fleet_deinit(&f);
+}
+
 /* The store is asked once; one that gives a name twice gets nothing, and leaves nothing behind. */
 static void store_that_keeps_no_condition_is_refused(void)
 {
@@ -358,6 +393,7 @@ static const struct test tests[] = {
     TEST(every_commit_is_there_once_whatever_is_cut_or_lost),
     TEST(commit_that_was_replaced_is_sent_again),
     TEST(name_that_had_expired_is_no_commit),
+    TEST(file_that_is_hidden_is_not_gone),
     TEST(store_that_keeps_no_condition_is_refused),
 };
 
