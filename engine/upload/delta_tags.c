@@ -176,9 +176,10 @@ static tn_rc put_tag(struct tn_delta *d, const char *path, struct tn_bytes text,
                 : d->target->vtable->publish(d->target, path, text, err);
 }
 
-/* Expiry at the target that didn't see the tag is seen from here: of the two one comes second. */
+/* Expiry at the target that didn't see the tag is seen from here: of the two one comes second. To
+ * bring what it holds may take long, and others may have made one of that name: `anothers`. */
 static tn_rc bring_tag(struct tn_delta *d, const struct tn_tag_line *tag, struct tn_bytes text,
-                       bool ours, struct tn_err *err)
+                       bool ours, bool *anothers, struct tn_err *err)
 {
     struct tn_snapshot tagged;
     const char *path = path_of_tag(d, tag->name);
@@ -191,11 +192,12 @@ static tn_rc bring_tag(struct tn_delta *d, const struct tn_tag_line *tag, struct
         return rc;
     }
     rc = put_tag(d, path, text, ours, err);
-    return rc == TN_OK ? bring_held(d, &tagged, err) : rc;
+    *anothers = rc == TN_CONFLICT && !ours;
+    return rc == TN_OK ? bring_held(d, &tagged, err) : *anothers ? TN_OK : rc;
 }
 
 /* One that has gone, or is another one by now, is for the next sync. */
-static tn_rc bring_or_leave(struct tagging *t, struct tn_tag_line *tag, bool ours,
+static tn_rc bring_or_leave(struct tagging *t, struct tn_tag_line *tag, bool ours, bool *anothers,
                             struct tn_err *err)
 {
     struct tn_delta *d = t->d;
@@ -208,7 +210,7 @@ static tn_rc bring_or_leave(struct tagging *t, struct tn_tag_line *tag, bool our
         return TN_OK;
     }
     if (rc == TN_OK) {
-        rc = bring_tag(d, tag, text, ours, err);
+        rc = bring_tag(d, tag, text, ours, anothers, err);
     }
     bool missing = rc == TN_ABSENT || rc == TN_CORRUPT;
     if (missing &&
@@ -223,7 +225,8 @@ static tn_rc bring_or_leave(struct tagging *t, struct tn_tag_line *tag, bool our
         err->code = rc = TN_CORRUPT;
     }
     tag->due = rc != TN_OK;
-    d->result->tags += rc == TN_OK;
+    d->result->tags += rc == TN_OK && !*anothers;
+    d->result->tags_left += *anothers;
     return rc == TN_OK ? rc : tn_err_in(err, "tag %s", tag->name);
 }
 
@@ -354,7 +357,8 @@ static tn_rc do_due(struct tagging *t, struct tn_err *err)
         bool here = tn_tag_record_find(&d->tags, line.name) != NULL;
         bool gone = false;
         if (line.due && here) {
-            rc = bring_or_leave(t, &line, tn_tag_record_find(&t->old, line.name) != NULL, err);
+            bool ours = tn_tag_record_find(&t->old, line.name) != NULL;
+            rc = bring_or_leave(t, &line, ours, &gone, err);
         } else if (line.due) {
             rc = remove_tag(d, line.name, &gone, err);
         }

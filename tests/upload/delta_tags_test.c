@@ -318,6 +318,40 @@ static void tags_of_others_stay(void)
     world_deinit(&w);
 }
 
+static void make_before(void *user, enum tn_target_verb verb, const char *path)
+{
+    struct world *w = user;
+    if (verb == TN_TARGET_PUT && strcmp(path, path_of(w, names[0])) == 0) {
+        struct tn_worker there = w->source.worker;
+        there.io = &w->target.io;
+        w->counting.before = NULL;
+        make_tag_by(w, &there, names[0], 1);
+    }
+}
+
+/* What a tag holds may take long to bring, and its name another's meanwhile. */
+static void tag_that_others_make_meanwhile_stays(void)
+{
+    static struct world w;
+    world_init(&w, 11);
+    world_append(&w);
+    world_append(&w);
+    must_sync(&w);
+    make_tag(&w, names[0], 2);
+    make_tag(&w, names[1], 2);
+    w.counting.before = make_before;
+    w.counting.user = &w;
+    must_sync(&w);
+    CHECK(!w.counting.before && w.result.tags == 1 && w.result.tags_left == 1);
+    struct tn_bytes before = bytes_of(&w, &w.target.io, path_of(&w, names[0]));
+    CHECK(!tn_bytes_equal(before, bytes_of(&w, &w.source.disk.io, path_of(&w, names[0]))));
+    remove_tag(&w, names[1]);
+    must_sync(&w);
+    CHECK(w.result.tags_removed == 1);
+    CHECK(tn_bytes_equal(before, bytes_of(&w, &w.target.io, path_of(&w, names[0]))));
+    world_deinit(&w);
+}
+
 /* A key that may only read and write: what travels goes on. */
 static void tag_that_may_not_be_removed_stays(void)
 {
@@ -487,6 +521,7 @@ static const struct test tests[] = {
     TEST(tag_that_goes_while_it_is_brought_is_for_the_next_sync),
     TEST(tags_cost_their_requests_and_nothing_when_they_stand),
     TEST(tags_of_others_stay),
+    TEST(tag_that_others_make_meanwhile_stays),
     TEST(tag_that_may_not_be_removed_stays),
     TEST(tag_of_a_snapshot_to_come_waits),
     TEST(damaged_tag_is_named),
