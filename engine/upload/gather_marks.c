@@ -260,6 +260,17 @@ static tn_rc make_sure(struct tn_gather_marks *marks, const char *table, struct 
     return rc == TN_ABSENT ? conflict(marks, err) : rc;
 }
 
+/* What was written in vain goes: it would tell the next one that nobody went on. */
+static tn_rc keep_if_sure(struct tn_gather_marks *marks, const char *table,
+                          struct tn_worker *worker, struct tn_err *err)
+{
+    tn_rc rc = make_sure(marks, table, worker, err);
+    if (rc == TN_CONFLICT) {
+        remove_number(table, marks->number + 1, worker);
+    }
+    return rc;
+}
+
 static tn_rc publish(struct tn_gather_marks *marks, const char *table, struct tn_worker *worker,
                      struct tn_err *err)
 {
@@ -291,7 +302,7 @@ tn_rc tn_gather_marks_write(struct tn_gather_marks *marks, const char *table,
     TN_CHECK(marks->read);
     tn_rc rc = publish(marks, table, worker, err);
     if (rc == TN_OK) {
-        rc = make_sure(marks, table, worker, err);
+        rc = keep_if_sure(marks, table, worker, err);
     }
     if (rc == TN_OK) {
         marks->number++;

@@ -327,6 +327,36 @@ static void nothing_is_gathered_while_commits_are_paused(void)
     world_deinit(&w);
 }
 
+/* Of those that stood still while another went on none writes marks, also not with the help of what
+ * one before it has left. */
+static void marks_of_who_stood_still_are_refused(void)
+{
+    static struct tn_gather_marks marks[3];
+    struct tn_worker *worker = &w.bed.worker;
+    world_init(&w, 17);
+    for (size_t i = 0; i < COUNT(marks); i++) {
+        tn_rc rc = tn_gather_marks_init(&marks[i], &w.bed.own, &w.err);
+        CHECK_OK(rc, w.err);
+    }
+    for (int number = 1; number <= 8; number++) {
+        for (int still = 1; still <= 2; still++) { /* at 1 and 2 */
+            tn_rc rc = number == still + 1
+                           ? tn_gather_marks_read(&marks[still], "db.t", worker, &w.err)
+                           : TN_OK;
+            CHECK_OK(rc, w.err);
+        }
+        tn_rc rc = tn_gather_marks_read(&marks[0], "db.t", worker, &w.err);
+        CHECK_OK(rc, w.err);
+        marks[0].after = number;
+        rc = tn_gather_marks_write(&marks[0], "db.t", worker, &w.err);
+        CHECK_OK(rc, w.err);
+    }
+    CHECK(marks[1].number == 1 && marks[2].number == 2);
+    CHECK(tn_gather_marks_write(&marks[1], "db.t", worker, &w.err) == TN_CONFLICT);
+    CHECK(tn_gather_marks_write(&marks[2], "db.t", worker, &w.err) == TN_CONFLICT);
+    world_deinit(&w);
+}
+
 /* It comes while a round is under way: at any call before the snapshot's files are written. */
 static void a_pause_in_the_middle_is_seen(void)
 {
@@ -363,6 +393,7 @@ static const struct test tests[] = {
     TEST(what_a_store_says_puts_no_entry_aside),
     TEST(an_entry_whose_file_is_missing_is_put_aside),
     TEST(a_later_schema_is_read_first),
+    TEST(marks_of_who_stood_still_are_refused),
     TEST(nothing_is_gathered_while_commits_are_paused),
     TEST(a_pause_in_the_middle_is_seen),
 };
