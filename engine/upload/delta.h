@@ -71,7 +71,7 @@ struct tn_delta_result {
     uint32_t tags_removed;
     uint32_t tags_denied; /* that were to be removed and may not be */
     uint32_t tags_left;   /* that stayed at home: others have made tags of the same names */
-    bool limited;      /* bytes_max or requests_max ended it */
+    bool limited;         /* bytes_max or requests_max ended it */
 };
 
 /* Reads the source through the worker's io, and needs some 100 KiB of its arena beside what reading
