@@ -415,8 +415,9 @@ tn_rc tn_delta_bring_tags(struct tn_delta *d, struct tn_err *err)
         return TN_OK;
     }
     d->at = d->source_last; /* what a tag lacks is no matter of expiry */
-    tn_rc rc =
-        d->target ? tn_tag_record_read(d->target, d->table, &d->worker->arena, &t.old, err) : TN_OK;
+    tn_rc rc = d->target ? tn_tag_record_read(d->target, d->table, !d->spec->dry_run,
+                                              &d->worker->arena, &t.old, err)
+                         : TN_OK;
     if (rc == TN_OK) {
         rc = plan(&t, err);
     }

@@ -165,7 +165,7 @@ static tn_rc leave_tags(struct tn_restore *r, struct tn_err *err)
     struct tn_arena *arena = &r->worker->arena;
     size_t mark = tn_arena_mark(arena);
     struct tn_tag_record record;
-    tn_rc rc = tn_tag_record_read(r->spec->target, r->spec->table, arena, &record, err);
+    tn_rc rc = tn_tag_record_read(r->spec->target, r->spec->table, true, arena, &record, err);
     if (rc == TN_CORRUPT || (rc == TN_OK && record.count > 0)) {
         record = (struct tn_tag_record){0};
         rc = tn_tag_record_write(r->spec->target, r->spec->table, &record, arena, err);

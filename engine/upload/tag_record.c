@@ -1,5 +1,6 @@
 #include "upload/tag_record.h"
 
+#include <errno.h>
 #include <string.h>
 
 enum {
@@ -54,8 +55,19 @@ static tn_rc parse(struct tn_bytes text, struct tn_arena *arena, struct tn_tag_r
     return rc == TN_OK && at != end ? tn_err_set(err, TN_CORRUPT, 0, "its end is missing") : rc;
 }
 
-tn_rc tn_tag_record_read(struct tn_target *target, const char *table, struct tn_arena *arena,
-                         struct tn_tag_record *record, struct tn_err *err)
+/* To take one that can't be read for none would make strangers of our own tags. */
+static tn_rc make_sure(struct tn_target *target, const char *path, struct tn_err *err)
+{
+    tn_rc rc = target->vtable->publish(target, path, tn_bytes_of(""), err);
+    if (rc == TN_CONFLICT) {
+        rc = tn_err_set(err, TN_IO, EACCES, "%s: %s: permission to read it was denied",
+                        target->name, path);
+    }
+    return rc;
+}
+
+tn_rc tn_tag_record_read(struct tn_target *target, const char *table, bool writes,
+                         struct tn_arena *arena, struct tn_tag_record *record, struct tn_err *err)
 {
     const char *path;
     struct tn_bytes text;
@@ -63,6 +75,9 @@ tn_rc tn_tag_record_read(struct tn_target *target, const char *table, struct tn_
     tn_rc rc = path_of(table, arena, &path, err);
     if (rc == TN_OK) {
         rc = target->vtable->read(target, path, RECORD_SIZE_MAX, arena, &text, err);
+    }
+    if (writes && tn_target_is_hidden(rc, err)) {
+        return make_sure(target, path, err);
     }
     if (rc != TN_OK) {
         return rc == TN_ABSENT ? TN_OK : rc;

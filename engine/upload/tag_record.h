@@ -25,8 +25,9 @@ struct tn_tag_record {
 };
 
 /* No record is an empty one. In the arena; some 100 bytes a tag. CORRUPT: it has lines of another
- * shape. */
-TN_MUST_USE tn_rc tn_tag_record_read(struct tn_target *target, const char *table,
+ * shape. Where nobody says whether there is one, whoever `writes` makes an empty one, to be sure;
+ * IO: it is there, and can't be read. */
+TN_MUST_USE tn_rc tn_tag_record_read(struct tn_target *target, const char *table, bool writes,
                                      struct tn_arena *arena, struct tn_tag_record *record,
                                      struct tn_err *err);
 

@@ -352,6 +352,29 @@ static void tag_that_others_make_meanwhile_stays(void)
     world_deinit(&w);
 }
 
+/* A store that says for a moment that the record may not be read has one all the same; and where
+ * nobody ever says what isn't there, there is none at first. */
+static void record_that_is_hidden_is_not_taken_for_none(void)
+{
+    static struct world w;
+    world_init(&w, 12);
+    world_append(&w);
+    w.counting.hides = true;
+    must_sync(&w);
+    make_tag(&w, names[0], 1);
+    make_tag(&w, names[1], 1);
+    must_sync(&w);
+    check_tags(&w, true);
+    w.counting.denied = ".tarn/db.t/tags";
+    remove_tag(&w, names[0]);
+    CHECK(world_sync(&w) == TN_IO && strstr(w.err.text, "permission"));
+    w.counting.denied = NULL;
+    must_sync(&w);
+    CHECK(w.result.tags_removed == 1 && w.result.tags_left == 0);
+    check_tags(&w, true);
+    world_deinit(&w);
+}
+
 /* A key that may only read and write: what travels goes on. */
 static void tag_that_may_not_be_removed_stays(void)
 {
@@ -522,6 +545,7 @@ static const struct test tests[] = {
     TEST(tags_cost_their_requests_and_nothing_when_they_stand),
     TEST(tags_of_others_stay),
     TEST(tag_that_others_make_meanwhile_stays),
+    TEST(record_that_is_hidden_is_not_taken_for_none),
     TEST(tag_that_may_not_be_removed_stays),
     TEST(tag_of_a_snapshot_to_come_waits),
     TEST(damaged_tag_is_named),
