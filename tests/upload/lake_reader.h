@@ -23,7 +23,8 @@ struct lake_reader {
     struct bed_engine *engine;
     struct tn_io *source; /* NULL: nobody knows what the source has */
     struct bed_look look;
-    bool gaps; /* may be there */
+    bool gaps;   /* may be there */
+    bool unseen; /* who lost the ledger and may not list doesn't know what stands behind one */
     int64_t first;
     int64_t newest;
     int64_t latest;   /* what the hint says; 0: nothing */
@@ -114,7 +115,7 @@ static __attribute__((unused, noinline)) void lake_reader_snapshot(struct lake_r
     if (id <= r->newest) {
         lake_reader_complain(r, "it comes behind snapshot %" PRId64, r->newest);
     }
-    if (r->gap > 0 && follows) {
+    if (r->gap > 0 && follows && !r->unseen) {
         lake_reader_complain(r, "EARLIEST stands before the gap below snapshot %" PRId64, r->gap);
     }
     if (r->newest > 0 && !follows) {

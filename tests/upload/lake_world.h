@@ -562,6 +562,7 @@ static __attribute__((unused, noinline)) void lake_open(uint64_t seed, uint32_t 
     lake_reader_begin(&lake.reader, &lake_engines[LAKE_READER], &lake.store.model, &lake.disk.io,
                       &lake.scenario);
     lake.reader.gaps = !lake.consumer;
+    lake.reader.unseen = lake.store.model.denied != 0;
     lake.kills = lake.power_cuts = lake.syncs = lake.in_parts = lake.part_bytes = 0;
 }
 
