@@ -205,17 +205,17 @@ tn_rc tn_table_mark_positioned(struct tn_io *io, const char *table, struct tn_ar
 
 /* A process that was killed may have left names that are seen but not on the medium yet. Who goes
  * on from a position tells its source so: the snapshot that says it must survive a power cut first,
- * and before the first snapshot of all the schema must. */
+ * and before any snapshot the schema that it will name must. */
 static tn_rc settle_names(struct tn_io *io, const char *root, struct tn_arena *arena,
                           const struct tn_recovered *recovered, struct tn_err *err)
 {
-    const char *names = recovered->latest_id > 0 ? TN_DIR_SNAPSHOT : TN_DIR_SCHEMA;
-    const char *paths[] = {tn_name_in(arena, root, names, ""), DIR};
-    if (!paths[0]) {
+    const char *paths[] = {tn_name_in(arena, root, TN_DIR_SCHEMA, ""), DIR,
+                           tn_name_in(arena, root, TN_DIR_SNAPSHOT, "")};
+    if (!paths[0] || !paths[2]) {
         return tn_err_set(err, TN_AGAIN, 0, "no memory for a folder's name");
     }
-    bool known = recovered->positioned || recovered->latest_id > 0;
-    return io->vtable->sync(io, paths, known ? 2 : 1, err);
+    uint32_t count = recovered->latest_id > 0 ? 3 : recovered->positioned ? 2 : 1;
+    return io->vtable->sync(io, paths, count, err);
 }
 
 tn_rc tn_table_recover(struct tn_io *io, struct tn_clock *clock, const char *table,

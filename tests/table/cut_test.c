@@ -375,6 +375,57 @@ static uint32_t count_compacted(const struct sim_disk *base, uint64_t seed)
     return count;
 }
 
+/* As who alters a table and is killed before its schema's name is synced leaves it. */
+static void alter_and_be_killed(struct sim_disk *disk)
+{
+    static struct bed_reader reader;
+    struct bed_engine *engine = &engines[1];
+    const char *path = BED_ROOT "/schema/schema-1";
+    struct tn_err err;
+    struct tn_buf text;
+    bed_engine_start(engine, &disk->io, 1);
+    CHECK(bed_read_open(engine, &reader) == NULL);
+    struct tn_schema next = *reader.schema;
+    next.id++;
+    next.comment = "altered";
+    tn_buf_init(&text, tn_arena_take(&engine->own, 8192), 8192);
+    tn_schema_encode(&next, &text);
+    CHECK(text.data != NULL && !text.overflow);
+    tn_rc rc = tn_io_write_new(&disk->io, path, tn_buf_bytes(&text), &err);
+    CHECK_OK(rc, err);
+    rc = disk->io.vtable->sync(&disk->io, &path, 1, &err); /* its text, not its name */
+    CHECK_OK(rc, err);
+    sim_disk_kill(disk);
+}
+
+/* The same of a table that has snapshots. */
+static void a_schema_of_a_killed_alterer_stays(void)
+{
+    static struct sim_disk disk;
+    uint64_t seed = given_number("SEED", 1);
+    bed_scenario_init(&scenario, seed, 5);
+    sim_disk_init(&disk, BED_DISK_SIZE);
+    bed_create(&engines[0], &disk.io, &scenario);
+    bed_engine_start(&engines[0], &disk.io, seed);
+    struct bed_writer w = {.engine = &engines[0], .scenario = &scenario, .who = "a test"};
+    tn_rc rc = bed_write_to(&w, scenario.cuts[0]);
+    CHECK_OK(rc, w.err);
+    alter_and_be_killed(&disk);
+    bed_engine_start(&engines[0], &disk.io, seed);
+    w = (struct bed_writer){.engine = &engines[0], .scenario = &scenario, .who = "a test"};
+    rc = bed_write(&w);
+    CHECK_OK(rc, w.err);
+    sim_disk_reboot(&disk, SIM_SEED_NOTHING);
+    struct bed_told found;
+    bed_engine_start(&engines[1], &disk.io, seed);
+    const char *problem = bed_read_all(&engines[1], &scenario, &found, false);
+    if (problem) {
+        FAIL("%s", problem);
+    }
+    CHECK(found.rows == scenario.row_count);
+    sim_disk_deinit(&disk);
+}
+
 /* Where nothing expires each sync is missed, that of a COMPACT snapshot's name, too. */
 static void a_missing_sync_is_noticed_where_nothing_expires(void)
 {
@@ -441,6 +492,7 @@ static void changelog_files_that_are_not_synced_are_missed(void)
 
 static const struct test tests[] = {
     TEST(a_schema_of_a_killed_creator_stays),
+    TEST(a_schema_of_a_killed_alterer_stays),
     TEST(a_missing_sync_is_noticed),
     TEST(a_missing_sync_is_noticed_where_nothing_expires),
     TEST(changelog_files_that_are_not_synced_are_missed),
