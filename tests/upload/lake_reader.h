@@ -24,7 +24,8 @@ struct lake_reader {
     struct tn_io *source; /* NULL: nobody knows what the source has */
     struct bed_look look;
     bool gaps;   /* may be there */
-    bool unseen; /* who lost the ledger and may not list doesn't know what stands behind one */
+    bool unseen; /* who may have lost the ledger, or may not list, can't know what is behind one:
+                  * EARLIEST passes it with the next snapshot then */
     int64_t first;
     int64_t newest;
     int64_t latest;   /* what the hint says; 0: nothing */

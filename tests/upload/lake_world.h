@@ -165,6 +165,7 @@ static __attribute__((unused, noinline)) void lake_bury(void)
     lake_note("-- %s", power ? "the power goes" : "killed");
     lake.kills += !power;
     lake.power_cuts += power;
+    lake.reader.unseen = lake.reader.unseen || power;
     lake.ending = LAKE_LIVES;
     sim_net_kill(&lake.net, lake.here, power);
     lake.here->vtable = &lake.turning;
