@@ -375,7 +375,7 @@ static void publish(void)
     char text[32];
     int machine = (int)random_below(&w.random, 2);
     (void)snprintf(final, sizeof final, "%ssnapshot-%" PRId64, dir, w.snapshot + 1);
-    (void)snprintf(text, sizeof text, "%u", w.names++);
+    (void)snprintf(text, sizeof text, "another's %u", w.names++); /* as drawn bytes never are */
     make_plain_dir(final);
     struct tn_publish_spec spec = {.bytes = draw_bytes(data),
                                    .draft = "db.db/t/snapshot/.snapshot.tmp",
