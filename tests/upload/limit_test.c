@@ -94,6 +94,7 @@ static void the_least_that_is_allowed_comes_to_an_end(void)
     struct tn_delta_spec spec = {.consumer = "tarn-lake-test", .bytes_max = 1};
     uint32_t syncs = 0;
     world_init(&w, given_number("SEED", 1));
+    world_append(&w);
     for (int i = 0; i < 5; i++) {
         change(&w);
     }
@@ -104,7 +105,9 @@ static void the_least_that_is_allowed_comes_to_an_end(void)
         CHECK(w.counting.sent_again == 0);
         syncs++;
     } while (shown(&w) < w.newest && syncs < SYNCS_MAX);
-    CHECK(shown(&w) == w.newest && syncs > 10 && world_whole(&w, 1, w.newest));
+    CHECK(shown(&w) == w.newest);
+    CHECK(syncs > 3);
+    CHECK(world_whole(&w, 1, w.newest));
     world_deinit(&w);
 }
 
