@@ -23,14 +23,13 @@ struct lake_reader {
     struct bed_engine *engine;
     struct tn_io *source; /* NULL: nobody knows what the source has */
     struct bed_look look;
-    bool gaps;   /* may be there */
-    bool unseen; /* who may have lost the ledger, or may not list, can't know what is behind one:
-                  * EARLIEST passes it with the next snapshot then */
+    bool gaps; /* may be there */
     int64_t first;
     int64_t newest;
     int64_t latest;   /* what the hint says; 0: nothing */
     int64_t earliest; /* likewise */
     int64_t gap;      /* the snapshot behind one that EARLIEST hasn't passed yet; 0: none */
+    int64_t late;     /* the last of those that EARLIEST passed behind the next snapshot only */
     uint64_t changes;
     uint64_t snapshots;
     const char *problem; /* or NULL */
@@ -116,9 +115,12 @@ static __attribute__((unused, noinline)) void lake_reader_snapshot(struct lake_r
     if (id <= r->newest) {
         lake_reader_complain(r, "it comes behind snapshot %" PRId64, r->newest);
     }
-    if (r->gap > 0 && follows && !r->unseen) {
+    /* The PUT of a process that was killed may arrive when nobody will ask for it any more, or when
+     * nobody knows of it: then it is the next snapshot behind which EARLIEST passes the gap. */
+    if (r->gap > 0 && follows && r->late == r->gap) {
         lake_reader_complain(r, "EARLIEST stands before the gap below snapshot %" PRId64, r->gap);
     }
+    r->late = follows && r->gap > 0 ? r->gap : r->late;
     if (r->newest > 0 && !follows) {
         r->gap = id;
         if (!r->gaps) {

@@ -165,7 +165,6 @@ static __attribute__((unused, noinline)) void lake_bury(void)
     lake_note("-- %s", power ? "the power goes" : "killed");
     lake.kills += !power;
     lake.power_cuts += power;
-    lake.reader.unseen = lake.reader.unseen || power;
     lake.ending = LAKE_LIVES;
     sim_net_kill(&lake.net, lake.here, power);
     lake.here->vtable = &lake.turning;
@@ -563,7 +562,6 @@ static __attribute__((unused, noinline)) void lake_open(uint64_t seed, uint32_t 
     lake_reader_begin(&lake.reader, &lake_engines[LAKE_READER], &lake.store.model, &lake.disk.io,
                       &lake.scenario);
     lake.reader.gaps = !lake.consumer;
-    lake.reader.unseen = lake.store.model.denied != 0;
     lake.kills = lake.power_cuts = lake.syncs = lake.in_parts = lake.part_bytes = 0;
 }
 
