@@ -50,7 +50,7 @@ STRESS_SECONDS ?= 1200
 export SEED PEER_SECONDS CUT_SECONDS FUZZ_SECONDS
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
-.PHONY: all library programs gen objects deps test peers cross tidy fmt bench bench-upload delay stress soak sim demo fuzz clean help venv oracle versitygw threaded fuzzers
+.PHONY: all library programs gen objects deps test peers cross tidy fmt bench bench-upload delay stress soak sim demo fuzz clean help venv oracle versitygw cluster flink threaded fuzzers
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -76,6 +76,11 @@ peers: deps ## what tarn and the official Java Paimon make of each other's table
 	@scripts/deps/debian peers
 	@$(MAKE) --no-print-directory programs venv oracle versitygw
 	@sh scripts/test/list peers | sh scripts/test/all build/peers $(JOBS)
+
+flink: deps ## what real Apache Flink makes of the lake: it reads, compacts in a pause, and writes beside gateways
+	@scripts/deps/debian peers
+	@$(MAKE) --no-print-directory programs venv oracle versitygw cluster
+	@sh scripts/test/list flink | sh scripts/test/all build/flink/log $(JOBS)
 
 cross: ## the C tests on 32-bit and 64-bit ARM, emulated (TARGET=armhf and TARGET=arm64 build for them)
 	@scripts/deps/debian build armhf arm64 emulator
@@ -226,6 +231,9 @@ build/stylua/done: scripts/deps/stylua.txt scripts/deps/stylua.json
 
 oracle:
 	$(QUIET)tests/interop/oracle/oracle build
+
+cluster:
+	$(QUIET)tests/interop/flink/flink build
 
 # The object store of the tests.
 versitygw: build/go/done

@@ -21,14 +21,14 @@ FIELDS = ("gw STRING", "dev STRING", "n INT")
 class Lake:
     """A folder that holds the table, and how tarn and pypaimon reach it: as a folder, or through a store."""
 
-    def __init__(self, folder, s=None):
+    def __init__(self, folder, s=None, created=("--primary-key", "gw,dev", "--option", "bucket=1")):
         self.root = (s.root / store.BUCKET / "wh") if s else folder / "lake"
         self.where = "s3://%s/wh" % store.BUCKET if s else str(self.root)
         self.options = store.options(s.endpoint) if s else []
         self.tarn = peer.Tarn(self.root)
         maker = peer.Tarn(folder / "maker") if s else self.tarn
         flags = [x for f in FIELDS for x in ("--field", f)]
-        maker.run("create", TABLE, *flags, "--primary-key", "gw,dev", "--partition-by", "gw", "--option", "bucket=1").ok("create")
+        maker.run("create", TABLE, *flags, "--partition-by", "gw", *created).ok("create")
         if s:  # objects have to come by the store: as a mirror, which has an owner
             maker.run("sync", TABLE, self.where, *self.options).ok("the schema")
             (self.root / ".tarn" / TABLE / "owner").unlink()
@@ -41,13 +41,13 @@ class Lake:
 
 
 @contextmanager
-def lake(kind):
+def lake(kind, **given):
     with peer.Folder("tarn-share-") as f:
         if kind != "s3":
-            yield f.folder, Lake(f.folder)
+            yield f.folder, Lake(f.folder, **given)
             return
         with store.Store(f.folder) as s:
-            yield f.folder, Lake(f.folder, s)
+            yield f.folder, Lake(f.folder, s, **given)
 
 
 class Gateway:

@@ -13,6 +13,7 @@ import hmac
 import http.client
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -33,6 +34,7 @@ BUCKET = "lake"
 HEAD_MAX = 64 << 10
 HINTS = ("LATEST", "EARLIEST")
 REFUSED = ("transfer-encoding", "content-encoding", "x-amz-trailer", "x-amz-sdk-checksum-algorithm", "expect")
+EXPECT = re.compile(rb"\r\nexpect: [^\r]*\r\n", re.IGNORECASE)  # the proxy answers it
 SKEW_MAX = 900  # seconds, as AWS has it
 
 
@@ -331,6 +333,8 @@ class Proxy:
             request.fault = self.plan(request)
         fault = request.fault or Fault()
         cut = fault.request
+        if "expect" in request.headers:
+            connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
         request.body = stream.read(request.size if cut is None else max(0, min(request.size, cut - len(head))))
         if cut is not None or len(request.body) < request.size:
             self.send_a_piece(request, cut)
@@ -365,7 +369,7 @@ class Proxy:
     def ask(self, request, head):
         """The store, and nobody else touches a key between its answer and our note of it."""
         with self.lock, socket.create_connection(("127.0.0.1", self.store.port), child.DEADLINE) as store:
-            store.sendall(head + request.body)
+            store.sendall(EXPECT.sub(b"\r\n", head) + request.body)
             with store.makefile("rb") as stream:
                 request.status, answer = read_answer(stream, request.verb)
             self.note(request)
