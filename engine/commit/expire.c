@@ -82,7 +82,7 @@ bool tn_expire_remove_path(struct tn_expire_run *e, const char *path)
 }
 
 /* A cut may tear the hint, and then the smallest name in the folder counts. */
-static tn_rc settle(struct tn_expire_run *e, const char *folder, struct tn_err *err)
+static tn_rc settle_names(struct tn_expire_run *e, const char *folder, struct tn_err *err)
 {
     struct tn_io *io = e->worker->io;
     const char *dir = tn_name_in(&e->worker->arena, e->spec->root, folder, "");
@@ -93,26 +93,54 @@ static tn_rc settle(struct tn_expire_run *e, const char *folder, struct tn_err *
     return dir ? io->vtable->sync(io, &dir, 1, err) : tn_expire_no_room(err);
 }
 
+/* `*path` is none where there is no such file. */
+static tn_rc find_place(struct tn_expire_run *e, const char *folder, const char *name,
+                        const char **path, struct tn_err *err)
+{
+    struct tn_io *io = e->worker->io;
+    uint64_t size;
+    *path = tn_name_in(&e->worker->arena, e->spec->root, folder, name);
+    tn_rc rc = *path ? io->vtable->stat(io, *path, &size, err) : tn_expire_no_room(err);
+    if (rc == TN_ABSENT) {
+        *path = NULL;
+        return TN_OK;
+    }
+    return rc;
+}
+
+tn_rc tn_expire_settle(struct tn_expire_run *e, const char *folder, struct tn_err *err)
+{
+    const char *const places[][2] = {
+        {folder, "EARLIEST"}, {folder, ""}, {TN_DIR_TAG, ""}, {TN_DIR_BRANCH, ""}};
+    enum { PLACES = sizeof places / sizeof places[0] };
+    struct tn_io *io = e->worker->io;
+    size_t mark = tn_arena_mark(&e->worker->arena);
+    const char *paths[PLACES];
+    uint32_t count = 0;
+    tn_rc rc = TN_OK;
+    for (size_t i = 0; rc == TN_OK && i < PLACES; i++) {
+        rc = find_place(e, places[i][0], places[i][1], &paths[count], err);
+        count += rc == TN_OK && paths[count];
+    }
+    rc = rc == TN_OK ? io->vtable->sync(io, paths, count, err) : rc;
+    tn_arena_reset(&e->worker->arena, mark);
+    return rc;
+}
+
 tn_rc tn_expire_hint(struct tn_expire_run *e, const char *folder, int64_t id, struct tn_err *err)
 {
-    static const char name[] = "EARLIEST";
     struct tn_io *io = e->worker->io;
     struct tn_arena *arena = &e->worker->arena;
     const char *root = e->spec->root;
     size_t mark = tn_arena_mark(arena);
-    tn_rc rc = settle(e, folder, err);
+    tn_rc rc = settle_names(e, folder, err);
     if (rc == TN_OK) {
         rc = strcmp(folder, TN_DIR_SNAPSHOT) == 0
-                 ? tn_snapshot_hint(io, root, name, id, arena, err)
-                 : tn_changelog_hint(io, root, name, id, arena, err);
-    }
-    if (rc == TN_OK) {
-        const char *paths[] = {tn_name_in(arena, root, folder, name),
-                               tn_name_in(arena, root, folder, "")};
-        rc = paths[0] && paths[1] ? io->vtable->sync(io, paths, 2, err) : tn_expire_no_room(err);
+                 ? tn_snapshot_hint(io, root, "EARLIEST", id, arena, err)
+                 : tn_changelog_hint(io, root, "EARLIEST", id, arena, err);
     }
     tn_arena_reset(arena, mark);
-    return rc;
+    return rc == TN_OK ? tn_expire_settle(e, folder, err) : rc;
 }
 
 /* ---- all of it ---- */

@@ -16,10 +16,11 @@
  * EARLIEST comes first and is synced (Java writes it last). It decides: a snapshot below it is
  * being expired, doesn't count as the earliest, and may be in pieces; each one from it on is whole.
  * A cut may tear it while it moves, and then the smallest name counts: so names that went before
- * are synced first. So a cut at any call, with the unlinks reaching the medium in any order, leaves
- * a table that reads right, and the next run begins at the smallest name in the folder and
- * finishes. Without an unlink of EARLIEST's own there is nothing to undo. Official readers take
- * EARLIEST when it names a snapshot that exists, which it does throughout.
+ * are synced first. The barrier behind it covers tags and branches that are gone, too: one that
+ * comes back must find its files. So a cut at any call, with the unlinks reaching the medium in any
+ * order, leaves a table that reads right, and the next run begins at the smallest name in the
+ * folder and finishes. Without an unlink of EARLIEST's own there is nothing to undo. Official
+ * readers take EARLIEST when it names a snapshot that exists, which it does throughout.
  *
  * A file is a candidate when a DELETE entry of an expired delta names it, and stays when it is live
  * in what is kept. Official expiry trusts the order of entries in the delta instead; this holds for

@@ -65,7 +65,11 @@ tn_rc tn_expire_forgive(tn_rc rc);
 TN_MUST_USE tn_rc tn_expire_with_record(struct tn_expire_run *e, int64_t id,
                                         tn_expire_snapshot_fn *each, struct tn_err *err);
 
-/* Writes EARLIEST of a folder, durably. */
+/* One barrier, before the first file goes: a tag, a branch or a snapshot that is gone by what was
+ * read here, and comes back when the power goes, must not find its files gone. */
+TN_MUST_USE tn_rc tn_expire_settle(struct tn_expire_run *e, const char *folder, struct tn_err *err);
+
+/* Writes EARLIEST of a folder, durably, with what decides beside it. */
 TN_MUST_USE tn_rc tn_expire_hint(struct tn_expire_run *e, const char *folder, int64_t id,
                                  struct tn_err *err);
 

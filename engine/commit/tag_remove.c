@@ -134,11 +134,8 @@ static tn_rc remove_tag(struct removal *r, struct tn_err *err)
         return TN_OK;
     }
     const char *path = tn_name_in(arena, e->spec->root, TN_DIR_TAG, r->name);
-    const char *dir = tn_name_in(arena, e->spec->root, TN_DIR_TAG, "");
-    tn_rc rc = path && dir ? io->vtable->unlink(io, path, err) : tn_expire_no_room(err);
-    if (rc == TN_OK) {
-        rc = io->vtable->sync(io, &dir, 1, err);
-    }
+    tn_rc rc = path ? io->vtable->unlink(io, path, err) : tn_expire_no_room(err);
+    rc = rc == TN_OK ? tn_expire_settle(e, TN_DIR_SNAPSHOT, err) : rc;
     r->removed = rc == TN_OK;
     /* one that was made of this one meanwhile */
     return rc == TN_OK && !r->shared ? look_for_shared(r, err) : rc;

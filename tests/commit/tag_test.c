@@ -1,6 +1,7 @@
 /* Tags on tables of random commits: they keep what they reach, and let all of it go. */
 #include "commit/tag.h"
 
+#include "given.h"
 #include "reach.h"
 
 static struct bed bed;
@@ -492,6 +493,75 @@ static void a_cut_leaves_a_tag_whole_or_none(void)
     bed_deinit(&bed);
 }
 
+static tn_rc act_expire(struct bed *at, struct tn_err *err)
+{
+    struct tn_expire_result result;
+    return expire(at, &result, err);
+}
+
+/* Its retention is another one than that of whoever was killed. */
+static tn_rc act_keep(struct bed *at, struct tn_err *err)
+{
+    at->options.snapshot_retained_min = 6;
+    return act_expire(at, err);
+}
+
+static tn_rc act_remove_other(struct bed *at, struct tn_err *err)
+{
+    struct tn_expire_result result;
+    return remove_tag(at, "other", false, &result, err);
+}
+
+/* One process is killed before call number `call`, the next one is through, and the power goes. */
+static void kill_and_cut(act_fn *killed, act_fn *next, uint64_t call, uint64_t seed)
+{
+    static struct bed at;
+    struct tn_err err;
+    clone_bed(&at, &bed);
+    sim_disk_cut_at(&at.disk, call);
+    (void)killed(&at, &err);
+    CHECK(at.disk.off);
+    at.disk.off = false; /* what it did is there, and may not last */
+    sim_disk_kill(&at.disk);
+    tn_rc rc = next(&at, &err);
+    CHECK(rc == TN_OK || rc == TN_ABSENT);
+    sim_disk_reboot(&at.disk, seed);
+    (void)check_table(&at, true);
+    sim_disk_deinit(&at.disk);
+}
+
+/* Each of the calls that change something, and a power cut of another seed for each. */
+static void kill_everywhere(act_fn *killed, act_fn *next)
+{
+    static struct bed whole;
+    struct tn_err err;
+    uint64_t seed = given_number("SEED", 0);
+    clone_bed(&whole, &bed);
+    tn_rc rc = killed(&whole, &err);
+    CHECK_OK(rc, err);
+    for (uint64_t call = 1; call <= whole.disk.calls; call++) {
+        if (sim_disk_call_changes(&whole.disk, call)) {
+            kill_and_cut(killed, next, call, seed++);
+        }
+    }
+    sim_disk_deinit(&whole.disk);
+}
+
+/* What somebody took away who was killed before he had made that durable comes back: then its files
+ * must be there, whoever came between. */
+static void what_comes_back_with_the_power_is_whole(void)
+{
+    static act_fn *const acts[] = {act_expire, act_keep, act_remove, act_remove_other};
+    make_table(given_number("SEED", 1) + 18, 10, TN_CHANGELOG_NONE);
+    must_make(&bed, "old", latest(&bed) - 7, 0);
+    must_make(&bed, "other", latest(&bed) - 5, 0);
+    sim_disk_reboot(&bed.disk, SIM_SEED_ALL);
+    for (size_t i = 0; i < COUNT(acts) * COUNT(acts); i++) {
+        kill_everywhere(acts[i / COUNT(acts)], acts[i % COUNT(acts)]);
+    }
+    bed_deinit(&bed);
+}
+
 static const struct test tests[] = {
     TEST(what_only_a_removed_tag_reached_goes),
     TEST(a_tag_has_the_text_of_its_snapshot),
@@ -502,6 +572,7 @@ static const struct test tests[] = {
     TEST(a_tag_that_is_made_during_expiry_is_whole),
     TEST(an_expiry_while_a_tag_is_made_leaves_it_whole),
     TEST(a_cut_leaves_a_tag_whole_or_none),
+    TEST(what_comes_back_with_the_power_is_whole),
 };
 
 int main(int argc, char **argv)
