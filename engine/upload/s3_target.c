@@ -32,19 +32,6 @@ static tn_rc failed_before(struct tn_s3_target *target, struct tn_err *err)
     return checked(target->failed, err);
 }
 
-static tn_rc key_of(const struct tn_s3_target *target, const char *path, char key[TN_S3_NAME_MAX],
-                    struct tn_err *err)
-{
-    const struct tn_s3_place *place = &target->place;
-    int size = snprintf(key, TN_S3_NAME_MAX, "%.*s%s%s", (int)place->prefix_size, place->prefix,
-                        place->prefix_size > 0 ? "/" : "", path);
-    if (size < 0 || size >= TN_S3_NAME_MAX) {
-        return tn_err_set(err, TN_UNSUPPORTED, 0, "%s: more than %d bytes of a key", path,
-                          TN_S3_KEY_MAX);
-    }
-    return TN_OK;
-}
-
 /* ---- questions ---- */
 
 static tn_rc find(struct tn_target *base, const char *path, uint64_t *size, struct tn_err *err)
@@ -53,9 +40,9 @@ static tn_rc find(struct tn_target *base, const char *path, uint64_t *size, stru
     const struct tn_s3_job job = {.request = {.verb = TN_S3_HEAD}};
     struct tn_s3_link *link = NULL;
     char key[TN_S3_NAME_MAX];
-    tn_rc rc = key_of(target, path, key, err);
+    tn_rc rc = tn_s3_target_key(target, path, key, err);
     if (rc == TN_OK) {
-        rc = tn_s3_target_ask(target, key, &job, &link, err);
+        rc = tn_s3_target_look(target, key, &job, &link, err);
     }
     if (rc == TN_OK) {
         *size = link->exchange.answer.size;
@@ -69,7 +56,7 @@ static tn_rc modified(struct tn_target *base, const char *path, int64_t *ms, str
     const struct tn_s3_job job = {.request = {.verb = TN_S3_HEAD}};
     struct tn_s3_link *link = NULL;
     char key[TN_S3_NAME_MAX];
-    tn_rc rc = key_of(target, path, key, err);
+    tn_rc rc = tn_s3_target_key(target, path, key, err);
     if (rc == TN_OK) {
         rc = tn_s3_target_ask(target, key, &job, &link, err);
     }
@@ -92,11 +79,11 @@ static tn_rc read_small(struct tn_target *base, const char *path, size_t size_ma
         .request = {.verb = TN_S3_GET}, .arena = arena, .size_max = size_max};
     struct tn_s3_link *link = NULL;
     char key[TN_S3_NAME_MAX];
-    tn_rc rc = key_of(target, path, key, err);
+    tn_rc rc = tn_s3_target_key(target, path, key, err);
     size_t mark = tn_arena_mark(arena);
     void *nothing = NULL;
     if (rc == TN_OK) {
-        rc = tn_s3_target_ask(target, key, &job, &link, err);
+        rc = tn_s3_target_look(target, key, &job, &link, err);
     }
     if (rc == TN_OK && !link->got.data) {
         rc = tn_arena_need(arena, 1, "an empty file", &nothing, err);
@@ -119,7 +106,7 @@ static tn_rc fetch(struct tn_target *base, const char *path, uint64_t first, str
     struct tn_s3_link *link = NULL;
     char key[TN_S3_NAME_MAX];
     *got = 0;
-    tn_rc rc = key_of(target, path, key, err);
+    tn_rc rc = tn_s3_target_key(target, path, key, err);
     if (rc == TN_OK) {
         rc = tn_s3_target_ask(target, key, &job, &link, err);
     }
@@ -160,7 +147,7 @@ static tn_rc list(struct tn_target *base, const char *path, tn_io_name_fn *each,
         .request = {.verb = TN_S3_LIST, .delimiter = "/"}, .each = each, .each_user = user};
     char key[TN_S3_NAME_MAX];
     bool any = false;
-    tn_rc rc = key_of(target, path, key, err);
+    tn_rc rc = tn_s3_target_key(target, path, key, err);
     size_t size = rc == TN_OK ? strlen(key) : 0;
     if (rc == TN_OK && size > 0 && key[size - 1] != '/' && size < TN_S3_KEY_MAX) {
         key[size] = '/';
@@ -218,7 +205,7 @@ static tn_rc send(struct tn_target *base, struct tn_io *from, const char *path, 
     struct tn_s3_target *target = tn_s3_target_of(base);
     char key[TN_S3_NAME_MAX];
     int file = -1;
-    tn_rc rc = key_of(target, path, key, err);
+    tn_rc rc = tn_s3_target_key(target, path, key, err);
     if (rc == TN_OK) {
         rc = failed_before(target, err);
     }
@@ -273,7 +260,7 @@ static tn_rc compare(struct tn_s3_target *target, const char *key, struct tn_byt
                      struct tn_bytes second, struct tn_s3_link **link, struct tn_err *err)
 {
     const struct tn_s3_job job = {.request = {.verb = TN_S3_GET}, .alike = {first, second}};
-    tn_rc rc = tn_s3_target_ask(target, key, &job, link, err);
+    tn_rc rc = tn_s3_target_look(target, key, &job, link, err);
     for (int i = 0; rc == TN_OK && i < 2; i++) {
         (*link)->same[i] = (*link)->same[i] && job.alike[i].data &&
                            (*link)->exchange.answer.size == job.alike[i].size;
@@ -326,7 +313,7 @@ static tn_rc publish(struct tn_target *base, const char *path, struct tn_bytes b
     struct tn_s3_target *target = tn_s3_target_of(base);
     char key[TN_S3_NAME_MAX];
     bool again = true;
-    tn_rc rc = key_of(target, path, key, err);
+    tn_rc rc = tn_s3_target_key(target, path, key, err);
     if (rc == TN_OK) {
         rc = failed_before(target, err);
     }
@@ -349,7 +336,7 @@ static tn_rc replace(struct tn_target *base, const char *path, struct tn_bytes b
     const struct tn_s3_job job = put_job(bytes);
     struct tn_s3_link *link = NULL;
     char key[TN_S3_NAME_MAX];
-    tn_rc rc = key_of(target, path, key, err);
+    tn_rc rc = tn_s3_target_key(target, path, key, err);
     if (rc == TN_OK) {
         rc = tn_s3_target_ask(target, key, &job, &link, err);
     }
@@ -388,7 +375,7 @@ static tn_rc swap(struct tn_target *base, const char *path, struct tn_bytes was,
     if (!was.data) {
         return publish(base, path, bytes, err);
     }
-    tn_rc rc = key_of(target, path, key, err);
+    tn_rc rc = tn_s3_target_key(target, path, key, err);
     if (rc != TN_OK) {
         return rc;
     }
@@ -406,7 +393,7 @@ static tn_rc remove_file(struct tn_target *base, const char *path, struct tn_err
     const struct tn_s3_job job = {.request = {.verb = TN_S3_DELETE}};
     struct tn_s3_link *link = NULL;
     char key[TN_S3_NAME_MAX];
-    tn_rc rc = key_of(target, path, key, err);
+    tn_rc rc = tn_s3_target_key(target, path, key, err);
     if (rc == TN_OK) {
         rc = tn_s3_target_ask(target, key, &job, &link, err);
     }
@@ -417,7 +404,7 @@ static tn_rc race(struct tn_target *base, struct tn_target_race *race, struct tn
 {
     struct tn_s3_target *target = tn_s3_target_of(base);
     char key[TN_S3_NAME_MAX];
-    tn_rc rc = key_of(target, race->path, key, err);
+    tn_rc rc = tn_s3_target_key(target, race->path, key, err);
     return checked(rc == TN_OK ? tn_s3_target_race(target, key, race, err) : rc, err);
 }
 

@@ -19,7 +19,8 @@
  * nobody has gone on with for a week is given up, too.
  *
  * PUT and GET are all that a caller needs the right to (HEAD is a GET to S3). Without LIST a store
- * tells nobody what it lacks: then a name that isn't there is hidden (target.h).
+ * tells nobody what it lacks: then a name that isn't there is hidden (target.h). That it is such a
+ * store is asked once, by a name that nobody makes; else a 403 is one of a moment, and an error.
  *
  *     verbs: stat, modified HEAD; read, fetch GET; list LIST; send PUT, HEAD; publish, swap PUT,
  *     GET; replace PUT; remove DELETE;

@@ -6,6 +6,7 @@
  * s3_target_parts.c        a file in parts
  * s3_target_memo.c         which uploads by parts are under way
  * s3_target_credentials.c  who asks
+ * s3_target_look.c         what a 403 means
  * s3_target.c              the calls of target.h
  *
  * A link is one connection, and does one job at a time:
@@ -213,6 +214,7 @@ struct tn_s3_target {
     uint32_t patience_ms;
     uint32_t answer_ms; /* 0: what is usual */
     uint32_t part_size;
+    bool hides;                   /* what isn't there: it answers 403 */
     bool busy;                    /* a link has more to do at once */
     uint32_t moves;               /* times that the bucket was found elsewhere */
     int64_t progress_ns;          /* when a request was last answered well */
@@ -296,6 +298,18 @@ uint32_t tn_s3_target_pause(struct tn_s3_target *target, uint32_t tries);
 size_t tn_s3_pace_allows(struct tn_s3_target *target, size_t size);
 void tn_s3_pace_took(struct tn_s3_target *target, size_t size);
 uint32_t tn_s3_pace_wait_ms(struct tn_s3_target *target);
+
+/* ---- s3_target_look.c ---- */
+
+/* The key of a path of target.h. UNSUPPORTED: it is too long. */
+TN_MUST_USE tn_rc tn_s3_target_key(const struct tn_s3_target *target, const char *path,
+                                   char key[TN_S3_NAME_MAX], struct tn_err *err);
+/* tn_s3_target_ask with HEAD or GET. In a store that hides all that it lacks a 403 is as good as
+ * ABSENT; in one that tells, it is one of a moment, and an error. Which it is, the store is asked
+ * by a name that nobody makes. */
+TN_MUST_USE tn_rc tn_s3_target_look(struct tn_s3_target *target, const char *key,
+                                    const struct tn_s3_job *job, struct tn_s3_link **link,
+                                    struct tn_err *err);
 
 /* ---- s3_target_race.c ---- */
 

@@ -528,6 +528,9 @@ static void hidden_name_is_absent(void)
     CHECK(strstr(w.err.text, "permission denied (403 AccessDenied"));
     CHECK(tn_target_is_hidden(w.err.code, &w.err));
     CHECK(w.target->vtable->read(w.target, "x", 10, &w.results, &bytes, &w.err) == TN_ABSENT);
+    uint64_t heads = w.target->counts.requests[TN_TARGET_HEAD];
+    CHECK(w.target->vtable->read(w.target, "x", 10, &w.results, &bytes, &w.err) == TN_ABSENT);
+    CHECK(w.target->counts.requests[TN_TARGET_HEAD] == heads); /* it is known to hide */
     CHECK(publish("x", "text") == TN_OK && is_there("x", tn_bytes_of("text")));
     CHECK(tn_s3_target_trouble(w.target) == TN_S3_TROUBLE_NONE);
     CHECK(w.target->vtable->stat(w.target, "x", &size, &w.err) == TN_OK && size == 4);
@@ -537,6 +540,48 @@ static void hidden_name_is_absent(void)
     CHECK(strstr(w.err.text, "list s3://bucket/lake/l/: permission denied"));
     close_world();
     denied = 0;
+}
+
+static tn_rc read_forbidden(const char *path)
+{
+    struct tn_bytes bytes;
+    w.store.only = FORBIDS;
+    w.store.moods_left = 1;
+    return w.target->vtable->read(w.target, path, 10, &w.results, &bytes, &w.err);
+}
+
+/* In a store that tells what it lacks a 403 is no answer, whether the name is there or not. */
+static void forbidden_for_a_moment_is_no_lack(void)
+{
+    struct tn_bytes bytes;
+    open_world(1);
+    CHECK(publish("x", "text") == TN_OK);
+    CHECK(read_forbidden("x") == TN_OK); /* the clock is learned, and it goes again */
+    for (int i = 0; i < 2; i++) {
+        CHECK(read_forbidden(i == 0 ? "x" : "y") == TN_IO && w.err.code == TN_IO);
+        CHECK(strstr(w.err.text, "permission denied (403 AccessDenied"));
+        CHECK(tn_s3_target_trouble(w.target) == TN_S3_TROUBLE_PERMISSION);
+    }
+    CHECK(w.target->vtable->read(w.target, "x", 10, &w.results, &bytes, &w.err) == TN_OK);
+    CHECK(w.target->vtable->read(w.target, "y", 10, &w.results, &bytes, &w.err) == TN_ABSENT);
+    CHECK(!tn_target_is_hidden(TN_ABSENT, &w.err));
+    close_world();
+}
+
+/* Rights may change while a daemon goes on. */
+static void whether_a_store_hides_is_learned_anew(void)
+{
+    uint64_t size;
+    open_world(1);
+    CHECK(publish("x", "text") == TN_OK);
+    for (int i = 0; i < 4; i++) {
+        w.store.model.denied = i % 2 == 0 ? MODEL_NO_LIST : 0;
+        CHECK(w.target->vtable->stat(w.target, "y", &size, &w.err) == TN_ABSENT);
+        CHECK(tn_target_is_hidden(TN_ABSENT, &w.err) == (i % 2 == 0));
+        CHECK(i % 2 == 0 || read_forbidden("x") == TN_IO);
+    }
+    w.store.model.denied = 0;
+    close_world();
 }
 
 static void make_two_files(void)
@@ -1361,6 +1406,8 @@ static const struct test tests[] = {
     TEST(file_that_changes_while_it_is_fetched_is_an_error),
     TEST(who_may_put_and_get_needs_no_more),
     TEST(hidden_name_is_absent),
+    TEST(forbidden_for_a_moment_is_no_lack),
+    TEST(whether_a_store_hides_is_learned_anew),
     TEST(who_may_not_put_is_told_so),
     TEST(what_may_not_be_read_is_never_replaced),
     TEST(refusal_of_a_look_is_told_in_words),
