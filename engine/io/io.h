@@ -20,6 +20,8 @@
 #include "base/err.h"
 
 struct tn_io;
+struct tn_io_ask;
+struct tn_io_walk;
 typedef tn_rc tn_io_name_fn(void *user, const char *name, bool is_dir, struct tn_err *err);
 
 struct tn_io_vtable {
@@ -61,6 +63,9 @@ struct tn_io_vtable {
      * end. EXISTS when another process has it, with what that one wrote into it in `err`. */
     tn_rc (*lock)(struct tn_io *io, const char *path, const char *who, int *file,
                   struct tn_err *err);
+    /* As tn_io_ask_all and tn_io_walk (many.h); NULL: it knows no better than one by one. */
+    tn_rc (*ask)(struct tn_io *io, struct tn_io_ask *asks, uint32_t count, struct tn_err *err);
+    tn_rc (*walk)(struct tn_io *io, struct tn_io_walk *walk, struct tn_err *err);
 };
 
 /* Counters of what went through the door since it was opened; for `tarn write` and `demo`. */

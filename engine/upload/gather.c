@@ -72,11 +72,8 @@ static tn_rc look_at_all(struct tn_gather_run *run, struct tn_err *err)
     if (rc != TN_OK) {
         return rc;
     }
-    while (rc == TN_OK && run->count < run->inbox.count && !run->result->old_schema) {
-        rc = tn_gather_look(run, &run->inbox.items[run->count], &run->entries[run->count], err);
-        run->count += rc == TN_OK;
-    }
-    if (rc == TN_AGAIN) { /* the rest has its turn in the next round */
+    rc = tn_gather_look(run, err);
+    if (rc == TN_AGAIN && run->count > 0) { /* the rest has its turn in the next round */
         run->inbox.more = true;
         return TN_OK;
     }
@@ -86,12 +83,7 @@ static tn_rc look_at_all(struct tn_gather_run *run, struct tn_err *err)
 static tn_rc settle_all(struct tn_gather_run *run, struct tn_err *err)
 {
     tn_rc rc = tn_gather_settle(run, err);
-    for (uint32_t i = 0; rc == TN_OK && i < run->count; i++) {
-        if (run->entries[i].verdict == TN_GATHER_NEW) {
-            rc = tn_gather_look_at_files(run, &run->entries[i], err);
-        }
-    }
-    return rc;
+    return rc == TN_OK ? tn_gather_look_at_files(run, err) : rc;
 }
 
 /* Behind the marks: who has written them knows all that was gathered, and so what is refused. */
@@ -300,11 +292,11 @@ static tn_rc sync_gateways(struct tn_gather_run *run, struct tn_err *err)
 {
     const struct tn_gather_spec *spec = &run->gather->spec;
     struct tn_arena *scratch = &spec->worker->arena;
-    const char *last = NULL;
+    const char *last = "";
     tn_rc rc = TN_OK;
     for (uint32_t i = 0; rc == TN_OK && i < run->count; i++) {
         const char *gateway = run->entries[i].item.gateway;
-        if (!goes(&run->entries[i]) || gateway == last) {
+        if (!goes(&run->entries[i]) || strcmp(gateway, last) == 0) {
             continue;
         }
         size_t mark = tn_arena_mark(scratch);
@@ -320,15 +312,25 @@ static tn_rc sync_gateways(struct tn_gather_run *run, struct tn_err *err)
 static tn_rc remove_all(struct tn_gather_run *run, struct tn_err *err)
 {
     const struct tn_gather_spec *spec = &run->gather->spec;
-    tn_rc rc = TN_OK;
+    struct tn_arena *scratch = &spec->worker->arena;
+    size_t mark = tn_arena_mark(scratch);
+    uint32_t count = 0;
+    uint32_t known = 0;
+    void *memory;
+    tn_rc rc = tn_arena_need(scratch, (run->count + 1) * sizeof(struct tn_inbox_item *),
+                             "entries that go", &memory, err);
+    const struct tn_inbox_item **items = memory;
     for (uint32_t i = 0; rc == TN_OK && i < run->count; i++) {
-        const struct tn_gather_entry *entry = &run->entries[i];
-        if (goes(entry)) {
-            rc = tn_inbox_remove(spec->worker->io, spec->table.name, &entry->item,
-                                 &spec->worker->arena, err);
+        if (goes(&run->entries[i])) {
+            items[count++] = &run->entries[i].item;
+            known += run->entries[i].verdict == TN_GATHER_KNOWN;
         }
-        run->result->known += rc == TN_OK && entry->verdict == TN_GATHER_KNOWN;
     }
+    if (rc == TN_OK) {
+        rc = tn_inbox_remove(spec->worker->io, spec->table.name, items, count, scratch, err);
+    }
+    tn_arena_reset(scratch, mark);
+    run->result->known = rc == TN_OK ? known : 0;
     return rc == TN_OK ? sync_gateways(run, err) : rc;
 }
 
@@ -367,6 +369,14 @@ static tn_rc work(struct tn_gather_run *run, struct tn_err *err)
     return rc;
 }
 
+/* The next one begins where there was no room any more. */
+static void note_turn(struct tn_gather_run *run)
+{
+    bool more = run->inbox.more && run->count > 0;
+    (void)snprintf(run->gather->turn, sizeof run->gather->turn, "%s",
+                   more ? run->entries[run->count - 1].item.gateway : "");
+}
+
 tn_rc tn_gather_round(struct tn_gather *gather, bool newest_schema, struct tn_gather_result *result,
                       struct tn_err *err)
 {
@@ -384,7 +394,7 @@ tn_rc tn_gather_round(struct tn_gather *gather, bool newest_schema, struct tn_ga
     run->newest_schema = newest_schema;
     gather->rounds++;
     tn_rc rc = work(run, err);
-    gather->turn = run->inbox.turn;
+    note_turn(run);
     result->more = run->inbox.more;
     if (rc != TN_OK) { /* nobody knows what of it was done: the marks are not what they say */
         gather->marks.read = false;

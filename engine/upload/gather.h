@@ -35,7 +35,7 @@ struct tn_gather {
     struct tn_gather_spec spec;
     char user[TN_GATHER_USER_SIZE]; /* commits as */
     int64_t rounds;
-    uint32_t turn; /* of gateways */
+    char turn[TN_INBOX_GATEWAY_SIZE]; /* the gateway behind which a round begins; "": the first */
     struct tn_gather_marks marks;
     struct tn_meta_plan plan;
 };
@@ -59,7 +59,8 @@ TN_MUST_USE tn_rc tn_gather_open(struct tn_gather *gather, const struct tn_gathe
 /* One round; `result` is set on every outcome. `newest_schema`: the spec's schema was read just
  * now; without it a later one that is named is `old_schema`, with it that is a reason to refuse.
  * CONFLICT: another gather was faster, the next round looks again. IO, FULL: likewise. CORRUPT:
- * what was gathered can't be read, or the table. Costs, with nothing to do: 2 reads, 2 looks, a
- * list and one for each gateway's folder. */
+ * what was gathered can't be read, or the table. Costs, with nothing to do: 2 reads, 2 looks and a
+ * list; entries cost a read, a look a file and a removal each, many of which are asked for at once
+ * (io/many.h). */
 TN_MUST_USE tn_rc tn_gather_round(struct tn_gather *gather, bool newest_schema,
                                   struct tn_gather_result *result, struct tn_err *err);

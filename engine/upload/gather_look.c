@@ -1,9 +1,12 @@
-/* One entry: read, and held against its mark and the table. */
+/* Entries: read, and each held against its mark and the table. */
 #include "upload/gather_private.h"
 
 #include <inttypes.h>
 
-#include "file/names.h"
+#include "io/many.h"
+
+/* Entries that are read at once: in all what a large one needs by itself. */
+enum { READS = 16, READ_SIZE = TN_COMMITTABLE_SIZE_MAX / READS };
 
 void tn_gather_refuse(struct tn_gather_run *run, struct tn_gather_entry *entry,
                       const struct tn_err *err)
@@ -28,50 +31,6 @@ static enum tn_gather_verdict by_mark(struct tn_gather_marks *marks,
     return entry->item.id <= mark->done     ? TN_GATHER_LATE
            : entry->item.id <= mark->intent ? TN_GATHER_MAYBE
                                             : TN_GATHER_NEW;
-}
-
-/* ---- its files ---- */
-
-static tn_rc look_at_file(struct tn_gather_run *run, const struct tn_entry *file,
-                          struct tn_err *err)
-{
-    const struct tn_committable_table *table = &run->gather->spec.table;
-    struct tn_io *io = run->gather->spec.worker->io;
-    struct tn_arena *scratch = &run->gather->spec.worker->arena;
-    size_t mark = tn_arena_mark(scratch);
-    const char *dir;
-    uint64_t size = 0;
-    tn_rc rc = tn_name_bucket(scratch, table->root, table->schema, table->options, file->partition,
-                              file->bucket, &dir, err);
-    const char *path =
-        rc == TN_OK ? tn_arena_format(scratch, "%s%s", dir, file->file.file_name) : NULL;
-    if (rc == TN_OK) {
-        rc = path ? io->vtable->stat(io, path, &size, err)
-                  : tn_err_set(err, TN_AGAIN, 0, "no memory for a path");
-    }
-    if (rc == TN_ABSENT) {
-        rc = tn_err_set(err, TN_INVALID, 0, "%s is not there", path);
-    } else if (rc == TN_OK && size != (uint64_t)file->file.file_size) {
-        rc = tn_err_set(err, TN_INVALID, 0, "%s has %" PRIu64 " bytes, not %" PRId64, path, size,
-                        file->file.file_size);
-    }
-    tn_arena_reset(scratch, mark);
-    return rc;
-}
-
-tn_rc tn_gather_look_at_files(struct tn_gather_run *run, struct tn_gather_entry *entry,
-                              struct tn_err *err)
-{
-    const struct tn_committable *c = &entry->committable;
-    tn_rc rc = TN_OK;
-    for (uint32_t i = 0; rc == TN_OK && i < c->added_count + c->changelog_count; i++) {
-        rc = look_at_file(run, &c->added[i], err); /* all files are one array */
-    }
-    if (rc == TN_INVALID) {
-        tn_gather_refuse(run, entry, err);
-        return TN_OK;
-    }
-    return rc;
 }
 
 /* A file has one place in a table. */
@@ -146,36 +105,115 @@ static tn_rc too_large(const struct tn_gather_run *run, tn_rc rc, struct tn_err 
     return rc == TN_AGAIN && run->count == 0 ? tn_err_set(err, TN_INVALID, 0, "%s", err->text) : rc;
 }
 
-tn_rc tn_gather_look(struct tn_gather_run *run, const struct tn_inbox_item *item,
+static tn_rc look_at(struct tn_gather_run *run, tn_rc rc, struct tn_bytes bytes,
                      struct tn_gather_entry *entry, struct tn_err *err)
 {
-    struct tn_gather *g = run->gather;
-    struct tn_arena *scratch = &g->spec.worker->arena;
-    struct tn_bytes bytes;
-    size_t mark = tn_arena_mark(scratch);
-    size_t before = tn_arena_mark(g->spec.arena);
-    const char *path = tn_inbox_path(scratch, g->spec.table.name, item->gateway, item->id);
-    *entry = (struct tn_gather_entry){.item = *item};
-    tn_rc rc = path ? tn_io_read_all(g->spec.worker->io, path, TN_COMMITTABLE_SIZE_MAX, scratch,
-                                     &bytes, err)
-                    : tn_err_set(err, TN_AGAIN, 0, "no memory for a path");
+    struct tn_arena *arena = run->gather->spec.arena;
+    size_t before = tn_arena_mark(arena);
     bool read = rc == TN_OK;
     if (read) {
         rc = look_at_bytes(run, bytes, entry, err);
     }
-    tn_arena_reset(scratch, mark);
     rc = too_large(run, rc, err);
     if (rc == TN_ABSENT) {
         entry->verdict = TN_GATHER_GONE;
         return TN_OK;
     }
     if (rc != TN_OK) {
-        tn_arena_reset(g->spec.arena, before);
+        tn_arena_reset(arena, before);
     }
     /* Of one that isn't read only its size tells; what else is said is the store's. */
     if (read ? is_its_fault(rc) : rc == TN_INVALID) {
         tn_gather_refuse(run, entry, err);
         return TN_OK;
+    }
+    return rc;
+}
+
+/* ---- many at once ---- */
+
+static const char *path_of(const struct tn_gather_run *run, const struct tn_inbox_item *item)
+{
+    const struct tn_gather_spec *spec = &run->gather->spec;
+    return tn_inbox_path(&spec->worker->arena, spec->table.name, item->gateway, item->id);
+}
+
+static tn_rc no_room(struct tn_err *err)
+{
+    return tn_err_set(err, TN_AGAIN, 0, "no memory for entries of an inbox");
+}
+
+static tn_rc read_some(struct tn_gather_run *run, struct tn_io_ask *asks, uint32_t count,
+                       struct tn_err *err)
+{
+    struct tn_worker *worker = run->gather->spec.worker;
+    unsigned char *rooms = tn_arena_take_raw(&worker->arena, (size_t)count * READ_SIZE);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *path = rooms ? path_of(run, &run->inbox.items[run->count + i]) : NULL;
+        if (!path) {
+            return no_room(err);
+        }
+        asks[i] = (struct tn_io_ask){.verb = TN_IO_ASK_READ,
+                                     .path = path,
+                                     .room = rooms + (size_t)i * READ_SIZE,
+                                     .room_size = READ_SIZE};
+    }
+    return tn_io_ask_all(worker->io, asks, count, err);
+}
+
+/* One that is larger than most. */
+static tn_rc look_at_large(struct tn_gather_run *run, struct tn_gather_entry *entry,
+                           struct tn_err *err)
+{
+    struct tn_worker *worker = run->gather->spec.worker;
+    struct tn_bytes bytes = {NULL, 0};
+    const char *path = path_of(run, &entry->item);
+    tn_rc rc = path ? tn_io_read_all(worker->io, path, TN_COMMITTABLE_SIZE_MAX, &worker->arena,
+                                     &bytes, err)
+                    : no_room(err);
+    return look_at(run, rc, bytes, entry, err);
+}
+
+static struct tn_gather_entry *next_entry(struct tn_gather_run *run)
+{
+    struct tn_gather_entry *entry = &run->entries[run->count];
+    *entry = (struct tn_gather_entry){.item = run->inbox.items[run->count]};
+    return entry;
+}
+
+/* A large one ends them: it needs their memory. */
+static tn_rc look_at_some(struct tn_gather_run *run, bool *large, struct tn_err *err)
+{
+    struct tn_io_ask asks[READS];
+    uint32_t left = run->inbox.count - run->count;
+    uint32_t count = left < READS ? left : READS;
+    tn_rc rc = read_some(run, asks, count, err);
+    for (uint32_t i = 0; rc == TN_OK && i < count && !run->result->old_schema; i++) {
+        *large = asks[i].rc == TN_INVALID;
+        if (*large) {
+            return TN_OK;
+        }
+        struct tn_bytes bytes = {asks[i].room, (size_t)asks[i].size};
+        rc = look_at(run, asks[i].rc, bytes, next_entry(run), err);
+        run->count += rc == TN_OK;
+    }
+    return rc;
+}
+
+tn_rc tn_gather_look(struct tn_gather_run *run, struct tn_err *err)
+{
+    struct tn_arena *scratch = &run->gather->spec.worker->arena;
+    tn_rc rc = TN_OK;
+    while (rc == TN_OK && run->count < run->inbox.count && !run->result->old_schema) {
+        bool large = false;
+        size_t mark = tn_arena_mark(scratch);
+        rc = look_at_some(run, &large, err);
+        tn_arena_reset(scratch, mark);
+        if (rc == TN_OK && large) {
+            rc = look_at_large(run, next_entry(run), err);
+            run->count += rc == TN_OK;
+        }
+        tn_arena_reset(scratch, mark);
     }
     return rc;
 }

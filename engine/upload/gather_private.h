@@ -34,17 +34,16 @@ struct tn_gather_run {
     struct tn_set names; /* of files */
 };
 
-/* Reads one entry, and says what it is, as far as it and its mark tell. AGAIN: no memory for it. */
-TN_MUST_USE tn_rc tn_gather_look(struct tn_gather_run *run, const struct tn_inbox_item *item,
-                                 struct tn_gather_entry *entry, struct tn_err *err);
+/* Reads the entries of the inbox, from `count` on, and says what each is, as far as it and its mark
+ * tell. AGAIN: no memory for the next one. */
+TN_MUST_USE tn_rc tn_gather_look(struct tn_gather_run *run, struct tn_err *err);
 
 /* Of entries that are MAYBE or LATE: whether their files are live, or were added by a snapshot that
  * is still there. After it there are none of them. */
 TN_MUST_USE tn_rc tn_gather_settle(struct tn_gather_run *run, struct tn_err *err);
 
-/* Whether the files of an entry are there; it is refused where one isn't. */
-TN_MUST_USE tn_rc tn_gather_look_at_files(struct tn_gather_run *run, struct tn_gather_entry *entry,
-                                          struct tn_err *err);
+/* Whether the files of the new entries are there; one is refused where one isn't. */
+TN_MUST_USE tn_rc tn_gather_look_at_files(struct tn_gather_run *run, struct tn_err *err);
 
 /* Keeps the text of `err` as the reason. */
 void tn_gather_refuse(struct tn_gather_run *run, struct tn_gather_entry *entry,

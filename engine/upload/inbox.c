@@ -2,11 +2,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "file/names.h"
+#include "io/many.h"
 
-enum { COPY_SIZE = 32 * 1024 };
+enum { COPY_SIZE = 32 * 1024, REMOVE_MAX = 64 /* paths in memory */ };
 
 static tn_rc no_room(struct tn_err *err)
 {
@@ -35,137 +35,205 @@ const char *tn_inbox_path(struct tn_arena *arena, const char *table, const char 
 
 /* ---- what is there ---- */
 
-struct gateways {
-    struct tn_arena *arena;
-    const char **names;
-    uint32_t count;
-    uint32_t room;
+/* Of the names that come, in whatever order, those stay that are first from a gateway on. */
+struct choice {
+    struct tn_inbox *inbox;
+    const char *after; /* the gateway that had its turn last; "": none */
+    struct tn_io_walk *walk;
+    bool again;  /* the walk from the beginning, up to `after` */
+    bool sorted; /* so far */
+    char last[TN_INBOX_GATEWAY_SIZE];
+    bool limited;
+    struct tn_inbox_item limit; /* there was no place for it, so there is none behind it */
 };
 
-/* Names are texts between the pages of the list, which grows by copying. */
-static tn_rc add_gateway(void *user, const char *name, bool is_dir, struct tn_err *err)
+/* As a store sorts keys: each gateway's name has its '/' behind it. */
+static int compare_gateways(const char *a, const char *b)
 {
-    struct gateways *g = user;
-    if (!is_dir || !tn_inbox_gateway_valid(name)) {
-        return TN_OK;
+    while (*a && *a == *b) {
+        a++;
+        b++;
     }
-    if (g->count == g->room) {
-        uint32_t room = g->room > 0 ? g->room * 2 : 64;
-        const char **names = tn_arena_take(g->arena, room * sizeof *names);
-        if (!names) {
-            return no_room(err);
-        }
-        if (g->count > 0) {
-            memcpy(names, g->names, g->count * sizeof *names);
-        }
-        g->names = names;
-        g->room = room;
-    }
-    g->names[g->count] = tn_arena_text(g->arena, tn_bytes_of(name));
-    return g->names[g->count++] ? TN_OK : no_room(err);
+    int left = *a ? (unsigned char)*a : '/';
+    int right = *b ? (unsigned char)*b : '/';
+    return *a == *b ? 0 : left - right;
 }
 
-static int by_name(const void *a, const void *b)
+static bool is_behind(const struct choice *c, const char *gateway)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
+    return !*c->after || compare_gateways(gateway, c->after) > 0;
 }
 
-/* The smallest ids of a folder, in order. */
-struct ids {
-    int64_t items[TN_INBOX_SHARE_MAX];
-    uint32_t count;
-    bool more;
-};
-
-static tn_rc add_id(void *user, const char *name, bool is_dir, struct tn_err *err)
+static int compare(const struct choice *c, const struct tn_inbox_item *a,
+                   const struct tn_inbox_item *b)
 {
-    struct ids *ids = user;
-    int64_t id = is_dir ? -1 : tn_name_number(name, "");
+    int turn = (int)is_behind(c, b->gateway) - (int)is_behind(c, a->gateway);
+    int order = turn != 0 ? turn : compare_gateways(a->gateway, b->gateway);
+    return order != 0 ? order : (a->id > b->id) - (a->id < b->id);
+}
+
+/* Where it stands, or would. */
+static uint32_t place_of(const struct choice *c, const struct tn_inbox_item *item)
+{
+    uint32_t low = 0;
+    uint32_t high = c->inbox->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (compare(c, &c->inbox->items[middle], item) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static void take_out(struct choice *c, uint32_t at)
+{
+    struct tn_inbox *inbox = c->inbox;
+    inbox->count--;
+    inbox->more = true;
+    memmove(&inbox->items[at], &inbox->items[at + 1], (inbox->count - at) * sizeof *inbox->items);
+}
+
+/* Of a gateway the smallest ids stay, whatever goes later. */
+static void set_limit(struct choice *c, const struct tn_inbox_item *item)
+{
+    c->inbox->more = true;
+    if (!c->limited || compare(c, item, &c->limit) < 0) {
+        c->limit = *item;
+        c->limited = true;
+    }
+}
+
+/* The place of a gateway's largest, when it has more than its share. */
+static bool beyond_share(const struct choice *c, uint32_t at, uint32_t *last)
+{
+    const struct tn_inbox_item *items = c->inbox->items;
+    uint32_t first = at;
+    while (first > 0 && strcmp(items[first - 1].gateway, items[at].gateway) == 0) {
+        first--;
+    }
+    for (*last = at;
+         *last + 1 < c->inbox->count && strcmp(items[*last + 1].gateway, items[at].gateway) == 0;) {
+        (*last)++;
+    }
+    return *last - first >= TN_INBOX_SHARE_MAX;
+}
+
+/* False: there is no place for it. */
+static bool add(struct choice *c, const struct tn_inbox_item *item)
+{
+    struct tn_inbox *inbox = c->inbox;
+    uint32_t at = place_of(c, item);
+    uint32_t last;
+    if (at < inbox->count && compare(c, &inbox->items[at], item) == 0) {
+        return true; /* it comes again */
+    }
+    if (at == TN_INBOX_ITEMS_MAX || (c->limited && compare(c, item, &c->limit) >= 0)) {
+        set_limit(c, item);
+        return false;
+    }
+    if (inbox->count == TN_INBOX_ITEMS_MAX) {
+        set_limit(c, &inbox->items[inbox->count - 1]);
+        take_out(c, inbox->count - 1);
+    }
+    memmove(&inbox->items[at + 1], &inbox->items[at], (inbox->count - at) * sizeof *item);
+    inbox->items[at] = *item;
+    inbox->count++;
+    if (beyond_share(c, at, &last)) {
+        take_out(c, last);
+    }
+    return true;
+}
+
+/* "gw/17" */
+static bool parse(const char *name, struct tn_inbox_item *item)
+{
+    const char *slash = strchr(name, '/');
+    size_t size = slash ? (size_t)(slash - name) : TN_INBOX_GATEWAY_SIZE;
+    if (size >= TN_INBOX_GATEWAY_SIZE) {
+        return false;
+    }
+    memcpy(item->gateway, name, size);
+    item->gateway[size] = 0;
+    item->id = tn_name_number(slash + 1, "");
+    return item->id >= 0 && tn_inbox_gateway_valid(item->gateway);
+}
+
+/* A store that sorts its names tells of no earlier gateway behind one that there was no place for;
+ * ids of one it sorts otherwise ("10" before "9"). */
+static tn_rc choose(void *user, const char *name, bool is_dir, struct tn_err *err)
+{
+    struct choice *c = user;
+    struct tn_inbox_item item;
     (void)err;
-    if (id < 0) {
+    if (is_dir || !parse(name, &item)) {
         return TN_OK;
     }
-    if (ids->count == TN_INBOX_SHARE_MAX) {
-        ids->more = true;
-        if (id > ids->items[ids->count - 1]) {
-            return TN_OK;
-        }
-        ids->count--;
-    }
-    uint32_t at = ids->count++;
-    for (; at > 0 && ids->items[at - 1] > id; at--) {
-        ids->items[at] = ids->items[at - 1];
-    }
-    ids->items[at] = id;
+    c->sorted = c->sorted && (!*c->last || compare_gateways(c->last, item.gateway) <= 0);
+    memcpy(c->last, item.gateway, sizeof c->last);
+    bool over = !add(c, &item) && is_behind(c, item.gateway) != c->again &&
+                strcmp(item.gateway, c->limit.gateway) != 0;
+    over = over || (c->again && is_behind(c, item.gateway));
+    c->walk->enough = c->walk->enough || (c->sorted && over);
     return TN_OK;
 }
 
-static tn_rc list_gateway(struct tn_io *io, const char *table, const char *gateway,
-                          struct tn_arena *scratch, struct ids *ids, struct tn_err *err)
+static tn_rc walk(struct tn_io *io, const char *path, struct choice *c, const char *after,
+                  struct tn_err *err)
 {
-    size_t mark = tn_arena_mark(scratch);
-    const char *path = tn_arena_format(scratch, ".tarn/%s/inbox/%s/", table, gateway);
-    *ids = (struct ids){.count = 0};
-    tn_rc rc = path ? io->vtable->list(io, path, add_id, ids, err) : no_room(err);
-    tn_arena_reset(scratch, mark);
-    return rc == TN_ABSENT ? TN_OK : rc; /* emptied meanwhile */
+    struct tn_io_walk walk = {.path = path, .after = after, .each = choose, .user = c};
+    c->walk = &walk;
+    c->last[0] = 0;
+    c->sorted = true;
+    tn_rc rc = tn_io_walk(io, &walk, err);
+    return rc == TN_ABSENT ? TN_OK : rc;
 }
 
-/* From the one whose turn it is, until there is no room for the next one's share. */
-static tn_rc list_items(struct tn_io *io, const char *table, const struct gateways *gateways,
-                        struct tn_arena *scratch, struct tn_inbox *inbox, struct tn_err *err)
-{
-    uint32_t first = gateways->count > 0 ? inbox->turn % gateways->count : 0;
-    uint32_t seen = 0;
-    tn_rc rc = TN_OK;
-    for (; rc == TN_OK && seen < gateways->count; seen++) {
-        const char *gateway = gateways->names[(first + seen) % gateways->count];
-        struct ids ids;
-        if (inbox->count + TN_INBOX_SHARE_MAX > TN_INBOX_ITEMS_MAX) {
-            inbox->more = true;
-            break;
-        }
-        rc = list_gateway(io, table, gateway, scratch, &ids, err);
-        for (uint32_t i = 0; rc == TN_OK && i < ids.count; i++) {
-            inbox->items[inbox->count++] = (struct tn_inbox_item){gateway, ids.items[i]};
-        }
-        inbox->more = inbox->more || ids.more;
-    }
-    inbox->turn = first + seen;
-    return rc;
-}
-
-tn_rc tn_inbox_list(struct tn_io *io, const char *table, uint32_t turn, struct tn_arena *arena,
+tn_rc tn_inbox_list(struct tn_io *io, const char *table, const char *after, struct tn_arena *arena,
                     struct tn_inbox *inbox, struct tn_err *err)
 {
-    struct gateways gateways = {.arena = arena};
+    struct choice c = {.inbox = inbox, .after = after};
     const char *path = tn_arena_format(arena, ".tarn/%s/inbox/", table);
-    *inbox = (struct tn_inbox){.turn = turn};
+    /* behind all that begins with "gw/" */
+    const char *begin = *after ? tn_arena_format(arena, "%s0", after) : NULL;
+    *inbox = (struct tn_inbox){.count = 0};
     inbox->items = tn_arena_take(arena, TN_INBOX_ITEMS_MAX * sizeof *inbox->items);
-    if (!path || !inbox->items) {
+    if (!path || !inbox->items || (*after && !begin)) {
         return no_room(err);
     }
-    tn_rc rc = io->vtable->list(io, path, add_gateway, &gateways, err);
-    if (rc != TN_OK) {
-        return rc == TN_ABSENT ? TN_OK : rc;
+    tn_rc rc = walk(io, path, &c, begin, err);
+    c.again = true;
+    if (rc == TN_OK && begin && inbox->count < TN_INBOX_ITEMS_MAX) {
+        rc = walk(io, path, &c, NULL, err);
+    } else if (begin) {
+        inbox->more = true; /* as far as is known */
     }
-    if (gateways.count > 0) {
-        qsort(gateways.names, gateways.count, sizeof *gateways.names, by_name);
-    }
-    inbox->gateways = gateways.count;
-    return list_items(io, table, &gateways, arena, inbox, err);
+    return rc;
 }
 
 /* ---- an entry goes ---- */
 
-tn_rc tn_inbox_remove(struct tn_io *io, const char *table, const struct tn_inbox_item *item,
-                      struct tn_arena *scratch, struct tn_err *err)
+tn_rc tn_inbox_remove(struct tn_io *io, const char *table, const struct tn_inbox_item *const *items,
+                      uint32_t count, struct tn_arena *scratch, struct tn_err *err)
 {
     size_t mark = tn_arena_mark(scratch);
-    const char *path = tn_inbox_path(scratch, table, item->gateway, item->id);
-    tn_rc rc = path ? io->vtable->unlink(io, path, err) : no_room(err);
+    struct tn_io_ask *asks = tn_arena_take(scratch, REMOVE_MAX * sizeof *asks);
+    size_t mark_paths = tn_arena_mark(scratch);
+    tn_rc rc = asks ? TN_OK : no_room(err);
+    for (uint32_t at = 0; rc == TN_OK && at < count;) {
+        uint32_t some = 0;
+        for (; rc == TN_OK && some < REMOVE_MAX && at < count; some++, at++) {
+            const char *path = tn_inbox_path(scratch, table, items[at]->gateway, items[at]->id);
+            asks[some] = (struct tn_io_ask){.verb = TN_IO_ASK_UNLINK, .path = path};
+            rc = path ? TN_OK : no_room(err);
+        }
+        rc = rc == TN_OK ? tn_io_ask_all(io, asks, some, err) : rc;
+        tn_arena_reset(scratch, mark_paths);
+    }
     tn_arena_reset(scratch, mark);
-    return rc == TN_ABSENT ? TN_OK : rc;
+    return rc;
 }
 
 static tn_rc copy_bytes(struct tn_io *io, int from, int to, void *buffer, struct tn_err *err)
@@ -249,5 +317,5 @@ tn_rc tn_inbox_refuse(struct tn_io *io, const char *table, const struct tn_inbox
     if (rc == TN_ABSENT) {
         return TN_OK; /* somebody else took it */
     }
-    return rc == TN_OK ? tn_inbox_remove(io, table, item, scratch, err) : rc;
+    return rc == TN_OK ? tn_inbox_remove(io, table, &item, 1, scratch, err) : rc;
 }

@@ -26,27 +26,28 @@ const char *tn_inbox_path(struct tn_arena *arena, const char *table, const char 
                           int64_t id);
 
 struct tn_inbox_item {
-    const char *gateway;
+    char gateway[TN_INBOX_GATEWAY_SIZE];
     int64_t id;
 };
 
 struct tn_inbox {
     struct tn_inbox_item *items; /* gateway by gateway; of each the smallest ids, in order */
     uint32_t count;
-    uint32_t gateways; /* that have a folder */
-    uint32_t turn;     /* for the next pass */
-    bool more;         /* there are entries that did not fit */
+    bool more; /* there are entries that did not fit, or may be */
 };
 
-/* Into the arena, beginning at the gateway that it is the turn of. Names that are no gateway's or
- * no entry's are passed over. AGAIN: the arena is too small. */
-TN_MUST_USE tn_rc tn_inbox_list(struct tn_io *io, const char *table, uint32_t turn,
+/* Into the arena, beginning behind a gateway, "": at the first, and from the first again. Names
+ * that are no gateway's or no entry's are passed over. AGAIN: the arena is too small.
+ *
+ * costs  a store that sorts its names: a LIST a thousand names that are looked at, and it looks at
+ *        no more than it needs; another one is looked through once or twice */
+TN_MUST_USE tn_rc tn_inbox_list(struct tn_io *io, const char *table, const char *after,
                                 struct tn_arena *arena, struct tn_inbox *inbox, struct tn_err *err);
 
-/* Removes an entry; that it isn't there is no error. */
+/* Removes entries, many at once; that one isn't there is no error. */
 TN_MUST_USE tn_rc tn_inbox_remove(struct tn_io *io, const char *table,
-                                  const struct tn_inbox_item *item, struct tn_arena *scratch,
-                                  struct tn_err *err);
+                                  const struct tn_inbox_item *const *items, uint32_t count,
+                                  struct tn_arena *scratch, struct tn_err *err);
 
 /* Puts an entry aside with the reason: copied, whatever its size, durable, and then removed. */
 TN_MUST_USE tn_rc tn_inbox_refuse(struct tn_io *io, const char *table,

@@ -519,6 +519,36 @@ static tn_rc lake_lock(struct tn_io *io, const char *path, const char *who, int 
     return rc;
 }
 
+/* ---- many at once ---- */
+
+/* Nothing of it is here. */
+static bool all_there(struct tn_lake_io *lake, const struct tn_io_ask *asks, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const char *path = asks[i].path;
+        if (is_own(path) || is_draft(path) || tn_lake_find(lake, path)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static tn_rc lake_ask(struct tn_io *io, struct tn_io_ask *asks, uint32_t count, struct tn_err *err)
+{
+    struct tn_lake_io *lake = tn_lake_of(io);
+    struct tn_target *target = lake->target;
+    return target->vtable->ask && all_there(lake, asks, count)
+               ? target->vtable->ask(target, asks, count, err)
+               : tn_io_ask_each(io, asks, count, err);
+}
+
+static tn_rc lake_walk(struct tn_io *io, struct tn_io_walk *walk, struct tn_err *err)
+{
+    struct tn_target *target = tn_lake_of(io)->target;
+    return target->vtable->walk && !is_own(walk->path) ? target->vtable->walk(target, walk, err)
+                                                       : tn_io_walk_folders(io, walk, err);
+}
+
 static const struct tn_io_vtable vtable = {
     .open = lake_open,
     .read = lake_read,
@@ -537,6 +567,8 @@ static const struct tn_io_vtable vtable = {
     .modified = lake_modified,
     .room = lake_room,
     .lock = lake_lock,
+    .ask = lake_ask,
+    .walk = lake_walk,
 };
 
 /* ---- open and close ---- */

@@ -5,6 +5,7 @@
  *     create, append   into the scratch folder               rename_new  PUT if absent
  *     list             LIST                                  replace     PUT
  *     stat, modified   HEAD                                  unlink      DELETE
+ *     ask              HEAD, GET and DELETE, many at once    walk        LIST
  *
  * Files that are here and not there: those that were written and not synced yet; drafts, whose
  * names begin with a dot; and what is below ".tarn/", with the locks, but for a table's own folder

@@ -86,6 +86,7 @@ struct tn_s3_request {
     const char *upload_id;
     uint32_t part;         /* UPLOAD_PART: 1 .. TN_S3_PARTS_MAX; LIST_PARTS: those behind it */
     const char *delimiter; /* LIST: NULL, or mostly "/" */
+    const char *after;     /* LIST: NULL, or: only keys behind it, of the first page */
     const char *token;     /* LIST: NULL, or the `token` of the page before */
     uint32_t count_max;    /* LIST, LIST_PARTS: rows of a page; 0: the store's 1000 */
     tn_s3_entry_fn *each;  /* LIST, LIST_PARTS, LIST_UPLOADS (its first page) */

@@ -150,6 +150,7 @@ static void write_query(const struct tn_s3_request *request, struct tn_buf *buf)
         add_pair(&query, "prefix", request->key);
         add_pair(&query, "delimiter", request->delimiter);
         add_pair(&query, "continuation-token", request->token);
+        add_pair(&query, "start-after", request->token ? NULL : request->after);
         add_pair(&query, "max-keys", count_text);
         break;
     case TN_S3_CREATE_UPLOAD:

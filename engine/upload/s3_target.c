@@ -12,8 +12,7 @@ enum {
 
 /* ---- words ---- */
 
-/* ABSENT would be taken for a file that the source has lost. */
-static tn_rc checked(tn_rc rc, struct tn_err *err)
+tn_rc tn_s3_target_checked(tn_rc rc, struct tn_err *err)
 {
     if (rc == TN_ABSENT) {
         err->code = TN_IO;
@@ -29,7 +28,7 @@ static tn_rc failed_before(struct tn_s3_target *target, struct tn_err *err)
     if (target->failed != TN_OK) {
         *err = target->failure;
     }
-    return checked(target->failed, err);
+    return tn_s3_target_checked(target->failed, err);
 }
 
 /* ---- questions ---- */
@@ -121,46 +120,6 @@ static tn_rc fetch(struct tn_target *base, const char *path, uint64_t first, str
     return rc;
 }
 
-static tn_rc list_pages(struct tn_s3_target *target, const char *key, struct tn_s3_job *job,
-                        bool *any, struct tn_err *err)
-{
-    tn_rc rc = TN_OK;
-    bool more = true;
-    while (rc == TN_OK && more) {
-        struct tn_s3_link *link = NULL;
-        rc = tn_s3_target_ask(target, key, job, &link, err);
-        if (rc == TN_OK) {
-            *any = *any || link->told;
-            more = link->exchange.answer.more;
-            memcpy(target->token, link->exchange.answer.token, sizeof target->token);
-            job->request.token = target->token;
-        }
-    }
-    return rc;
-}
-
-static tn_rc list(struct tn_target *base, const char *path, tn_io_name_fn *each, void *user,
-                  struct tn_err *err)
-{
-    struct tn_s3_target *target = tn_s3_target_of(base);
-    struct tn_s3_job job = {
-        .request = {.verb = TN_S3_LIST, .delimiter = "/"}, .each = each, .each_user = user};
-    char key[TN_S3_NAME_MAX];
-    bool any = false;
-    tn_rc rc = tn_s3_target_key(target, path, key, err);
-    size_t size = rc == TN_OK ? strlen(key) : 0;
-    if (rc == TN_OK && size > 0 && key[size - 1] != '/' && size < TN_S3_KEY_MAX) {
-        key[size] = '/';
-        key[size + 1] = 0;
-    }
-    if (rc == TN_OK) {
-        rc = list_pages(target, key, &job, &any, err);
-    }
-    return rc == TN_OK && !any ? tn_err_set(err, TN_ABSENT, 0, "s3://%s/%s: nothing is there",
-                                            target->store.bucket, key)
-                               : rc;
-}
-
 /* ---- files ---- */
 
 static tn_rc open_file(struct tn_io *from, const char *path, uint64_t size, int *file,
@@ -216,11 +175,11 @@ static tn_rc send(struct tn_target *base, struct tn_io *from, const char *path, 
         return rc;
     }
     if (size <= (uint64_t)2 * target->part_size) {
-        return checked(send_whole(target, from, file, key, size, err), err);
+        return tn_s3_target_checked(send_whole(target, from, file, key, size, err), err);
     }
     rc = tn_s3_parts_send(target, from, file, key, size, err);
     from->vtable->close(from, file);
-    return checked(rc, err);
+    return tn_s3_target_checked(rc, err);
 }
 
 static tn_rc settle(struct tn_target *base, struct tn_err *err)
@@ -233,7 +192,7 @@ static tn_rc settle(struct tn_target *base, struct tn_err *err)
     if (rc == TN_OK) {
         tn_s3_parts_clean(target);
     }
-    return checked(rc, err);
+    return tn_s3_target_checked(rc, err);
 }
 
 static void drop(struct tn_target *base)
@@ -326,7 +285,7 @@ static tn_rc publish(struct tn_target *base, const char *path, struct tn_bytes b
         job.pause_ms = tn_s3_target_pause(target, tries);
         rc = put_once(target, key, &job, (struct tn_bytes){NULL, 0}, &again, err);
     }
-    return checked(rc, err);
+    return tn_s3_target_checked(rc, err);
 }
 
 static tn_rc replace(struct tn_target *base, const char *path, struct tn_bytes bytes,
@@ -340,7 +299,7 @@ static tn_rc replace(struct tn_target *base, const char *path, struct tn_bytes b
     if (rc == TN_OK) {
         rc = tn_s3_target_ask(target, key, &job, &link, err);
     }
-    return checked(rc, err);
+    return tn_s3_target_checked(rc, err);
 }
 
 /* One round of a swap: what is there, and then ours in its place. */
@@ -384,7 +343,7 @@ static tn_rc swap(struct tn_target *base, const char *path, struct tn_bytes was,
         job.pause_ms = tn_s3_target_pause(target, tries);
         rc = swap_once(target, key, was, &job, &again, err);
     }
-    return checked(rc, err);
+    return tn_s3_target_checked(rc, err);
 }
 
 static tn_rc remove_file(struct tn_target *base, const char *path, struct tn_err *err)
@@ -397,7 +356,7 @@ static tn_rc remove_file(struct tn_target *base, const char *path, struct tn_err
     if (rc == TN_OK) {
         rc = tn_s3_target_ask(target, key, &job, &link, err);
     }
-    return checked(rc, err);
+    return tn_s3_target_checked(rc, err);
 }
 
 static tn_rc race(struct tn_target *base, struct tn_target_race *race, struct tn_err *err)
@@ -405,7 +364,7 @@ static tn_rc race(struct tn_target *base, struct tn_target_race *race, struct tn
     struct tn_s3_target *target = tn_s3_target_of(base);
     char key[TN_S3_NAME_MAX];
     tn_rc rc = tn_s3_target_key(target, race->path, key, err);
-    return checked(rc == TN_OK ? tn_s3_target_race(target, key, race, err) : rc, err);
+    return tn_s3_target_checked(rc == TN_OK ? tn_s3_target_race(target, key, race, err) : rc, err);
 }
 
 static const struct tn_target_vtable vtable = {
@@ -413,7 +372,7 @@ static const struct tn_target_vtable vtable = {
     .modified = modified,
     .read = read_small,
     .fetch = fetch,
-    .list = list,
+    .list = tn_s3_target_list,
     .send = send,
     .settle = settle,
     .drop = drop,
@@ -422,6 +381,8 @@ static const struct tn_target_vtable vtable = {
     .swap = swap,
     .remove = remove_file,
     .race = race,
+    .ask = tn_s3_target_many,
+    .walk = tn_s3_target_walk,
 };
 
 /* ---- open and close ---- */

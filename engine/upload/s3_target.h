@@ -22,8 +22,8 @@
  * tells nobody what it lacks: then a name that isn't there is hidden (target.h). That it is such a
  * store is asked once, by a name that nobody makes; else a 403 is one of a moment, and an error.
  *
- *     verbs: stat, modified HEAD; read, fetch GET; list LIST; send PUT, HEAD; publish, swap PUT,
- *     GET; replace PUT; remove DELETE;
+ *     verbs: stat, modified HEAD; read, fetch GET; list, walk LIST; send PUT, HEAD; publish, swap
+ *     PUT, GET; replace PUT; remove DELETE; ask HEAD, GET, DELETE;
  *     in parts also POST (counts as PUT); LIST of parts after a restart, else all go again; LIST of
  *     uploads when the answer to a POST was lost, and DELETE of what is given up, else the bucket's
  *     rules must take them

@@ -7,6 +7,7 @@
  * s3_target_memo.c         which uploads by parts are under way
  * s3_target_credentials.c  who asks
  * s3_target_look.c         what a 403 means
+ * s3_target_many.c         many questions at once, and names of folders
  * s3_target.c              the calls of target.h
  *
  * A link is one connection, and does one job at a time:
@@ -220,6 +221,7 @@ struct tn_s3_target {
     int64_t progress_ns;          /* when a request was last answered well */
     enum tn_s3_trouble trouble;   /* of the last error that was told */
     char token[TN_S3_TOKEN_SIZE]; /* of the next page */
+    char after[TN_S3_NAME_MAX];   /* the key that a walk begins behind */
     struct tn_set rows;           /* of the page that is being listed: their names' hashes */
 
     tn_rc failed; /* of a file sent before; until `drop` */
@@ -309,6 +311,20 @@ TN_MUST_USE tn_rc tn_s3_target_key(const struct tn_s3_target *target, const char
  * by a name that nobody makes. */
 TN_MUST_USE tn_rc tn_s3_target_look(struct tn_s3_target *target, const char *key,
                                     const struct tn_s3_job *job, struct tn_s3_link **link,
+                                    struct tn_err *err);
+
+/* ---- s3_target.c ---- */
+
+/* ABSENT as IO: it would be taken for a file that the source has lost. */
+tn_rc tn_s3_target_checked(tn_rc rc, struct tn_err *err);
+
+/* ---- s3_target_many.c: of the vtable ---- */
+
+TN_MUST_USE tn_rc tn_s3_target_many(struct tn_target *base, struct tn_io_ask *asks, uint32_t count,
+                                    struct tn_err *err);
+TN_MUST_USE tn_rc tn_s3_target_list(struct tn_target *base, const char *path, tn_io_name_fn *each,
+                                    void *user, struct tn_err *err);
+TN_MUST_USE tn_rc tn_s3_target_walk(struct tn_target *base, struct tn_io_walk *walk,
                                     struct tn_err *err);
 
 /* ---- s3_target_race.c ---- */

@@ -32,7 +32,7 @@
 #include <stdatomic.h>
 
 #include "base/arena.h"
-#include "io/io.h"
+#include "io/many.h"
 
 struct tn_target;
 
@@ -98,6 +98,13 @@ struct tn_target_vtable {
     /* Several `publish` of one name at the same time, each tried once: for finding out whether the
      * store keeps to its conditions (probe.h). IO: of one the outcome isn't known. */
     tn_rc (*race)(struct tn_target *target, struct tn_target_race *race, struct tn_err *err);
+    /* HEAD, GET, DELETE: many questions and removals at once (io/many.h), as `stat`, `read` and
+     * `remove` would do them; a name that is hidden is an error. NULL: one by one is as fast. */
+    tn_rc (*ask)(struct tn_target *target, struct tn_io_ask *asks, uint32_t count,
+                 struct tn_err *err);
+    /* LIST: all files below a folder (io/many.h), a page at a time, as long as they are wanted.
+     * NULL: one folder after the other is as fast. */
+    tn_rc (*walk)(struct tn_target *target, struct tn_io_walk *walk, struct tn_err *err);
 };
 
 /* Of an answer of ABSENT: nobody says whether the name is there. */

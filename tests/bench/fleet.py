@@ -36,7 +36,7 @@ MANIFESTS_MAX, WAIT_MS, DOUBLINGS, TRIES_MAX = 2000, 50, 8, 64
 ALONE = {"direct": 10, "gather": 2}  # requests beside the files: tests/upload/direct_test.c, inbox_send_test.c
 MERGE_EVERY = 600  # seconds between two runs of whoever compacts and merges the table's manifests
 # gather.h, inbox.h
-ROUND_SECONDS, ENTRIES_MAX, SHARE_MAX = 1, 512, 32
+ROUND_SECONDS, ENTRIES_MAX, SHARE_MAX, CONNECTIONS, PAGE = 1, 512, 32, 4, 1000
 MANIFESTS_MERGED = 30  # manifest.merge-min-count: a gather's commit merges beyond
 
 
@@ -211,31 +211,49 @@ def merge(lake):
         lake.manifests = min(lake.manifests, 1)
 
 
-def take_entry(link, lake, gateway, number):
-    """An entry of the inbox: it, and whether its files are there."""
-    commits = yield from link.ask("GET", COMMITTABLE, lambda: lake.inbox[gateway][number])
-    for _ in commits:
-        yield from link.ask("HEAD")
-    return commits
+def at_once(world, processes):
+    """All of them, over the connections that there are."""
+    todo, left = list(reversed(processes)), [CONNECTIONS]
+
+    def work():
+        while todo:
+            yield from todo.pop()
+        left[0] -= 1
+
+    for _ in range(CONNECTIONS):
+        world.spawn(work(), world.now)
+    while left[0] > 0:
+        yield 0.002
 
 
-def gather(link, lake, gateways):
-    turn = 0
+def choose(inbox, turn):
+    """Entries of the gateways from the one on whose turn it is, and how many keys are looked at for that."""
+    known = sorted(g for g in inbox if inbox[g])
+    chosen, seen = [], 0
+    for gateway in [g for g in known if g >= turn] + [g for g in known if g < turn]:
+        numbers = sorted(inbox[gateway])
+        seen += len(numbers)
+        chosen += [(gateway, number) for number in numbers[:SHARE_MAX]]
+        if len(chosen) >= ENTRIES_MAX:
+            break
+    return chosen[:ENTRIES_MAX], seen
+
+
+def gather(link, lake):
+    world, turn = lake.world, 0
     while True:
-        begin = lake.world.now
+        begin = world.now
         yield from link.ask("GET", HINT)  # a pause?
         yield from link.ask("GET", HINT)
         base = yield from link.ask("GET", SNAPSHOT, lambda: lake.newest)
         yield from link.ask("HEAD")
-        known = yield from link.ask("LIST", 0, lambda: sorted(lake.inbox))
-        commits, taken, seen = [], [], 0
-        while seen < len(known) and len(taken) + SHARE_MAX <= ENTRIES_MAX:
-            gateway = known[(turn + seen) % len(known)]
-            seen += 1
-            for number in (yield from link.ask("LIST", 0, lambda: sorted(lake.inbox[gateway])[:SHARE_MAX])):
-                commits += yield from take_entry(link, lake, gateway, number)
-                taken.append((gateway, number))
-        turn += seen
+        taken, seen = yield from link.ask("LIST", 0, lambda: choose(lake.inbox, turn))
+        for _ in range(seen // PAGE):
+            yield from link.ask("LIST")
+        turn = taken[-1][0] + 1 if len(taken) == ENTRIES_MAX else 0
+        commits = []
+        yield from at_once(world, [link.ask("GET", COMMITTABLE, lambda g=g, n=n: commits.extend(lake.inbox[g][n])) for g, n in taken])
+        yield from at_once(world, [link.ask("HEAD") for _ in commits])
         if commits:
             manifests = 1 if lake.manifests >= MANIFESTS_MERGED else lake.manifests + 1
             for verb in ("PUT", "HEAD", "DELETE"):  # marks
@@ -243,9 +261,8 @@ def gather(link, lake, gateways):
             yield from link.put_all([LIST + LIST_PLACE * manifests, LIST, MANIFEST + 100 * len(commits)])
             yield from link.ask("PUT", SNAPSHOT, lambda: lake.publish(base + 1, commits, manifests))
             yield from link.ask("PUT", HINT)
-            for gateway, number in taken:
-                yield from link.ask("DELETE", 0, lambda: lake.inbox[gateway].pop(number))
-        yield max(0.0, begin + ROUND_SECONDS - lake.world.now)
+            yield from at_once(world, [link.ask("DELETE", 0, lambda g=g, n=n: lake.inbox[g].pop(n)) for g, n in taken])
+        yield max(0.0, begin + ROUND_SECONDS - world.now)
 
 
 def simulate(way, count, every, seconds, seed):
@@ -255,7 +272,7 @@ def simulate(way, count, every, seconds, seed):
     for gateway in gateways:
         world.spawn(gateway.live(every, seconds), 0)
     if way == "gather":
-        world.spawn(gather(Link(store, GATHER_RTT_MS, GATHER_RATE), lake, count), 0)
+        world.spawn(gather(Link(store, GATHER_RTT_MS, GATHER_RATE), lake), 0)
     else:
         world.spawn(merge(lake), 0)
     world.run(seconds + every)

@@ -360,7 +360,9 @@ static inline void model_list(struct model *m)
         return;
     }
     CHECK(model_query(m, "prefix", prefix));
-    if (!model_query(m, "continuation-token", after)) {
+    bool later = model_query(m, "continuation-token", after);
+    /* S3's directory buckets, which don't sort, know no start-after either. */
+    if (!later && (m->unsorted || !model_query(m, "start-after", after))) {
         after[0] = 0;
     }
     delimiter[0] = 0;

@@ -684,19 +684,25 @@ static uint32_t times_listed(const char *name)
     return times;
 }
 
+/* Files below a folder, and a store that tells of them in pages, sorted or not. */
+static void open_world_of(uint64_t seed, const char *folder, const char *const *names, size_t count)
+{
+    open_world(seed);
+    for (size_t i = 0; i < count; i++) {
+        char path[32];
+        (void)snprintf(path, sizeof path, "%s%s", folder, names[i]);
+        CHECK(publish(path, "1") == TN_OK);
+    }
+    w.store.model.unsorted = random_below(&w.random, 2) == 0;
+    w.store.model.page = 1 + random_below(&w.random, 8);
+}
+
 /* Pages break off in the middle and come again, and are sorted or not: each name comes once. */
 static void list_in_a_world(uint64_t seed)
 {
     static const char *const names[] = {"a", "b", "c", "d", "e/x", "f", "g/y"};
     tn_rc rc = TN_IO;
-    open_world(seed);
-    for (size_t i = 0; i < COUNT(names); i++) {
-        char path[32];
-        (void)snprintf(path, sizeof path, "l/%s", names[i]);
-        CHECK(publish(path, "1") == TN_OK);
-    }
-    w.store.model.unsorted = random_below(&w.random, 2) == 0;
-    w.store.model.page = 1 + random_below(&w.random, 8);
+    open_world_of(seed, "l/", names, COUNT(names));
     for (int tries = 0; rc != TN_OK; tries++) {
         draw_faults(tries);
         listed_count = 0;
@@ -714,6 +720,163 @@ static void list_in_a_world(uint64_t seed)
 static void list_loses_no_row_in_any_world(void)
 {
     each_world(list_in_a_world, 8);
+}
+
+/* Files below folders: those behind a name are told, once, in whatever pages. */
+static void walk_in_a_world(uint64_t seed)
+{
+    static const char *const names[] = {"a-b/1", "a/1", "a/10", "a/9", "b/2", "c"};
+    open_world_of(seed, "w/", names, COUNT(names));
+    size_t first = random_below(&w.random, COUNT(names));
+    struct tn_io_walk walk = {
+        .path = "w/", .after = first > 0 ? names[first - 1] : NULL, .each = add_name};
+    tn_rc rc = TN_IO;
+    for (int tries = 0; rc != TN_OK; tries++) {
+        draw_faults(tries);
+        listed_count = 0;
+        rc = w.target->vtable->walk(w.target, &walk, &w.err);
+    }
+    for (size_t i = 0; i < COUNT(names); i++) {
+        uint32_t times = times_listed(names[i]);
+        CHECK(times == 1 || (i < first && times == 0));
+    }
+    CHECK(listed_count == COUNT(names) - first || w.store.model.unsorted);
+    close_world();
+}
+
+static void walk_loses_no_file_in_any_world(void)
+{
+    each_world(walk_in_a_world, 16);
+}
+
+static bool *enough_then;
+
+static tn_rc add_name_and_end(void *user, const char *name, bool is_dir, struct tn_err *err)
+{
+    *enough_then = true;
+    return add_name(user, name, is_dir, err);
+}
+
+static void walk_ends_when_it_is_enough(void)
+{
+    open_world(given_number("SEED", 1));
+    for (int i = 0; i < 7; i++) {
+        char path[32];
+        (void)snprintf(path, sizeof path, "w/a/%d", i);
+        CHECK(publish(path, "1") == TN_OK);
+    }
+    struct tn_io_walk walk = {.path = "w/", .each = add_name_and_end};
+    enough_then = &walk.enough;
+    listed_count = 0;
+    int lists = w.store.model.lists;
+    tn_rc rc = w.target->vtable->walk(w.target, &walk, &w.err);
+    CHECK_OK(rc, w.err);
+    CHECK(listed_count == 3 && w.store.model.lists == lists + 1);
+    walk = (struct tn_io_walk){.path = "x/", .each = add_name};
+    CHECK(w.target->vtable->walk(w.target, &walk, &w.err) == TN_ABSENT);
+    close_world();
+}
+
+/* ---- many at once ---- */
+
+static int64_t now_ms(void)
+{
+    return w.clock.passed_ns / 1000000;
+}
+
+enum { ASKED = 20, ASKED_ROOM = 32 };
+
+static struct asked {
+    alignas(16) char room[ASKED_ROOM];
+    char path[16];
+    char text[48];
+} asked[ASKED];
+static struct tn_io_ask asks[ASKED];
+
+/* Each third isn't there; some are larger than their room. */
+static void make_asked(void)
+{
+    for (int i = 0; i < ASKED; i++) {
+        struct asked *a = &asked[i];
+        int size = random_below(&w.random, 3) == 0 ? ASKED_ROOM + (int)random_below(&w.random, 9)
+                                                   : (int)random_below(&w.random, ASKED_ROOM);
+        (void)snprintf(a->path, sizeof a->path, "m/%d", i);
+        memset(a->text, 'a' + i, sizeof a->text);
+        a->text[size] = 0;
+        CHECK(i % 3 == 0 || publish(a->path, a->text) == TN_OK);
+    }
+}
+
+static void set_asks(enum tn_io_ask_verb verb)
+{
+    for (int i = 0; i < ASKED; i++) {
+        memset(asked[i].room, 1, sizeof asked[i].room);
+        asks[i] = (struct tn_io_ask){.verb = verb,
+                                     .path = asked[i].path,
+                                     .room = asked[i].room,
+                                     .room_size = sizeof asked[i].room};
+    }
+}
+
+static void ask_until_it_answers(enum tn_io_ask_verb verb)
+{
+    tn_rc rc = TN_IO;
+    for (int tries = 0; rc != TN_OK; tries++) {
+        draw_faults(tries);
+        set_asks(verb);
+        rc = w.target->vtable->ask(w.target, asks, ASKED, &w.err);
+        if (rc != TN_OK) {
+            check_error(rc);
+        }
+    }
+}
+
+static void ask_in_a_world(uint64_t seed)
+{
+    open_world(seed);
+    make_asked();
+    ask_until_it_answers(TN_IO_ASK_STAT);
+    for (int i = 0; i < ASKED; i++) {
+        CHECK(asks[i].rc == (i % 3 == 0 ? TN_ABSENT : TN_OK));
+        CHECK(i % 3 == 0 || asks[i].size == strlen(asked[i].text));
+    }
+    ask_until_it_answers(TN_IO_ASK_READ);
+    for (int i = 0; i < ASKED; i++) {
+        bool fits = strlen(asked[i].text) < ASKED_ROOM;
+        CHECK(asks[i].rc == (i % 3 == 0 ? TN_ABSENT : fits ? TN_OK : TN_INVALID));
+        CHECK(asks[i].rc != TN_OK ||
+              (asks[i].size == strlen(asked[i].text) && strcmp(asked[i].room, asked[i].text) == 0));
+    }
+    ask_until_it_answers(TN_IO_ASK_UNLINK);
+    for (int i = 0; i < ASKED; i++) {
+        CHECK(asks[i].rc == TN_OK && !object_at(asked[i].path));
+    }
+    close_world();
+}
+
+static void what_is_asked_at_once_is_answered_each_in_every_world(void)
+{
+    each_world(ask_in_a_world, 16);
+}
+
+/* As many are under way as there are connections. */
+static void many_take_no_longer_than_few(void)
+{
+    open_world(given_number("SEED", 1));
+    make_asked();
+    set_asks(TN_IO_ASK_STAT);
+    int64_t begin_ms = now_ms();
+    tn_rc rc = w.target->vtable->ask(w.target, asks, 4, &w.err);
+    CHECK_OK(rc, w.err);
+    begin_ms = now_ms();
+    rc = w.target->vtable->ask(w.target, asks, 1, &w.err);
+    CHECK_OK(rc, w.err);
+    int64_t one_ms = now_ms() - begin_ms;
+    begin_ms = now_ms();
+    rc = w.target->vtable->ask(w.target, asks, 8, &w.err);
+    CHECK_OK(rc, w.err);
+    CHECK(one_ms > 0 && now_ms() - begin_ms < 4 * one_ms);
+    close_world();
 }
 
 /* ---- what it says ---- */
@@ -736,11 +899,6 @@ static void set_mood(enum mood mood, int status)
     w.store.mood_percent = mood == FINE ? 0 : 100;
     w.store.only = mood;
     w.store.status = status;
-}
-
-static int64_t now_ms(void)
-{
-    return w.clock.passed_ns / 1000000;
 }
 
 static void store_that_does_not_answer_is_waited_for_as_long_as_was_asked(void)
@@ -1412,6 +1570,10 @@ static const struct test tests[] = {
     TEST(what_may_not_be_read_is_never_replaced),
     TEST(refusal_of_a_look_is_told_in_words),
     TEST(list_loses_no_row_in_any_world),
+    TEST(walk_loses_no_file_in_any_world),
+    TEST(walk_ends_when_it_is_enough),
+    TEST(what_is_asked_at_once_is_answered_each_in_every_world),
+    TEST(many_take_no_longer_than_few),
     TEST(it_keeps_the_contract_of_targets),
     TEST(store_that_does_not_answer_is_waited_for_as_long_as_was_asked),
     TEST(refusal_for_a_person_is_told_at_once),
