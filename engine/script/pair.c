@@ -27,7 +27,7 @@ static void list_properties(struct tn_script_pair *pair)
     static const char *const NAMES[TN_SCRIPT_HANDLER_COUNT] = {
         [TN_SCRIPT_MAP] = "tarn.script.map",         [TN_SCRIPT_MERGE] = "tarn.script.merge",
         [TN_SCRIPT_RETRACT] = "tarn.script.retract", [TN_SCRIPT_ANNOUNCE] = "tarn.script.announce",
-        [TN_SCRIPT_UPLOAD] = "tarn.script.upload",
+        [TN_SCRIPT_UPLOAD] = "tarn.script.upload",   [TN_SCRIPT_UPLOADED] = "tarn.script.uploaded",
     };
     const struct tn_script *script = &pair->scripts[TN_SCRIPT_WORKER];
     for (int i = 0; i < TN_SCRIPT_HANDLER_COUNT; i++) {

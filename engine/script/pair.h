@@ -1,6 +1,6 @@
 /* pair: a table's script: one file, loaded twice, for the two places where rows are at hand.
  *
- *     loop     map, upload: rows that come in
+ *     loop     map, upload, uploaded: what comes in, what goes out
  *     worker   merge, retract, announce: rows that are flushed -> resolver
  *
  * The two have nothing in common but the file: each has memory of its own, so that what one uses
@@ -51,4 +51,10 @@ static inline struct tn_script *tn_script_pair_upload(struct tn_script_pair *pai
 {
     struct tn_script *script = &pair->scripts[TN_SCRIPT_LOOP];
     return tn_script_has(script, TN_SCRIPT_UPLOAD) ? script : NULL;
+}
+
+static inline struct tn_script *tn_script_pair_uploaded(struct tn_script_pair *pair)
+{
+    struct tn_script *script = &pair->scripts[TN_SCRIPT_LOOP];
+    return tn_script_has(script, TN_SCRIPT_UPLOADED) ? script : NULL;
 }

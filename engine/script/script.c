@@ -6,8 +6,8 @@
 #include "script/sandbox.h"
 #include "script/script_private.h"
 
-static const char *const names[TN_SCRIPT_HANDLER_COUNT] = {"map", "merge", "retract", "announce",
-                                                           "upload"};
+static const char *const names[TN_SCRIPT_HANDLER_COUNT] = {"map",      "merge",  "retract",
+                                                           "announce", "upload", "uploaded"};
 
 const char *tn_script_handler_name(enum tn_script_handler handler)
 {
@@ -20,8 +20,9 @@ static int ctx_index(lua_State *L)
 {
     const struct tn_script *script = lua_touserdata(L, lua_upvalueindex(1));
     const char *key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
-    if (script->calling == TN_SCRIPT_UPLOAD && strcmp(key, "table") != 0) {
-        return luaL_error(L, "there is no ctx.%s; upload has ctx.table", key);
+    bool rowless = script->calling == TN_SCRIPT_UPLOAD || script->calling == TN_SCRIPT_UPLOADED;
+    if (rowless && strcmp(key, "table") != 0) {
+        return luaL_error(L, "there is no ctx.%s; %s has ctx.table", key, names[script->calling]);
     }
     if (strcmp(key, "sequence") == 0) {
         lua_pushinteger(L, script->ctx.sequence);

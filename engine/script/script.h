@@ -34,6 +34,7 @@ enum tn_script_handler {
     TN_SCRIPT_RETRACT,
     TN_SCRIPT_ANNOUNCE,
     TN_SCRIPT_UPLOAD,
+    TN_SCRIPT_UPLOADED,
     TN_SCRIPT_HANDLER_COUNT,
 };
 const char *tn_script_handler_name(enum tn_script_handler handler); /* "merge" */

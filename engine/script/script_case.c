@@ -149,7 +149,8 @@ static void push_host(lua_State *L, struct tn_script *script)
                                      {"announce", case_announce},
                                      {"map", case_map},
                                      {NULL, NULL}};
-    static const luaL_Reg always[] = {{"upload", tn_script_upload_case}, {NULL, NULL}};
+    static const luaL_Reg always[] = {
+        {"upload", tn_script_upload_case}, {"uploaded", tn_script_uploaded_case}, {NULL, NULL}};
     lua_newtable(L);
     lua_pushlightuserdata(L, script);
     luaL_setfuncs(L, always, 1);

@@ -2,7 +2,8 @@
  *
  *     script.c        loading, references, parking, state
  *     script_call.c   the handlers: arguments, results, checks
- *     upload.c        the one that gets no row
+ *     upload.c        those that get no row:
+ *     uploaded.c
  *     script_case.c   m.test; what it needs from here is in lua/tarn/case.lua
  */
 #pragma once
@@ -40,6 +41,8 @@ int tn_script_wrong_result(struct lua_State *L, const char *what, const char *wa
 
 /* Of a case: (state or nil) -> what `upload` answered, which is right. Upvalue 1: the script. */
 int tn_script_upload_case(struct lua_State *L);
+/* Likewise: (event or nil) -> what `uploaded` answered. */
+int tn_script_uploaded_case(struct lua_State *L);
 
 /* The handles forget the rows that they were pointed at. */
 void tn_script_release(struct tn_script *script);

@@ -122,7 +122,8 @@ static void join(struct tn_scripted *s, enum tn_script_place place)
 static void give_back(struct tn_scripted *s)
 {
     const struct tn_script *script = &s->pair.scripts[TN_SCRIPT_LOOP];
-    if (!tn_script_has(script, TN_SCRIPT_MAP) && !tn_script_has(script, TN_SCRIPT_UPLOAD)) {
+    if (!tn_script_has(script, TN_SCRIPT_MAP) && !tn_script_has(script, TN_SCRIPT_UPLOAD) &&
+        !tn_script_has(script, TN_SCRIPT_UPLOADED)) {
         tn_vm_close(&s->pair.vms[TN_SCRIPT_LOOP]);
         join(s, TN_SCRIPT_LOOP);
     }

@@ -5,15 +5,17 @@
 --     { announce = { { temp = 3 } } }                      gives nothing: no image
 --     { map = { { t = 1 }, { topic = { "a" } } }, gives = { { temp = 1 } } }    a list of rows
 --     { upload = { { link = { metered = true } } }, gives = { wait = 600 } }
+--     { uploaded = { { table = "plant.t", snapshot = 7 } }, gives = "plant.t 7" }
 --     { merge = { nil, { temp = "x" } }, raises = "is no number" }
 --
 -- `gives` names the columns that are looked at; others may be anything. A function in its place
 -- gets the result and says whether it is right. Columns that a given row leaves out are NULL. What
--- a given state leaves out is 0, false or nil; the link is up, and the clock is synced.
+-- a given state leaves out is 0, false or nil; the link is up, and the clock is synced. An event
+-- has snapshot 1, and is of that one alone, unless it says more.
 --
 -- @module tarn.case
 
-local HANDLERS = { "map", "merge", "retract", "announce", "upload" }
+local HANDLERS = { "map", "merge", "retract", "announce", "upload", "uploaded" }
 local MEMBERS = { gives = true, raises = true, name = true }
 for _, name in ipairs(HANDLERS) do
     MEMBERS[name] = true
@@ -133,11 +135,12 @@ end
 
 --- What a handler gives for a case's arguments; with `host` as the engine would call it.
 local function call(name, handler, given, host)
-    if name == "upload" then
+    if name == "upload" or name == "uploaded" then
         if given[2] ~= nil then
-            error("a case of upload has a state and no ctx", 0)
+            local what = name == "upload" and "a state" or "an event"
+            error(("a case of %s has %s and no ctx"):format(name, what), 0)
         end
-        return host.upload(given[1])
+        return host[name](given[1])
     end
     if name == "map" then
         local meta = given[2] or { topic = {}, received_ms = 0, clock = "synced", position = 0 }
@@ -195,7 +198,8 @@ end
 
 --- @tparam table handlers the script's, by name
 -- @tparam table case
--- @tparam table host the engine's upload; where there are columns, merge, retract, announce, map
+-- @tparam table host the engine's upload and uploaded; where there are columns, merge, retract,
+-- announce, map
 -- @treturn string name
 -- @treturn boolean whether it passed
 -- @treturn ?string why not
