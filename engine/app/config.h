@@ -17,6 +17,7 @@
  *     config_table.c     a table: its schema, options and script, as `create` would check them
  *     config_source.c    sources, addresses, TLS
  *     config_lake.c      lakes
+ *     config_notify.c    who is told of uploads
  *     config_members.c   members by a list of them; the kinds of values
  *     config_value.c     texts that are sizes, times, rules, addresses
  *     config_tree.c      what the file returns, as plain values
@@ -118,6 +119,17 @@ struct tn_config_source {
     struct tn_config_source *next;
 };
 
+/* Who is told of uploads: a broker of MQTT, or who takes a POST. */
+struct tn_config_notify {
+    const char *url;       /* mqtt://host:port, mqtts://, http://host:port/path, https:// */
+    const char *topic;     /* MQTT: where to, unless a script says more */
+    const char *client_id; /* MQTT; NULL: one that no other box and no source has */
+    const char *user;      /* MQTT */
+    const char *password;
+    const char *token; /* POST: as a bearer */
+    struct tn_config_tls tls;
+};
+
 /* Where committed snapshots are sent. */
 struct tn_config_lake {
     const char *name;                  /* "cloud" */
@@ -126,6 +138,7 @@ struct tn_config_lake {
     uint32_t rate;                     /* bytes a second, likewise; 0: as fast as it goes */
     struct tn_text_list_item *tables;  /* that are configured; never empty */
     const char *policy;                /* a script with an `upload`, from "/"; or NULL */
+    struct tn_config_notify notify;    /* `url` NULL: nobody is told */
     uint32_t every_ms;                 /* from one upload of a table to the next; 0: at once */
     bool gap; /* `on_full`: when the disk is full the lake loses snapshots; else sources stop */
     struct tn_config_lake *next; /* by name */
@@ -167,6 +180,7 @@ struct tn_config {
     uint32_t source_count;
     uint32_t lake_count;
     uint32_t policy_count; /* lakes that have one */
+    uint32_t notify_count; /* lakes of which somebody is told */
     uint32_t upload_count; /* tables of lakes, each as often as it is sent somewhere */
 };
 
@@ -211,6 +225,20 @@ void tn_commit_rule_format(const struct tn_commit_rule *rule, struct tn_buf *buf
 TN_MUST_USE tn_rc tn_config_url_parse(const char *url, char host[TN_HOST_SIZE],
                                       struct tn_endpoint *at, struct tn_err *err);
 bool tn_config_url_tls(const char *url);
+
+/* Of who is told of uploads. Texts are in it, and one that is a secret may be in the path. */
+enum { TN_NOTIFY_PATH_SIZE = 1024 };
+struct tn_config_notify_url {
+    bool mqtt;
+    bool tls;
+    struct tn_endpoint at;            /* its host is the caller's */
+    char authority[TN_HOST_SIZE + 8]; /* "host:port", as a header of HTTP has it */
+    char path[TN_NOTIFY_PATH_SIZE];
+    const char *query; /* in `path`'s memory; "": none */
+};
+TN_MUST_USE tn_rc tn_config_notify_parse(const char *text, char host[TN_HOST_SIZE],
+                                         struct tn_config_notify_url *url, struct tn_err *err);
+
 const char *tn_source_kind_name(enum tn_source_kind kind); /* "mqtt" */
 
 /* ---- what it comes to ---- */

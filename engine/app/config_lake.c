@@ -140,6 +140,7 @@ static struct tn_config_lake *take_one(struct tn_config_reader *r, struct tn_con
         {"every", tn_config_take_ms, offsetof(struct tn_config_lake, every_ms), SECOND_MS, WEEK_MS,
          false},
         {"options", take_options, offsetof(struct tn_config_lake, options), 0, 0, false},
+        {"notify", tn_config_take_notify, offsetof(struct tn_config_lake, notify), 0, 0, false},
         {"policy", tn_config_take_path, offsetof(struct tn_config_lake, policy), 0, 0, false},
         {"rate", tn_config_take_size_32, offsetof(struct tn_config_lake, rate), 1024,
          UINT64_C(1) << 31, false},
@@ -214,6 +215,7 @@ void tn_config_take_lakes(struct tn_config_reader *r, struct tn_config_node *nod
             end = &lake->next;
             config->lake_count++;
             config->policy_count += lake->policy != NULL;
+            config->notify_count += lake->notify.url != NULL;
             check_target(r, child, lake);
         }
     }

@@ -88,6 +88,9 @@ TN_MUST_USE tn_rc tn_config_rule_parse(const char *text, bool rows, struct tn_co
                                        struct tn_err *err);
 /* "127.0.0.1:80", "[::1]:80", "localhost:80". */
 bool tn_config_listen_parse(const char *text, bool *loopback);
+/* It can be a name or an address of a machine. */
+bool tn_config_host_legal(const char *host);
+bool tn_config_is_loopback(const char *host);
 /* NULL, or what is wrong with it. */
 const char *tn_config_url_check(const char *text, bool *tls);
 
@@ -155,6 +158,10 @@ tn_config_take_fn tn_config_take_lakes; /* of struct tn_config: the whole, with 
 /* What needs files: policies. */
 TN_MUST_USE tn_rc tn_config_check_lakes(struct tn_config_reader *r, struct tn_config_node *lakes,
                                         struct tn_err *err);
+
+/* ---- config_notify.c ---- */
+
+tn_config_take_fn tn_config_take_notify; /* struct tn_config_notify */
 
 /* ---- config_table.c ---- */
 

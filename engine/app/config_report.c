@@ -10,6 +10,7 @@
 #include "app/share.h"
 #include "app/sizes.h"
 #include "app/sources.h"
+#include "app/tell.h"
 #include "io/tls.h"
 #include "schema/options.h"
 
@@ -48,7 +49,8 @@ static uint64_t tls_of(const struct tn_config_tls *tls, bool used)
 static uint64_t tls_needs(const struct sum *s)
 {
     uint64_t lakes = tn_lakes_boot_tls(s->config) ? 2 * TN_TLS_STREAM_SIZE : 0;
-    uint64_t need = lakes + tls_of(&s->config->http.tls, s->config->http.tls.certificate);
+    uint64_t need = lakes + tn_tell_tls(s->config) +
+                    tls_of(&s->config->http.tls, s->config->http.tls.certificate);
     for (const struct tn_config_source *source = s->config->sources; source;
          source = source->next) {
         bool client = source->kind == TN_SOURCE_MQTT && tn_config_url_tls(source->url);
@@ -123,7 +125,8 @@ static uint64_t policy_needs(const struct sum *s)
 static uint64_t net_needs(const struct sum *s)
 {
     bool tls;
-    return tn_net_boot_size(TN_CONTROL_STREAMS + tn_sources_streams(s->config, &tls));
+    return tn_net_boot_size(TN_CONTROL_STREAMS + tn_sources_streams(s->config, &tls) +
+                            tn_tell_streams(s->config));
 }
 
 /* What of the parts can be said before anything runs. One that the board doesn't have lies in

@@ -186,7 +186,13 @@ bool tn_config_listen_parse(const char *text, bool *loopback)
     return known; /* a name may mean another place tomorrow, and a path is none */
 }
 
-static bool host_legal(const char *host)
+bool tn_config_is_loopback(const char *host)
+{
+    bool known;
+    return is_loopback(host, &known) && known;
+}
+
+bool tn_config_host_legal(const char *host)
 {
     static const char legal[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
     struct in6_addr v6;
@@ -222,7 +228,7 @@ const char *tn_config_url_check(const char *text, bool *tls)
     if (strchr(from, '/')) {
         return "a URL that ends behind host and port";
     }
-    if (tn_config_url_parse(text, host, &at, &ignored) != TN_OK || !host_legal(host)) {
+    if (tn_config_url_parse(text, host, &at, &ignored) != TN_OK || !tn_config_host_legal(host)) {
         return "a host behind the slashes, and a port from 1 to 65535 or none";
     }
     return NULL;

@@ -131,12 +131,14 @@ static tn_rc open_doors(struct tn_daemon *d, struct tn_err *err)
 {
     struct tn_app *app = d->spec.app;
     bool tls;
-    uint32_t streams = TN_CONTROL_STREAMS + tn_sources_streams(d->spec.config, &tls);
+    uint32_t streams = TN_CONTROL_STREAMS + tn_sources_streams(d->spec.config, &tls) +
+                       tn_tell_streams(d->spec.config);
     tn_rc rc = d->spec.config->lakes ? tn_lakes_boot(&d->uploads, app, d->spec.config, err) : TN_OK;
     if (rc == TN_OK) {
         rc = tn_net_boot(app, streams, &d->net, err);
     }
-    if (rc == TN_OK && (tls || tn_lakes_boot_tls(d->spec.config))) {
+    if (rc == TN_OK &&
+        (tls || tn_lakes_boot_tls(d->spec.config) || tn_tell_tls(d->spec.config) > 0)) {
         tn_net_boot_tls(app);
     }
     if (rc == TN_OK && d->spec.config->lakes) {
@@ -291,6 +293,19 @@ static tn_rc open_lakes(struct tn_daemon *d, struct tn_err *err)
     return tn_lakes_open(&d->lakes, &spec, err);
 }
 
+static tn_rc open_tell(struct tn_daemon *d, struct tn_err *err)
+{
+    struct tn_tell_spec spec = {.config = d->spec.config,
+                                .lakes = &d->lakes,
+                                .env = &d->spec.app->env,
+                                .net = d->net,
+                                .exec = d->exec,
+                                .log = &d->log,
+                                .arena = &d->spec.app->input,
+                                .identity = tn_journal_identity(d->intake.journal)};
+    return tn_tell_open(&d->tell, &spec, err);
+}
+
 /* Before anything is locked, for a clear answer. */
 static tn_rc check_alone(const struct tn_daemon *d, struct tn_err *err)
 {
@@ -362,6 +377,9 @@ tn_rc tn_daemon_open(struct tn_daemon *daemon, const struct tn_daemon_spec *spec
     if (rc == TN_OK) {
         rc = open_lakes(d, err);
     }
+    if (rc == TN_OK) {
+        rc = open_tell(d, err);
+    }
     return rc == TN_OK ? open_control(d, err) : rc;
 }
 
@@ -384,6 +402,7 @@ static tn_rc turn(struct tn_daemon *d, uint32_t soon, struct tn_err *err)
     if (rc == TN_OK) {
         tn_jobs_turn(&d->jobs, &wait_ms);
         tn_lakes_turn(&d->lakes, &wait_ms);
+        tn_tell_turn(&d->tell, &wait_ms);
         bool steps = d->sources.ops.first || d->control.ops.first;
         wait_for_sockets(d, steps ? 0 : wait_ms < soon ? wait_ms : soon);
     }
@@ -467,6 +486,10 @@ static tn_rc bring_to_lakes(struct tn_daemon *d, struct tn_err *err)
     while (rc == TN_OK && stops == 0 && !tn_lakes_settled(&d->lakes)) {
         rc = turn(d, UINT32_MAX, err);
     }
+    tn_tell_hurry(&d->tell);
+    while (rc == TN_OK && stops == 0 && !tn_tell_settled(&d->tell)) {
+        rc = turn(d, UINT32_MAX, err);
+    }
     return rc == TN_OK && stops == 0 ? tn_lakes_check(&d->lakes, err) : rc;
 }
 
@@ -475,8 +498,11 @@ static void drop_sources(struct tn_daemon *d)
 {
     tn_sources_stop(&d->sources);
     tn_control_stop(&d->control);
-    while (!tn_sources_stopped(&d->sources) || !tn_control_stopped(&d->control)) {
+    tn_tell_stop(&d->tell);
+    while (!tn_sources_stopped(&d->sources) || !tn_control_stopped(&d->control) ||
+           !tn_tell_stopped(&d->tell)) {
         (void)tn_ops_run(&d->sources.ops, DROP_STEPS);
+        (void)tn_ops_run(&d->tell.ops, DROP_STEPS);
         tn_control_turn(&d->control);
         (void)tn_net_turn(d->net, DROP_WAIT_MS);
     }
@@ -556,6 +582,7 @@ void tn_daemon_close(struct tn_daemon *daemon)
     while (d->exec && (d->exec->under_way > 0 || d->exec->uploads > 0)) { /* the journal's, too */
         (void)tn_exec_turn(d->exec, true);
     }
+    tn_tell_close(&d->tell);
     tn_lakes_close(&d->lakes);
     tn_lakes_boot_close(&d->uploads, d->exec, REST_MS);
     tn_intake_close(&d->intake);

@@ -25,6 +25,7 @@
 #include "app/reload.h"
 #include "app/sizes.h"
 #include "app/sources.h"
+#include "app/tell.h"
 
 enum { TN_DAEMON_LOG_SIZE = 16 * 1024 };
 
@@ -53,6 +54,7 @@ struct tn_daemon {
     struct tn_jobs jobs;
     struct tn_lakes_boot uploads;
     struct tn_lakes lakes;
+    struct tn_tell tell;
     struct tn_pages pages;
     struct tn_control control;
     struct tn_sources sources;

@@ -89,6 +89,8 @@ struct tn_lakes_policy {
     struct tn_script script;
 };
 
+struct tn_tell_place; /* tell.h */
+
 struct tn_lakes_lake {
     const struct tn_config_lake *config;
     char consumer[TN_LAKES_CONSUMER_SIZE];
@@ -102,6 +104,7 @@ struct tn_lakes_lake {
     bool relinked;      /* the link is another one than when it was asked last */
     uint32_t answer_ms; /* that a store took for an answer last; 0: not known */
 
+    const struct tn_tell_place *tell;   /* who is told of what comes; NULL: nobody is */
     struct tn_lakes_policy *policy;     /* NULL: everything goes at once, or by `every` */
     bool asks;                          /* something happened that may change its answer */
     int64_t ask_ms;                     /* it is asked then at the latest */

@@ -1,4 +1,5 @@
 #include "app/metrics_private.h"
+#include "app/tell.h"
 
 enum { MS_PER_S = 1000 };
 
@@ -21,6 +22,12 @@ TN_FIGURE(lake_day_requests, tn_lakes_lake, of->spent.of[TN_SPENT_DAY].requests)
 TN_FIGURE(lake_month, tn_lakes_lake, of->spent.of[TN_SPENT_MONTH].bytes)
 TN_FIGURE(lake_month_requests, tn_lakes_lake, of->spent.of[TN_SPENT_MONTH].requests)
 
+TN_FIGURE(lake_told, tn_lakes_lake, of->tell ? of->tell->messages : 0)
+TN_FIGURE(lake_tell_failures, tn_lakes_lake, of->tell ? of->tell->failures : 0)
+TN_FIGURE(lake_tell_refused, tn_lakes_lake, of->tell ? of->tell->refused : 0)
+TN_FIGURE(lake_tell_script, tn_lakes_lake, of->tell ? of->tell->script_failures : 0)
+TN_FIGURE(lake_untold, tn_lakes_lake, of->tell ? tn_tell_behind(of->tell) : 0)
+
 static const struct lake_figure of_lakes[] = {
     {{"tarn_lake_uploads_total", TN_COUNTER, "that brought a snapshot"}, lake_uploads},
     {{"tarn_lake_failed_uploads_total", TN_COUNTER, "that are tried again"}, lake_failures},
@@ -35,6 +42,13 @@ static const struct lake_figure of_lakes[] = {
     {{"tarn_lake_day_requests", TN_GAUGE, "likewise, of an object store"}, lake_day_requests},
     {{"tarn_lake_month_sent_bytes", TN_GAUGE, "this month, likewise"}, lake_month},
     {{"tarn_lake_month_requests", TN_GAUGE, "likewise"}, lake_month_requests},
+    {{"tarn_lake_told_messages_total", TN_COUNTER, "messages of `notify` that were taken"},
+     lake_told},
+    {{"tarn_lake_failed_messages_total", TN_COUNTER, "that are tried again"}, lake_tell_failures},
+    {{"tarn_lake_refused_messages_total", TN_COUNTER, "for good"}, lake_tell_refused},
+    {{"tarn_lake_failed_script_calls_total", TN_COUNTER, "of scripts"}, lake_tell_script},
+    {{"tarn_lake_untold_tables", TN_GAUGE, "of which something is there and wasn't told"},
+     lake_untold},
 };
 const uint32_t tn_metrics_lake_count = sizeof of_lakes / sizeof of_lakes[0];
 

@@ -4,6 +4,7 @@
 #include "app/intake.h"
 #include "app/lakes.h"
 #include "app/sources.h"
+#include "app/tell.h"
 
 enum {
     PARCEL_MIN = 16 * 1024,
@@ -26,7 +27,7 @@ static void compute(const struct tn_config *config, size_t parcel, struct tn_siz
     sizes->sources = tn_sources_memory(config, sizes->message);
     sizes->control = tn_control_memory();
     sizes->scripts = (config->table_count - config->plain_count) * sizeof(struct tn_scripted);
-    sizes->lakes = tn_lakes_memory(config);
+    sizes->lakes = tn_lakes_memory(config) + tn_tell_memory(config);
     sizes->tables =
         config->table_count * (sizeof(struct tn_keeper) + sizeof(struct tn_share) + PATH_SIZE) +
         sizes->scripts + sizes->room + BESIDE;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "app/tell.h"
 #include "app/version.h"
 #include "schema/value.h"
 
@@ -369,6 +370,18 @@ static void put_source(void *user, const struct tn_source_status *status)
     tn_buf_text(out, "}");
 }
 
+/* Of the url the machine alone: a secret may be in it. */
+static void put_tell(const struct tn_tell_place *place, struct tn_buf *out)
+{
+    put_text(out, "notify", place->teller.url.authority);
+    put_count(out, "told", place->messages);
+    put_count(out, "tell_failures", place->failures);
+    put_count(out, "tell_refused", place->refused);
+    put_count(out, "tell_script_failures", place->script_failures);
+    put_count(out, "untold_tables", tn_tell_behind(place));
+    put_text(out, "tell_trouble", place->trouble != TN_OK ? place->trouble_text.text : NULL);
+}
+
 static void put_lake(const struct tn_lakes_lake *lake, struct tn_buf *out)
 {
     tn_buf_text(out, "{");
@@ -389,6 +402,9 @@ static void put_lake(const struct tn_lakes_lake *lake, struct tn_buf *out)
     put_count(out, "month_requests", lake->spent.of[TN_SPENT_MONTH].requests);
     put_text(out, "consumer", lake->consumer);
     put_text(out, "policy", lake->config->policy);
+    if (lake->tell) {
+        put_tell(lake->tell, out);
+    }
     tn_buf_text(out, "}");
 }
 

@@ -359,6 +359,63 @@ static void lakes_have_a_target_and_tables_that_are_there(void)
     check_all(mistakes, COUNT(mistakes));
 }
 
+#define NOTIFY(MEMBERS) "lakes = { a = { target = 'l', notify = { " MEMBERS " } } }"
+
+static void who_is_told_of_a_lake_has_one_url(void)
+{
+    static const char url[] = "a URL like mqtt://host:1883, mqtts://host or https://host/path; "
+                              "user, password and token are members\n";
+    static const char *const wrong_urls[] = {
+        "'amqp://h'",         "'mqtt://h/path'", "'mqtt://h:0'",
+        "'mqtt://'",          "'https://'",      "'mqtt://h#x'",
+        "'http://h/a b'",     "'http://h/a#b'",  "'https://u@h/'",
+        "'https://h:99999/'", "'http://h\\n/'",  "('https://h/' .. ('x'):rep(1100))"};
+    static const struct mistake mistakes[] = {
+        {on_top, NOTIFY("url = 'mqtt://h'"), NULL},
+        {on_top, NOTIFY("url = 'mqtt://[::1]:7', topic = 'a/b', user = 'u', password = ''"), NULL},
+        {on_top, NOTIFY("url = 'http://h:80/x?y=z'"), NULL},
+        {on_top, NOTIFY("url = 'http://127.0.0.1', token = 'longenough'"), NULL},
+        {on_top, "lakes = { a = { target = 'l', notify = 'mqtt://h' } }",
+         "lakes.a.notify: got 'mqtt://h', want a table of members\n"},
+        {on_top, NOTIFY(""), "lakes.a.notify: 'url' is missing\n"},
+        {on_top, NOTIFY("url = 'mqtt://h', topik = 'x'"),
+         "lakes.a.notify.topik: is unknown; did you mean 'topic'?\n"},
+        {on_top, NOTIFY("url = 'mqtt://h', topic = 'a/#'"),
+         "lakes.a.notify.topic: got 'a/#', want a topic without + and #, of at most 512 bytes\n"},
+        {on_top, NOTIFY("url = 'mqtt://h', token = 'longenough', password = 'x'"),
+         "lakes.a.notify.token: is of http:// and https://; MQTT has user and password\n"
+         "lakes.a.notify.password: a password without a 'user'\n"},
+        {on_top, NOTIFY("url = 'http://h', topic = 'x', client_id = 'y', user = 'z'"),
+         "lakes.a.notify.topic: is of mqtt:// and mqtts://; a POST has a token\n"
+         "lakes.a.notify.client_id: is of mqtt:// and mqtts://; a POST has a token\n"
+         "lakes.a.notify.user: is of mqtt:// and mqtts://; a POST has a token\n"},
+        {on_top, NOTIFY("url = 'http://h', token = 'longenough'"),
+         "lakes.a.notify.token: everybody on the way could read it: https://\n"},
+        {on_top, NOTIFY("url = 'https://h'"),
+         "lakes.a.notify: TLS needs tls.ca or tls.pinned, to know the other side by: tls = { ca = "
+         "file(\"ca.pem\") }\n"},
+        {on_top, NOTIFY("url = 'mqtt://h', tls = {}"),
+         "lakes.a.notify.tls: is for an url with mqtts:// or https://\n"},
+        {on_top,
+         "sources = { { kind = 'mqtt', url = 'mqtt://h', client_id = 'me', subscribe = {{ filter = "
+         "'a', table = 'd.t' }} } }, " NOTIFY("url = 'mqtt://h', client_id = 'me'"),
+         "lakes.a.notify.client_id: is that of source 'mqtt', too: a broker would shut one of them "
+         "out\n"},
+    };
+    check_all(mistakes, COUNT(mistakes));
+    temp_make(root);
+    for (size_t i = 0; i < COUNT(wrong_urls); i++) {
+        char text[256];
+        (void)snprintf(text, sizeof text, "return { warehouse = 'w', " NOTIFY("url = %s") " }",
+                       wrong_urls[i]);
+        CHECK(read_text(text) == TN_INVALID);
+        if (!strstr(told, url)) {
+            FAIL("%s: %s", wrong_urls[i], told);
+        }
+    }
+    temp_remove(root);
+}
+
 static void sources_are_checked_by_their_kind(void)
 {
     static const struct mistake mistakes[] = {
@@ -531,6 +588,10 @@ static void secrets_are_never_told(void)
         "sources = { { kind = 'socket', name = SECRET, listen = SECRET, table = SECRET } }",
         "lakes = { a = { target = SECRET, every = SECRET, options = { ['s3.secret-key'] = 1, "
         "['s3.secret'] = SECRET } } }",
+        "lakes = { a = { target = 'l', notify = { url = SECRET, topic = SECRET, user = SECRET, "
+        "password = { SECRET }, token = SECRET } } }",
+        "lakes = { a = { target = 'l', notify = { url = 'https://h/hunter2 x' } } }",
+        "lakes = { a = { target = 'l', notify = { url = 'mqtt://hunter2@h' } } }",
     };
     temp_make(root);
     write_file("secret", "hunter2-hunter2/#/\n", 19);
@@ -769,6 +830,7 @@ static const struct test tests[] = {
     TEST(tables_are_checked_as_create_does),
     TEST(commit_rules_are_time_rows_and_size),
     TEST(lakes_have_a_target_and_tables_that_are_there),
+    TEST(who_is_told_of_a_lake_has_one_url),
     TEST(sources_are_checked_by_their_kind),
     TEST(all_mistakes_are_told_at_once),
     TEST(env_and_file_give_texts),

@@ -2,8 +2,10 @@
 
     mirror_test.py [--seed S] [--kills N] [NAME...]
 """
+import http.server
 import json
 import random
+import ssl
 import subprocess
 import sys
 import threading
@@ -12,7 +14,7 @@ from contextlib import contextmanager
 
 import peer
 import runner
-from child import DEADLINE, TarnRun
+from child import DEADLINE, Child, Mosquitto, TarnRun, free_port
 from peer import need, same
 
 ROWS = 400
@@ -235,6 +237,105 @@ def test_nothing_that_a_lake_lacks_expires(_args):
             daemon.once(b'{"id":%d,"n":1}\n' % i, 5)
         same(peer.Tarn(daemon.warehouse).run("expire", TABLE, "--retain-max", "1", "--retain-min", "1", "--older-than", "0 s", "--quiet").rc, 0, "exit code")
         need((daemon.warehouse / "db.db/t/snapshot/snapshot-1").exists(), "the first snapshot is gone")
+
+
+class Hook:
+    """Who takes a POST, by TLS: `plan` says how the next ones are answered, then they are taken."""
+
+    def __init__(self, folder, plan=()):
+        self.bodies, self.heads, self.plan = [], [], list(plan)
+        self.certificate, key = folder / "hook.pem", folder / "hook.key"
+        done = subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30",
+                               "-subj", "/CN=hook", "-keyout", str(key), "-out", str(self.certificate)],
+                              capture_output=True, text=True, timeout=DEADLINE)
+        need(done.returncode == 0, "openssl: " + done.stderr)
+        hook = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                status = hook.plan.pop(0) if hook.plan else 204
+                hook.heads.append((self.path, dict(self.headers)))
+                if status == 204:
+                    hook.bodies.append(json.loads(body))
+                self.send_response(status)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.certificate, key)
+        self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.url = "https://127.0.0.1:%d/hook?of=lake" % self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def cover(ranges, newest, what):
+    """Nothing is left out, whatever is told twice."""
+    through = 0
+    for first, snapshot in ranges:
+        need(first <= through + 1 and first <= snapshot, "%s: %d to %d was told behind %d" % (what, first, snapshot, through))
+        through = max(through, snapshot)
+    same(through, newest, what)
+
+
+def test_who_is_to_know_is_told(args):
+    """A broker that isn't there at first, and a hook that is busy at first, hear of each snapshot, also over kills; no upload waits for them."""
+    rng, port = random.Random(args.seed), free_port()
+    with Daemon() as daemon:
+        hook = Hook(daemon.folder, [503, 401])
+        (daemon.folder / "policy.lua").write_text(
+            'return { upload = function() return "now" end, uploaded = function(e)\n'
+            'return { payload = ("%d-%d"):format(e.first, e.snapshot), topic = "news/" .. e.table } end }')
+        daemon.config.write_text(daemon.config.read_text().replace(
+            'near = { target = "lake" }',
+            'mq = { target = "lake", policy = "policy.lua", notify = { url = "mqtt://127.0.0.1:%d" } },\n'
+            'post = { target = "other", notify = { url = "%s", token = "a-long-secret", tls = { pinned = file("hook.pem") } } }' % (port, hook.url)))
+        (daemon.folder / "other").mkdir()
+        said = daemon.once("".join(map(line_of, range(10))).encode())
+        same(daemon.ids_at_lake(), list(range(10)), "rows at the lake, of which nobody could be told")
+        need("tell lake=mq table=db.t" in said and "a-long-secret" not in said and "of=lake" not in said, said)
+        broker = Mosquitto(daemon.folder)
+        config = daemon.folder / "mosquitto.conf"
+        config.write_text("listener %d 127.0.0.1\nallow_anonymous true\n" % port)
+        broker.start(config)
+        ear = Child(daemon.folder / "ear.log")
+        ear.start(["mosquitto_sub", "-p", str(port), "-q", "1", "-t", "news/#", "-v"])
+        broker.until("somebody listens", lambda: "Sending SUBACK" in broker.said)
+
+        def heard():
+            return [tuple(map(int, line.split()[1].split("-"))) for line in ear.said.splitlines()]
+        for i in range(args.kills):
+            newest = daemon.newest_of(daemon.lake)
+            daemon.get_ready()
+            daemon.send(range(10 + i, 11 + i))
+            daemon.asked_until("it is at the lake", lambda newest=newest: daemon.newest_of(daemon.lake) > newest)
+            time.sleep(rng.uniform(0, 0.05))  # the instant of a kill is what is drawn
+            daemon.kill()
+        newest = daemon.newest_of(daemon.warehouse)
+        daemon.get_ready()
+        daemon.send([99])
+        daemon.asked_until("the lakes have it", lambda: all(row["snapshot"] > newest for row in daemon.status("mirror")))
+        daemon.asked_until("all is told", lambda: all(row["untold_tables"] == 0 and row["told"] > 0 for row in daemon.status("untold_tables")))
+        of = {row["lake"]: row for row in daemon.status("untold_tables")}
+        same([(of[x]["notify"], of[x]["tell_trouble"]) for x in ("mq", "post")],
+             [("127.0.0.1:%d" % port, None), (hook.url[8:].split("/")[0], None)], "status")
+        daemon.process.stdin.close()
+        daemon.stop()
+        ear.until("the last one is heard", lambda: heard()[-1][1] == daemon.newest_of(daemon.lake))
+        cover(heard(), daemon.newest_of(daemon.lake), "what the broker was told")
+        cover([(body["first"], body["snapshot"]) for body in hook.bodies], daemon.newest_of(daemon.folder / "other"), "what the hook was told")
+        same({(path, head["Authorization"], head["Content-Type"]) for path, head in hook.heads},
+             {("/hook?of=lake", "Bearer a-long-secret", "application/json")}, "how it was told")
+        same(hook.plan, [], "answers that failed")
+        ear.kill()
+        broker.kill()
+        hook.close()
 
 
 if __name__ == "__main__":

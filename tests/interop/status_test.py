@@ -370,7 +370,7 @@ ONE_LABEL = r'[a-z]+="(?:[^"\\\n]|\\[\\n"])*"'
 SAMPLE = re.compile(r'([a-z][a-z0-9_]*)((?:\{%s(?:,%s)*\})?) (-?[0-9]+(?:\.[0-9]+)?(?:e[+-][0-9]+)?)$' % (ONE_LABEL, ONE_LABEL))
 LABEL = re.compile(r'\{([a-z]+)="(.*)"\}$')
 PARTS = {"histogram": ("_bucket", "_sum", "_count"), "summary": ("_sum", "_count")}
-UNITS = "uploads|requests|rows|messages|offers|letters|commits|compactions|flushes|stalls|reopens|syncs|bytes|seconds|count"
+UNITS = "uploads|calls|requests|rows|messages|offers|letters|commits|compactions|flushes|stalls|reopens|syncs|bytes|seconds|count"
 NOT_BASE = "ms|millis|milliseconds|ns|minutes|hours|kb|kilobytes|percent"
 
 # Paimon 1.3.1: the constants of CommitMetrics, CompactionMetrics, WriterBufferMetric, ScanMetrics, by their group's name.
@@ -648,7 +648,7 @@ def test_figures_that_help_names_are_there():
     troubles = re.findall(r"^(?:compaction falls behind|the changelog is late|snapshots pile up|the disk fills up|a lake is behind)\n((?: .*\n)+)", text, re.M)
     same([bool(re.search("^ +status ", t, re.M) and re.search("^ +metrics ", t, re.M)) for t in troubles], [True] * 5, "each has figures")
     need(len(named) > 9 and len(members) > 9, "what it names: %s, %s" % (named, members))
-    with running(rest='lakes = { near = { target = "lake" } },') as d:
+    with running(rest='lakes = { near = { target = "lake", notify = { url = "mqtt://127.0.0.1:1" } } },') as d:
         kinds, _, _ = parse_metrics(d.ask("/metrics")[1])
         same(named - set(kinds), set(), "metrics that are not there")
         status = d.status()
