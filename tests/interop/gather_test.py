@@ -171,6 +171,10 @@ def test_compaction_and_expiry_are_the_gather_s(args):
         need(len(at.snapshots()) <= 4, "nothing has expired")
         need((at.folder / "once/.tarn/gather" / TABLE / "probed").exists(), "nobody asked whether the store keeps its word")
         at.check([g], [lambda: at.tarn.cat().ok("cat")])
+        if args.java:
+            with peer.java() as java:
+                java.run("fsck", at.root, TABLE, "--quiet").ok("oracle fsck")
+                at.check([g], [lambda: rows_of(java.run("read", at.root, TABLE))])
 
 
 def test_what_is_wrong_is_put_aside(args):
