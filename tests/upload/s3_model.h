@@ -57,6 +57,7 @@ struct model {
     struct model_object objects[MODEL_OBJECTS];
     struct model_upload uploads[MODEL_UPLOADS];
     int ids;
+    int slots; /* of objects, that were ever taken: those behind are free */
     uint64_t random;
     const char *bucket;
     int fail_before;     /* status of an error instead of doing it; 0: none */
@@ -100,7 +101,7 @@ static inline void model_etag(const struct model_bytes *bytes, char etag[40])
 
 static inline struct model_object *model_find(struct model *m, const char *key)
 {
-    for (int i = 0; i < MODEL_OBJECTS; i++) {
+    for (int i = 0; i < m->slots; i++) {
         if (strcmp(m->objects[i].key, key) == 0) {
             return &m->objects[i];
         }
@@ -113,6 +114,9 @@ static inline struct model_object *model_make(struct model *m, const char *key)
     struct model_object *object = model_find(m, key);
     if (!object) {
         object = model_find(m, "");
+        if (!object && m->slots < MODEL_OBJECTS) {
+            object = &m->objects[m->slots++];
+        }
         CHECK(object && strlen(key) < sizeof object->key);
         (void)snprintf(object->key, sizeof object->key, "%s", key);
         object->first = 0;
@@ -322,7 +326,7 @@ static inline void model_rows(struct model *m, const char *prefix, const char *d
     size_t count = 0;
     rows->count = 0;
     rows->more = false;
-    for (int i = 0; i < MODEL_OBJECTS; i++) {
+    for (int i = 0; i < m->slots; i++) {
         keys[count] = m->objects[i].key;
         count += *m->objects[i].key != 0;
     }

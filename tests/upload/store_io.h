@@ -113,7 +113,7 @@ static inline tn_rc store_io_list(struct tn_io *io, const char *path, tn_io_name
     size_t size = strlen(path);
     (void)snprintf(folder, sizeof folder, "%s%s", path,
                    size > 0 && path[size - 1] != '/' ? "/" : "");
-    for (int i = 0; rc == TN_OK && i < MODEL_OBJECTS; i++) {
+    for (int i = 0; rc == TN_OK && i < s->model->slots; i++) {
         char name[128];
         char other[128];
         bool is_dir;
