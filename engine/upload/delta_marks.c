@@ -1,5 +1,6 @@
 #include "upload/delta_private.h"
 
+#include <errno.h>
 #include <inttypes.h>
 
 #include "commit/consumer.h"
@@ -9,29 +10,51 @@ enum { HINT_SIZE_MAX = 64 }; /* as in commit/snapshot */
 
 /* ---- hints ---- */
 
-tn_rc tn_delta_write_hint(struct tn_delta *d, const char *name, int64_t id, struct tn_err *err)
+typedef tn_rc put_fn(struct tn_target *target, const char *path, struct tn_bytes bytes,
+                     struct tn_err *err);
+
+static tn_rc put_hint(struct tn_delta *d, const char *name, int64_t id, put_fn *put,
+                      struct tn_err *err)
 {
     struct tn_arena *arena = &d->worker->arena;
     const char *path = tn_name_in(arena, d->root, TN_DIR_SNAPSHOT, name);
     const char *text = tn_arena_format(arena, "%" PRId64, id);
-    return path && text ? d->target->vtable->replace(d->target, path, tn_bytes_of(text), err)
-                        : tn_delta_no_room(err);
+    return path && text ? put(d->target, path, tn_bytes_of(text), err) : tn_delta_no_room(err);
 }
 
-tn_rc tn_delta_read_hint(struct tn_delta *d, const char *name, int64_t *id, struct tn_err *err)
+tn_rc tn_delta_write_hint(struct tn_delta *d, const char *name, int64_t id, struct tn_err *err)
+{
+    return put_hint(d, name, id, d->target->vtable->replace, err);
+}
+
+tn_rc tn_delta_make_hint(struct tn_delta *d, const char *name, int64_t id, struct tn_err *err)
+{
+    tn_rc rc = put_hint(d, name, id, d->target->vtable->publish, err);
+    return rc == TN_CONFLICT ? tn_delta_shown_late(d, name, err) : rc;
+}
+
+tn_rc tn_delta_shown_late(const struct tn_delta *d, const char *what, struct tn_err *err)
+{
+    return tn_err_set(err, TN_IO, EACCES, "%s: permission to read %s was denied for a moment",
+                      d->target->name, what);
+}
+
+tn_rc tn_delta_read_hint(struct tn_delta *d, const char *name, struct tn_delta_hint *hint,
+                         struct tn_err *err)
 {
     struct tn_arena *arena = &d->worker->arena;
     struct tn_bytes text;
     const char *path = tn_name_in(arena, d->root, TN_DIR_SNAPSHOT, name);
-    *id = 0;
+    *hint = (struct tn_delta_hint){0};
     if (!path) {
         return tn_delta_no_room(err);
     }
     tn_rc rc = d->target->vtable->read(d->target, path, HINT_SIZE_MAX, arena, &text, err);
     if (rc == TN_OK) {
         int64_t number = tn_name_number((const char *)text.data, "");
-        *id = number > 0 ? number : 0;
+        hint->id = number > 0 ? number : 0;
     }
+    hint->hidden = tn_target_is_hidden(rc, err);
     return rc == TN_ABSENT || rc == TN_INVALID ? TN_OK : rc;
 }
 

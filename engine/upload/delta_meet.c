@@ -30,6 +30,7 @@ tn_rc tn_delta_diverged(const struct tn_delta *d, const char *path, struct tn_er
 
 struct met {
     bool there;
+    bool hidden;             /* nobody says whether it is */
     struct tn_hash_128 hash; /* of the target's bytes */
 };
 
@@ -40,12 +41,13 @@ static tn_rc compare(struct tn_delta *d, const char *path, size_t size_max, stru
     struct tn_arena *arena = &d->worker->arena;
     struct tn_bytes ours;
     struct tn_bytes theirs;
-    met->there = false;
+    *met = (struct met){0};
     if (!path) {
         return tn_delta_no_room(err);
     }
     tn_rc rc = d->target->vtable->read(d->target, path, size_max, arena, &theirs, err);
     if (rc != TN_OK) {
+        met->hidden = tn_target_is_hidden(rc, err);
         return rc == TN_ABSENT ? TN_OK : rc;
     }
     met->there = true;
@@ -68,15 +70,14 @@ static tn_rc compare_numbered(struct tn_delta *d, const char *dir, const char *p
 }
 
 /* One that is there is the newest so far. */
-static tn_rc meet_snapshot(struct tn_delta *d, int64_t id, bool *there, struct tn_err *err)
+static tn_rc meet_snapshot(struct tn_delta *d, int64_t id, struct met *met, struct tn_err *err)
 {
-    struct met met;
     tn_rc rc =
-        compare_numbered(d, TN_DIR_SNAPSHOT, "snapshot-", id, TN_SNAPSHOT_SIZE_MAX, &met, err);
-    *there = rc == TN_OK && met.there;
-    if (*there) {
+        compare_numbered(d, TN_DIR_SNAPSHOT, "snapshot-", id, TN_SNAPSHOT_SIZE_MAX, met, err);
+    met->there = rc == TN_OK && met->there;
+    if (met->there) {
         d->ledger.have = id;
-        d->ledger.hash = met.hash;
+        d->ledger.hash = met->hash;
     }
     return rc;
 }
@@ -84,10 +85,10 @@ static tn_rc meet_snapshot(struct tn_delta *d, int64_t id, bool *there, struct t
 /* From `id` to the first that isn't there. */
 static tn_rc walk_up(struct tn_delta *d, int64_t id, struct tn_err *err)
 {
-    bool there = true;
+    struct met met = {.there = true};
     tn_rc rc = TN_OK;
-    for (; rc == TN_OK && there && id <= d->source_last + 1; id++) {
-        rc = meet_snapshot(d, id, &there, err);
+    for (; rc == TN_OK && met.there && id <= d->source_last + 1; id++) {
+        rc = meet_snapshot(d, id, &met, err);
     }
     return rc;
 }
@@ -146,20 +147,20 @@ static tn_rc note_larger(void *user, const char *name, bool is_dir, struct tn_er
  * LATEST, or somebody has removed that. */
 static tn_rc look_for_first(struct tn_delta *d, struct tn_err *err)
 {
-    int64_t earliest;
+    struct tn_delta_hint earliest;
     tn_rc rc = tn_delta_read_hint(d, "EARLIEST", &earliest, err);
-    return rc == TN_OK ? walk_up(d, earliest > 0 ? earliest : d->source_first, err) : rc;
+    return rc == TN_OK ? walk_up(d, earliest.id > 0 ? earliest.id : d->source_first, err) : rc;
 }
 
 static tn_rc list_newest(struct tn_delta *d, struct tn_err *err)
 {
     struct largest largest = {0};
-    bool there;
+    struct met met;
     const char *dir = tn_name_in(&d->worker->arena, d->root, TN_DIR_SNAPSHOT, "");
     tn_rc rc = dir ? d->target->vtable->list(d->target, dir, note_larger, &largest, err)
                    : tn_delta_no_room(err);
     if (rc == TN_OK && largest.number > 0) {
-        rc = meet_snapshot(d, largest.number, &there, err);
+        rc = meet_snapshot(d, largest.number, &met, err);
     }
     if (rc == TN_IO && err->os == EACCES) {
         return look_for_first(d, err);
@@ -170,12 +171,12 @@ static tn_rc list_newest(struct tn_delta *d, struct tn_err *err)
 /* A hint may lag, so names behind it count; one that names nothing is wrong. */
 static tn_rc find_newest(struct tn_delta *d, int64_t said, struct tn_err *err)
 {
-    bool there = false;
-    tn_rc rc = said > 0 ? meet_snapshot(d, said, &there, err) : TN_OK;
+    struct met met = {0};
+    tn_rc rc = said > 0 ? meet_snapshot(d, said, &met, err) : TN_OK;
     if (rc != TN_OK) {
         return rc;
     }
-    return there ? walk_up(d, said + 1, err) : list_newest(d, err);
+    return met.there ? walk_up(d, said + 1, err) : list_newest(d, err);
 }
 
 /* They go in the order of their ids, so those below one that is there are. */
@@ -203,24 +204,25 @@ static tn_rc is_at_target(struct tn_delta *d, int64_t id, bool *there, struct tn
 }
 
 /* LATEST may lag on the other side of a gap, where EARLIEST says what is newer. */
-static tn_rc look_behind_gap(struct tn_delta *d, int64_t earliest, struct tn_err *err)
+static tn_rc look_behind_gap(struct tn_delta *d, const struct tn_delta_hint *earliest,
+                             struct met *met, struct tn_err *err)
 {
-    bool there = false;
-    tn_rc rc = earliest > d->ledger.have ? meet_snapshot(d, earliest, &there, err) : TN_OK;
-    return rc == TN_OK && there ? walk_up(d, earliest + 1, err) : rc;
+    *met = (struct met){0};
+    tn_rc rc = earliest->id > d->ledger.have ? meet_snapshot(d, earliest->id, met, err) : TN_OK;
+    return rc == TN_OK && met->there ? walk_up(d, earliest->id + 1, err) : rc;
 }
 
 /* EARLIEST is written right behind a snapshot that follows a gap, so it lags only when that one is
  * the newest. Without a hint it stands where the unbroken row of ids begins. */
-static tn_rc meet_earliest(struct tn_delta *d, int64_t said, struct tn_err *err)
+static tn_rc set_earliest(struct tn_delta *d, const struct tn_delta_hint *said, struct tn_err *err)
 {
     int64_t first = d->ledger.have;
     bool there = true;
     tn_rc rc = TN_OK;
-    if (said == d->ledger.have) {
+    if (said->id == d->ledger.have) {
         return rc;
     }
-    bool right = said > 0 && said < d->ledger.have;
+    bool right = said->id > 0 && said->id < d->ledger.have;
     while (rc == TN_OK && there && first > 1) {
         rc = is_at_target(d, first - 1, &there, err);
         if (right && there) {
@@ -229,44 +231,51 @@ static tn_rc meet_earliest(struct tn_delta *d, int64_t said, struct tn_err *err)
         first -= there;
     }
     d->first_due = first;
+    d->first_hidden = said->hidden;
     return rc;
 }
 
-/* What there is of snapshots and hints. */
-static tn_rc discover_snapshots(struct tn_delta *d, int64_t *earliest, struct tn_err *err)
+/* One that names what may be there, and is hidden, stays: it may stand behind a gap. */
+static tn_rc meet_earliest(struct tn_delta *d, struct tn_err *err)
 {
-    int64_t latest;
+    struct tn_delta_hint said;
+    struct met met;
+    tn_rc rc = tn_delta_read_hint(d, "EARLIEST", &said, err);
+    if (rc == TN_OK) {
+        rc = look_behind_gap(d, &said, &met, err);
+    }
+    return rc == TN_OK && !met.hidden ? set_earliest(d, &said, err) : rc;
+}
+
+/* What there is of snapshots and hints. */
+static tn_rc discover_snapshots(struct tn_delta *d, struct tn_err *err)
+{
+    struct tn_delta_hint latest;
     tn_rc rc = tn_delta_read_hint(d, "LATEST", &latest, err);
-    d->resume = latest > 0 || !d->unowned;
+    d->resume = latest.id > 0 || !d->unowned;
     if (rc == TN_OK && d->resume) {
-        rc = find_newest(d, latest, err);
+        rc = find_newest(d, latest.id, err);
     }
     if (rc == TN_OK && d->ledger.have > 0) {
-        rc = tn_delta_read_hint(d, "EARLIEST", earliest, err);
-        rc = rc == TN_OK ? look_behind_gap(d, *earliest, err) : rc;
+        rc = meet_earliest(d, err);
     }
-    d->latest_due = d->ledger.have > 0 && latest != d->ledger.have;
+    d->latest_due = d->ledger.have > 0 && latest.id != d->ledger.have;
     return rc;
 }
 
 static tn_rc discover(struct tn_delta *d, struct tn_err *err)
 {
-    int64_t earliest = 0;
     d->ledger.have = 0;
     d->ledger.schema = -1;
     d->ledger.sending = 0;
     d->ledger.tags_known = false;
     d->marked = false;
     d->dirty = true;
-    tn_rc rc = discover_snapshots(d, &earliest, err);
+    tn_rc rc = discover_snapshots(d, err);
     if (rc == TN_OK) {
         rc = check_ahead(d, err);
     }
-    if (rc == TN_OK && d->ledger.have > 0) {
-        rc = meet_schemas(d, err);
-        rc = rc == TN_OK ? meet_earliest(d, earliest, err) : rc;
-    }
-    return rc;
+    return rc == TN_OK && d->ledger.have > 0 ? meet_schemas(d, err) : rc;
 }
 
 /* ---- with one ---- */
@@ -290,6 +299,7 @@ static tn_rc catch_up(struct tn_delta *d, struct tn_err *err)
     }
     if (d->ledger.have >= sending && (had == 0 || had != sending - 1)) {
         d->first_due = sending;
+        d->first_hidden = false;
     }
     d->resume = true;
     d->dirty = true;
@@ -407,14 +417,6 @@ tn_rc tn_delta_still_ours(struct tn_delta *d, struct tn_err *err)
                : rc;
 }
 
-/* A file that was hidden, and isn't any more: the next sync reads it in time. */
-static tn_rc shown_late(const struct tn_delta *d, struct tn_err *err)
-{
-    return tn_err_set(err, TN_IO, EACCES,
-                      "%s: permission to read its owner's file was denied for a moment",
-                      d->target->name);
-}
-
 /* Of two who meet an empty place one gets CONFLICT, and says whose it is now. */
 static tn_rc make_owner(struct tn_delta *d, struct tn_err *err)
 {
@@ -428,7 +430,7 @@ static tn_rc make_owner(struct tn_delta *d, struct tn_err *err)
     if (rc == TN_CONFLICT) {
         rc = tn_target_if_hidden(ask_owner(d, err), err);
         return rc != TN_OK ? rc
-               : hidden    ? shown_late(d, err)
+               : hidden    ? tn_delta_shown_late(d, "its owner's file", err)
                            : tn_owner_taken(d->target, owner, err);
     }
     d->unowned = false;
@@ -481,7 +483,8 @@ static tn_rc put_right(struct tn_delta *d, struct tn_err *err)
     tn_rc rc = d->unowned || d->heir ? own(d, err) : TN_OK;
     d->known = rc == TN_OK;
     if (rc == TN_OK && d->first_due > 0) {
-        rc = tn_delta_write_hint(d, "EARLIEST", d->first_due, err);
+        rc = d->first_hidden ? tn_delta_make_hint(d, "EARLIEST", d->first_due, err)
+                             : tn_delta_write_hint(d, "EARLIEST", d->first_due, err);
         d->first_due = rc == TN_OK ? 0 : d->first_due;
     }
     return rc;

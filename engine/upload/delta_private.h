@@ -56,6 +56,7 @@ struct tn_delta {
     bool dirty;              /* the ledger on disk is to be written */
     bool owner_asked;
     int64_t first_due; /* what EARLIEST should say; 0: it is right */
+    bool first_hidden; /* and nobody says what it does */
     int64_t owner_ns;  /* when the owner was asked for */
     int64_t marked_ns; /* when the ledger was written */
 
@@ -113,9 +114,17 @@ bool tn_delta_is_there(const struct tn_delta *d, const char *name);
 /* A hint of the target says `id`. */
 TN_MUST_USE tn_rc tn_delta_write_hint(struct tn_delta *d, const char *name, int64_t id,
                                       struct tn_err *err);
-/* What a hint of the target says; 0 when it says nothing. */
-TN_MUST_USE tn_rc tn_delta_read_hint(struct tn_delta *d, const char *name, int64_t *id,
+/* One that there isn't. IO: there is, and it was hidden for a moment. */
+TN_MUST_USE tn_rc tn_delta_make_hint(struct tn_delta *d, const char *name, int64_t id,
                                      struct tn_err *err);
+/* Says IO: a file was hidden that isn't any more. The next sync reads it in time. */
+tn_rc tn_delta_shown_late(const struct tn_delta *d, const char *what, struct tn_err *err);
+struct tn_delta_hint {
+    int64_t id;  /* 0: it says nothing */
+    bool hidden; /* nobody says whether there is one */
+};
+TN_MUST_USE tn_rc tn_delta_read_hint(struct tn_delta *d, const char *name,
+                                     struct tn_delta_hint *hint, struct tn_err *err);
 /* Before the first file of snapshot `id` goes. */
 TN_MUST_USE tn_rc tn_delta_mark(struct tn_delta *d, int64_t id, struct tn_err *err);
 TN_MUST_USE tn_rc tn_delta_write_ledger(struct tn_delta *d, struct tn_err *err);

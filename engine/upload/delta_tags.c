@@ -139,13 +139,13 @@ static tn_rc is_held(struct tn_delta *d, const struct tn_snapshot *tagged, bool 
     struct tn_arena *arena = &d->worker->arena;
     struct tn_bytes text;
     struct tn_snapshot there;
-    int64_t first;
+    struct tn_delta_hint first;
     *held = d->target && tagged->id == d->ledger.have;
     if (!d->target || *held) {
         return TN_OK;
     }
     tn_rc rc = tn_delta_read_hint(d, "EARLIEST", &first, err);
-    if (rc != TN_OK || tagged->id < first) {
+    if (rc != TN_OK || first.hidden || tagged->id < first.id) {
         return rc;
     }
     const char *path = tn_name_numbered(arena, d->root, TN_DIR_SNAPSHOT, "snapshot-", tagged->id);

@@ -450,28 +450,62 @@ static void gap_is_left_behind_earliest(void)
     world_deinit(&w);
 }
 
-/* A sync was cut behind a gap, after EARLIEST and before LATEST, and what it knew is lost: the gap
- * isn't before EARLIEST again. */
+/* A sync was cut behind a gap, after EARLIEST and before LATEST, and what it knew is lost. There
+ * are 2, 3, 8 and 9; the source has 10, too. */
+static void make_latest_lag(struct world *w)
+{
+    world_init(w, 12);
+    for (int64_t last = 3; last <= 9; last += 6) {
+        while (w->newest < last) {
+            world_append(w);
+        }
+        world_expire(w, 2, &w->source.worker);
+        tn_rc rc = world_sync_with(w, (struct tn_delta_spec){0});
+        CHECK_OK(rc, w->err);
+    }
+    CHECK(world_hint(w, "EARLIEST") == 8);
+    replace_text(&w->target.io, ROOT "/snapshot/LATEST", "3");
+    world_append(w);
+}
+
+/* The gap isn't before EARLIEST again. */
 static void latest_that_lags_before_a_gap_takes_nothing_back(void)
 {
     static struct world w;
-    world_init(&w, 12);
-    for (int64_t last = 3; last <= 9; last += 6) {
-        while (w.newest < last) {
-            world_append(&w);
-        }
-        world_expire(&w, 2, &w.source.worker);
-        tn_rc rc = world_sync_with(&w, (struct tn_delta_spec){0});
-        CHECK_OK(rc, w.err);
-    }
-    CHECK(world_hint(&w, "EARLIEST") == 8);
-    replace_text(&w.target.io, ROOT "/snapshot/LATEST", "3");
-    world_append(&w);
+    make_latest_lag(&w);
     tn_rc rc = world_sync_with(&w, (struct tn_delta_spec){0});
     CHECK_OK(rc, w.err);
     CHECK(w.result.first_id == 10 && world_asked(&w, TN_TARGET_LIST) == 0);
     CHECK(world_hint(&w, "EARLIEST") == 8 && world_hint(&w, "LATEST") == 10);
     world_deinit(&w);
+}
+
+static void check_earliest(void *user, enum tn_target_verb verb, const char *path)
+{
+    (void)verb;
+    (void)path;
+    CHECK(world_hint(user, "EARLIEST") == 8);
+}
+
+/* Nor when nobody says whether there is an EARLIEST, or what it names. */
+static void what_is_hidden_takes_nothing_back_before_a_gap(void)
+{
+    static const char *const names[] = {ROOT "/snapshot/EARLIEST", ROOT "/snapshot/snapshot-8"};
+    for (size_t i = 0; i < COUNT(names); i++) {
+        static struct world w;
+        make_latest_lag(&w);
+        w.counting.denied = names[i];
+        w.counting.before = check_earliest;
+        w.counting.user = &w;
+        tn_rc rc = world_sync_with(&w, (struct tn_delta_spec){0});
+        CHECK(i == 1 || (rc == TN_IO && strstr(w.err.text, "denied for a moment")));
+        CHECK_OK(i == 1 ? rc : TN_OK, w.err);
+        w.counting.denied = NULL;
+        rc = world_sync_with(&w, (struct tn_delta_spec){0});
+        CHECK_OK(rc, w.err);
+        CHECK(world_hint(&w, "EARLIEST") == 8 && world_hint(&w, "LATEST") == 10);
+        world_deinit(&w);
+    }
 }
 
 /* A table by the same name, whose ledger is that of the old one, and whose snapshots have gone past
@@ -709,6 +743,7 @@ static const struct test tests[] = {
     TEST(expiry_never_passes_what_the_mirror_has),
     TEST(gap_is_left_behind_earliest),
     TEST(latest_that_lags_before_a_gap_takes_nothing_back),
+    TEST(what_is_hidden_takes_nothing_back_before_a_gap),
     TEST(mirror_that_expires_after_a_cut_is_met_anew),
     TEST(ledger_that_lags_behind_its_mirror_is_not_believed),
     TEST(table_made_anew_is_told_from_the_old_one_behind_a_gap),
