@@ -33,9 +33,10 @@
  * those that others made there stay, and where one has a tag's name the source's stays at home.
  * Which are the source's is in a file beside the table (tag_record.h). Tags that stand cost
  * nothing; when some don't: GET and two PUT of the record; for each tag GET, PUT, or DELETE, and
- * where its snapshot isn't the newest two GET before and behind. A file that only a removed tag
- * reached stays until the mirror is cleaned. Official expiry at the target that runs while a tag is
- * brought there may not see it.
+ * where its snapshot isn't the newest two GET before and behind. One that may not be removed is
+ * asked for again once an hour, with GET and DELETE. A file that only a removed tag reached stays
+ * until the mirror is cleaned. Official expiry at the target that runs while a tag is brought there
+ * may not see it.
  *
  * A target whose newest snapshot, or any schema, has our id and other content is another table, or
  * another history of this one: CONFLICT, and nothing is sent. Branches and consumers of the source

@@ -8,6 +8,8 @@
 
 enum { HINT_SIZE_MAX = 64 }; /* as in commit/snapshot */
 
+#define HOUR_MS (60 * 60 * INT64_C(1000))
+
 /* ---- hints ---- */
 
 typedef tn_rc put_fn(struct tn_target *target, const char *path, struct tn_bytes bytes,
@@ -59,6 +61,13 @@ tn_rc tn_delta_read_hint(struct tn_delta *d, const char *name, struct tn_delta_h
 }
 
 /* ---- the ledger ---- */
+
+bool tn_delta_is_hour_over(const struct tn_delta *d, int64_t since_ms)
+{
+    struct tn_clock *clock = d->worker->clock;
+    int64_t age_ms = clock->vtable->now_ms(clock) - since_ms;
+    return age_ms < 0 || age_ms >= HOUR_MS;
+}
 
 tn_rc tn_delta_write_ledger(struct tn_delta *d, struct tn_err *err)
 {

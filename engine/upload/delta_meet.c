@@ -6,8 +6,6 @@
 
 #include "file/names.h"
 
-#define HOUR_MS (60 * 60 * INT64_C(1000))
-
 static int64_t now_ms(struct tn_delta *d)
 {
     return d->worker->clock->vtable->now_ms(d->worker->clock);
@@ -333,10 +331,9 @@ static tn_rc load(struct tn_delta *d, struct tn_err *err)
 /* Somebody may have taken the mirror over: with nothing to send that is no hurry. */
 static bool nothing_to_do(struct tn_delta *d)
 {
-    int64_t age = now_ms(d) - d->ledger.checked_ms;
     return d->ledger.sending == 0 && d->ledger.have == d->source_last &&
-           d->ledger.schema >= d->schema_last && tn_delta_tags_stand(d) && age >= 0 &&
-           age < HOUR_MS && same_history(d);
+           d->ledger.schema >= d->schema_last && tn_delta_tags_stand(d) &&
+           !tn_delta_is_hour_over(d, d->ledger.checked_ms) && same_history(d);
 }
 
 /* ---- whose it is ---- */
@@ -437,6 +434,7 @@ static tn_rc make_owner(struct tn_delta *d, struct tn_err *err)
     d->ledger.tags_known = true; /* nobody's tags came from here */
     d->ledger.tags = (struct tn_hash_128){0};
     d->ledger.tags_next = 0;
+    d->ledger.denied_ms = 0;
     d->owner_asked = rc == TN_OK;
     d->owner_ns = now_ns(d);
     d->ledger.checked_ms = owner->since_ms;

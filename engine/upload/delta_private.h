@@ -80,6 +80,8 @@ TN_MUST_USE tn_rc tn_delta_find_source(struct tn_delta *d, struct tn_err *err);
 /* Sets what is known of the target. CONFLICT: it is another's, another table, or another history of
  * this one; nothing was written there, then. */
 TN_MUST_USE tn_rc tn_delta_meet(struct tn_delta *d, struct tn_err *err);
+/* An hour has passed since, or the clock went back. */
+bool tn_delta_is_hour_over(const struct tn_delta *d, int64_t since_ms);
 /* Before a publish: is it still ours? Asks once a minute at most. */
 TN_MUST_USE tn_rc tn_delta_still_ours(struct tn_delta *d, struct tn_err *err);
 /* Says CONFLICT: `path` has other content there. */

@@ -114,7 +114,8 @@ bool tn_delta_tags_stand(const struct tn_delta *d)
 {
     const struct tn_ledger *ledger = &d->ledger;
     return ledger->tags_known && tn_hash_128_equal(ledger->tags, d->tags_sum) &&
-           (ledger->tags_next == 0 || ledger->tags_next > ledger->have);
+           (ledger->tags_next == 0 || ledger->tags_next > ledger->have) &&
+           (ledger->denied_ms == 0 || !tn_delta_is_hour_over(d, ledger->denied_ms));
 }
 
 /* ---- whether what a tag holds is there ---- */
@@ -124,6 +125,7 @@ struct tagging {
     struct tn_tag_record old;  /* what the target's record said */
     struct tn_tag_record next; /* what it shall say; `due` ones are to be done */
     int64_t beyond;            /* the smallest snapshot of those that wait for theirs; 0: none */
+    bool changed;              /* `next` isn't what the record says now */
     bool unsettled;            /* a tag went while it was brought */
 };
 
@@ -330,7 +332,7 @@ static bool any_due(const struct tn_tag_record *record)
     return due;
 }
 
-/* Who may not remove anything there leaves it due, until tags change again. */
+/* Who may not remove anything there leaves it due, until tags change again or an hour is over. */
 static tn_rc remove_tag(struct tn_delta *d, const char *name, bool *gone, struct tn_err *err)
 {
     const char *path = path_of_tag(d, name);
@@ -363,6 +365,7 @@ static tn_rc do_due(struct tagging *t, struct tn_err *err)
             rc = remove_tag(d, line.name, &gone, err);
         }
         tn_arena_reset(arena, mark);
+        t->changed = t->changed || gone || line.due != t->next.lines[i].due;
         t->next.lines[kept] = line;
         kept += !gone;
     }
@@ -381,6 +384,28 @@ static tn_rc settle_source(struct tn_delta *d, struct tn_err *err)
     return rc == TN_ABSENT ? TN_OK : rc;
 }
 
+static bool is_new(const struct tagging *t)
+{
+    bool same = t->next.count == t->old.count;
+    for (uint32_t i = 0; same && i < t->next.count; i++) {
+        const struct tn_tag_line *a = &t->old.lines[i];
+        const struct tn_tag_line *b = &t->next.lines[i];
+        same =
+            a->due == b->due && tn_hash_128_equal(a->hash, b->hash) && same_text(a->name, b->name);
+    }
+    return !same;
+}
+
+/* What was denied before, and is again, is in it already. */
+static tn_rc write_record(struct tagging *t, struct tn_err *err)
+{
+    struct tn_delta *d = t->d;
+    bool changed = t->changed;
+    t->changed = false;
+    return changed ? tn_tag_record_write(d->target, d->table, &t->next, &d->worker->arena, err)
+                   : TN_OK;
+}
+
 static tn_rc bring_due(struct tagging *t, struct tn_err *err)
 {
     struct tn_delta *d = t->d;
@@ -388,24 +413,26 @@ static tn_rc bring_due(struct tagging *t, struct tn_err *err)
         return do_due(t, err);
     }
     d->ledger.tags_known = false;
+    t->changed = is_new(t);
     tn_rc rc = settle_source(d, err);
     rc = rc == TN_OK ? tn_delta_write_ledger(d, err) : rc;
     rc = rc == TN_OK ? tn_delta_still_ours(d, err) : rc;
-    rc = rc == TN_OK ? tn_tag_record_write(d->target, d->table, &t->next, &d->worker->arena, err)
-                     : rc;
+    rc = rc == TN_OK ? write_record(t, err) : rc;
     rc = rc == TN_OK ? do_due(t, err) : rc;
     rc = rc == TN_OK ? d->target->vtable->settle(d->target, err) : rc;
-    return rc == TN_OK ? tn_tag_record_write(d->target, d->table, &t->next, &d->worker->arena, err)
-                       : rc;
+    return rc == TN_OK ? write_record(t, err) : rc;
 }
 
 static tn_rc note_tags(struct tagging *t, struct tn_err *err)
 {
-    struct tn_ledger *ledger = &t->d->ledger;
+    struct tn_delta *d = t->d;
+    struct tn_clock *clock = d->worker->clock;
+    struct tn_ledger *ledger = &d->ledger;
     ledger->tags_known = !t->unsettled;
-    ledger->tags = t->d->tags_sum;
+    ledger->tags = d->tags_sum;
     ledger->tags_next = t->beyond;
-    return tn_delta_write_ledger(t->d, err);
+    ledger->denied_ms = d->result->tags_denied > 0 ? clock->vtable->now_ms(clock) : 0;
+    return tn_delta_write_ledger(d, err);
 }
 
 tn_rc tn_delta_bring_tags(struct tn_delta *d, struct tn_err *err)

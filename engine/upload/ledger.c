@@ -20,6 +20,7 @@ struct record {
     int64_t owner_since_ms;
     const char *tags; /* or NULL */
     struct tn_json_i64 tags_next;
+    struct tn_json_i64 denied_ms;
 };
 
 #define MEMBER(key, kind, name)                                              \
@@ -46,6 +47,7 @@ static const struct tn_json_field fields[] = {
     MEMBER("ownerSinceMs", I64, owner_since_ms),
     OPTIONAL("tags", TEXT, tags),
     OPTIONAL("tagsNext", I64, tags_next),
+    OPTIONAL("deniedMs", I64, denied_ms),
 };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
@@ -71,6 +73,7 @@ static bool take(const struct record *record, struct tn_ledger *ledger)
     (void)snprintf(ledger->owner.mirror, sizeof ledger->owner.mirror, "%s", record->mirror);
     ledger->tags_known = record->tags && tn_hash_128_parse(record->tags, &ledger->tags);
     ledger->tags_next = record->tags_next.present ? record->tags_next.value : 0;
+    ledger->denied_ms = record->denied_ms.present ? record->denied_ms.value : 0;
     return record->version == 1 && record->have >= 0 && record->schema >= -1 &&
            record->generation > 0 && strlen(record->writer) < sizeof ledger->owner.writer &&
            strlen(record->mirror) < sizeof ledger->owner.mirror &&
@@ -123,7 +126,8 @@ static void encode(const struct tn_ledger *ledger, struct tn_buf *text)
                             .mirror = ledger->owner.mirror,
                             .owner_since_ms = ledger->owner.since_ms,
                             .tags = ledger->tags_known ? tags : NULL,
-                            .tags_next = {ledger->tags_next, ledger->tags_next > 0}};
+                            .tags_next = {ledger->tags_next, ledger->tags_next > 0},
+                            .denied_ms = {ledger->denied_ms, ledger->denied_ms > 0}};
     tn_hash_128_format(ledger->hash, hash);
     tn_hash_128_format(ledger->tags, tags);
     tn_json_write(&record, fields, FIELDS, text);

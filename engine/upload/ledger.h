@@ -3,7 +3,7 @@
  *
  *     {"version": 1, "have": 17, "hash": "<of snapshot-17>", "schema": 2, "sending": 18,
  *      "sinceMs": ..., "checkedMs": ..., "generation": 1, "writer": "...",
- *      "mirror": "...", "ownerSinceMs": ..., "tags": "<hash of all>"}
+ *      "mirror": "...", "ownerSinceMs": ..., "tags": "<hash of all>", "deniedMs": ...}
  *
  * It is written before a sync sends its first file (`sending` is set) and at its end (it is 0). One
  * that says `sending` belongs to a sync that was cut: what it published since is asked for. A lost
@@ -25,6 +25,7 @@ struct tn_ledger {
     bool tags_known;
     struct tn_hash_128 tags; /* of the source's, when the last of them were brought or removed */
     int64_t tags_next;       /* those of snapshots from this one on weren't; 0: all were */
+    int64_t denied_ms;       /* when tags were to be removed and might not be; 0: there are none */
 };
 
 /* ABSENT: there is none, or nothing of use is in it. */

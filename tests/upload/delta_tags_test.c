@@ -398,6 +398,44 @@ static void tag_that_may_not_be_removed_stays(void)
     world_deinit(&w);
 }
 
+static void pass_an_hour(struct world *w)
+{
+    sim_clock_advance_ms(&w->source.clock, 60 * 60 * 1000);
+}
+
+/* What was denied may have been so for a moment: with the question for the owner, once an hour, it
+ * is asked for again, and what was written down already isn't written again. */
+static void denied_tag_is_removed_an_hour_later(void)
+{
+    static struct world w;
+    world_init(&w, 11);
+    world_append(&w);
+    make_tag(&w, names[0], 1);
+    must_sync(&w);
+    remove_tag(&w, names[0]);
+    w.counting.keeps = true;
+    must_sync(&w);
+    CHECK(w.result.tags_denied == 1);
+    for (int i = 0; i < 2; i++) {
+        must_sync(&w);
+        check_asked(&w, 0, 0, 0);
+        pass_an_hour(&w);
+        must_sync(&w);
+        CHECK(w.result.tags_denied == 1);
+        check_asked(&w, 2, 0, 0);
+    }
+    pass_an_hour(&w);
+    w.counting.keeps = false;
+    must_sync(&w);
+    CHECK(w.result.tags_removed == 1 && w.result.tags_denied == 0);
+    check_asked(&w, 2, 1, 1);
+    check_tags(&w, true);
+    pass_an_hour(&w);
+    must_sync(&w);
+    check_asked(&w, 1, 0, 0);
+    world_deinit(&w);
+}
+
 /* A commit and its tag come while a sync runs, which found the snapshots before: the tag waits. */
 static void tag_of_a_snapshot_to_come_waits(void)
 {
@@ -547,6 +585,7 @@ static const struct test tests[] = {
     TEST(tag_that_others_make_meanwhile_stays),
     TEST(record_that_is_hidden_is_not_taken_for_none),
     TEST(tag_that_may_not_be_removed_stays),
+    TEST(denied_tag_is_removed_an_hour_later),
     TEST(tag_of_a_snapshot_to_come_waits),
     TEST(damaged_tag_is_named),
     TEST(tags_are_whole_after_a_cut_at_any_call),

@@ -4,7 +4,8 @@
  * - An object is made once, with the bytes of the source, and stays; but hints and the owner.
  * - When snapshot-N is there, its lists, manifests, schemas, data and changelog files are read, and
  *   are the rows and the changes that the source had at N.
- * - It follows N-1, or EARLIEST passes the gap before anything follows N.
+ * - It follows N-1, or EARLIEST passes the gap before anything follows N; but that it was put by a
+ *   process that was dead when it came, and then with what follows.
  * - When a tag is there, what it holds is read, too.
  * - LATEST names a snapshot that is there, and never an older one; EARLIEST one from which on all
  *   are there.
@@ -29,7 +30,8 @@ struct lake_reader {
     int64_t latest;   /* what the hint says; 0: nothing */
     int64_t earliest; /* likewise */
     int64_t gap;      /* the snapshot behind one that EARLIEST hasn't passed yet; 0: none */
-    int64_t late;     /* the last of those that EARLIEST passed behind the next snapshot only */
+    bool dead;        /* what changed last was put by a process that is dead by now */
+    int64_t late;     /* of those behind a gap, the last one that came so; 0: none */
     uint64_t changes;
     uint64_t snapshots;
     const char *problem; /* or NULL */
@@ -115,14 +117,14 @@ static __attribute__((unused, noinline)) void lake_reader_snapshot(struct lake_r
     if (id <= r->newest) {
         lake_reader_complain(r, "it comes behind snapshot %" PRId64, r->newest);
     }
-    /* The PUT of a process that was killed may arrive when nobody will ask for it any more, or when
-     * nobody knows of it: then it is the next snapshot behind which EARLIEST passes the gap. */
-    if (r->gap > 0 && follows && r->late == r->gap) {
+    /* The PUT of a process that was killed may arrive when nobody will ask for it any more: then it
+     * is the next snapshot behind which EARLIEST passes the gap. */
+    if (r->gap > 0 && follows && r->late != r->gap) {
         lake_reader_complain(r, "EARLIEST stands before the gap below snapshot %" PRId64, r->gap);
     }
-    r->late = follows && r->gap > 0 ? r->gap : r->late;
     if (r->newest > 0 && !follows) {
         r->gap = id;
+        r->late = r->dead ? id : r->late;
         if (!r->gaps) {
             lake_reader_complain(r, "it follows snapshot %" PRId64, r->newest);
         }

@@ -305,6 +305,7 @@ static __attribute__((unused, noinline)) void lake_on_changed(struct model *m,
         lake.part_bytes += known;
         lake.in_parts++;
     }
+    lake.reader.dead = lake.store.asking <= lake.accepted;
     lake_reader_changed(m, object);
 }
 
@@ -558,7 +559,7 @@ static __attribute__((unused, noinline)) void lake_open(uint64_t seed, uint32_t 
     /* PUT and GET are all the rights that a mirror needs, but for its tags. */
     lake.store.model.denied =
         random_below(&lake.random, 4) == 0 ? MODEL_NO_LIST | MODEL_NO_DELETE : 0;
-    lake.part_size = 400 + random_below(&lake.random, 2000);
+    lake.part_size = MODEL_BODY / MODEL_PARTS + random_below(&lake.random, 2000);
     sim_disk_init(&lake.disk, BED_DISK_SIZE);
     bed_create(&lake_engines[LAKE_WRITER], &lake.disk.io, &lake.scenario);
     sim_disk_reboot(&lake.disk, SIM_SEED_ALL);
