@@ -205,7 +205,6 @@ static tn_rc is_at_target(struct tn_delta *d, int64_t id, bool *there, struct tn
 static tn_rc look_behind_gap(struct tn_delta *d, const struct tn_delta_hint *earliest,
                              struct met *met, struct tn_err *err)
 {
-    *met = (struct met){0};
     tn_rc rc = earliest->id > d->ledger.have ? meet_snapshot(d, earliest->id, met, err) : TN_OK;
     return rc == TN_OK && met->there ? walk_up(d, earliest->id + 1, err) : rc;
 }
@@ -237,7 +236,7 @@ static tn_rc set_earliest(struct tn_delta *d, const struct tn_delta_hint *said, 
 static tn_rc meet_earliest(struct tn_delta *d, struct tn_err *err)
 {
     struct tn_delta_hint said;
-    struct met met;
+    struct met met = {0};
     tn_rc rc = tn_delta_read_hint(d, "EARLIEST", &said, err);
     if (rc == TN_OK) {
         rc = look_behind_gap(d, &said, &met, err);
