@@ -15,6 +15,7 @@
 #include "app/stop.h"
 #include "commit/snapshot.h"
 #include "schema/options.h"
+#include "upload/gather_pauser.h"
 
 static struct {
     bool once;
@@ -29,7 +30,7 @@ static const struct tn_flag flags[] = {
     {"pause", 0, TN_FLAG_SET, &o.pause, NULL,
      "have all committers wait until a signal comes, and say when it is quiet"},
     {"quiet-after", 0, TN_FLAG_TEXT, &o.quiet_after, "TIME",
-     "with --pause: after so long without a commit (60 s)"},
+     "with --pause: after so long without a commit (120 s)"},
     {"option", 0, TN_FLAG_LIST, &o.options, "K=V",
      "of an object store, like s3.endpoint=...; else the environment's AWS_..."},
     {"rate", 0, TN_FLAG_SIZE, &o.rate, "SIZE", "bytes a second to an object store, like 1M"},
@@ -146,12 +147,13 @@ static void report(struct loop *loop)
                       " files=%" PRIu32 "\n",
                       r->snapshot_id, r->rows, loop->gathering.table, r->entries, r->files);
     }
-    if (r->pause.set && !loop->paused && !o.once && !tn_common.quiet) {
+    bool says = r->paused && !loop->paused && !(o.once && r->pause_alive);
+    if (says && !tn_common.quiet) {
         struct tn_err said;
         (void)tn_pause_say(&r->pause, loop->gathering.table, &said);
         (void)fprintf(stderr, "waiting: %s\n", said.text);
     }
-    loop->paused = r->pause.set;
+    loop->paused = r->paused;
 }
 
 /* OK: it goes on. */
@@ -200,8 +202,9 @@ static tn_rc one_round(struct loop *loop, bool *idle, struct tn_err *err)
         return rc;
     }
     const struct tn_gather_result *r = &loop->result;
-    *idle = !r->more && r->entries + r->known + r->refused == 0;
-    bool due = loop->new && !r->pause.set && (o.once ? *idle : now_ms(loop) >= loop->upkeep_due_ms);
+    /* A pause that nobody is known to hold is waited out, also by `once`. */
+    *idle = r->paused ? r->pause_alive : !r->more && r->entries + r->known + r->refused == 0;
+    bool due = loop->new && !r->paused && (o.once ? *idle : now_ms(loop) >= loop->upkeep_due_ms);
     return due ? upkeep(loop, err) : TN_OK;
 }
 
@@ -213,7 +216,8 @@ static tn_rc go_on(struct loop *loop, struct tn_err *err)
         int64_t begin = now_ms(loop);
         rc = settle(loop, one_round(loop, &idle, err), err);
         int64_t left = ROUND_MS - (now_ms(loop) - begin);
-        bool waits = rc == TN_OK && !o.once && !loop->result.more && loop->conflicts == 0;
+        bool busy = o.once ? !loop->paused : loop->result.more;
+        bool waits = rc == TN_OK && !(o.once && idle) && !busy && loop->conflicts == 0;
         if (waits && left > 0) {
             (void)tn_stop_came(left);
         }
@@ -227,6 +231,14 @@ static tn_rc go_on(struct loop *loop, struct tn_err *err)
 
 /* ---- the pause ---- */
 
+struct holding {
+    const struct loop *loop;
+    struct tn_pauser pauser;
+    int64_t quiet_ms;
+    bool quiet; /* nobody took the mark away since it was looked at */
+    bool said;  /* that it can't be kept */
+};
+
 static tn_rc newest(const struct loop *loop, int64_t *id, struct tn_err *err)
 {
     struct tn_arena *scratch = scratch_of(loop);
@@ -237,61 +249,89 @@ static tn_rc newest(const struct loop *loop, int64_t *id, struct tn_err *err)
     return rc == TN_ABSENT ? TN_OK : rc;
 }
 
-/* Until no snapshot came for so long. */
-static tn_rc wait_for_quiet(const struct loop *loop, int64_t quiet_ms, int64_t *id,
-                            struct tn_err *err)
+/* What fails is tried again a moment later; before the mark has run out people must know. */
+static void keep_pause(struct holding *h)
 {
-    int64_t since = now_ms(loop);
-    tn_rc rc = newest(loop, id, err);
-    while (rc == TN_OK && now_ms(loop) - since < quiet_ms && !tn_stop_came(ROUND_MS)) {
+    bool lost = false;
+    struct tn_err err;
+    tn_rc rc = tn_pauser_keep(&h->pauser, scratch_of(h->loop), &lost, &err);
+    if (lost) {
+        (void)fprintf(stderr, "tarn: the pause was taken away, and is set again: what official "
+                              "work was done meanwhile may have met commits\n");
+        h->quiet = false;
+    }
+    bool says = rc != TN_OK && tn_pauser_age_ms(&h->pauser) >= TN_PAUSE_TTL_MS / 3;
+    if (says && !h->said) {
+        (void)fprintf(stderr,
+                      "tarn: the pause can't be kept, and ends in a minute or two: stop "
+                      "official work: %s\n",
+                      err.text);
+    }
+    h->said = says;
+}
+
+/* Until no snapshot came for so long. */
+static tn_rc wait_for_quiet(struct holding *h, int64_t *id, struct tn_err *err)
+{
+    int64_t since = now_ms(h->loop);
+    tn_rc rc = newest(h->loop, id, err);
+    h->quiet = true;
+    while (rc == TN_OK && now_ms(h->loop) - since < h->quiet_ms && !tn_stop_came(ROUND_MS)) {
         int64_t now = *id;
-        rc = newest(loop, &now, err);
-        if (rc == TN_OK && now != *id) {
-            since = now_ms(loop);
+        keep_pause(h);
+        rc = newest(h->loop, &now, err);
+        if (rc == TN_OK && (now != *id || !h->quiet)) {
+            since = now_ms(h->loop);
             *id = now;
+            h->quiet = true;
         }
     }
     return rc;
 }
 
-static tn_rc hold_pause(const struct loop *loop, int64_t quiet_ms, struct tn_err *err)
+static tn_rc hold_pause(struct holding *h, struct tn_err *err)
 {
-    int64_t id = 0;
-    tn_rc rc = wait_for_quiet(loop, quiet_ms, &id, err);
-    if (rc != TN_OK || tn_stop_came(0)) {
-        return rc;
+    tn_rc rc = TN_OK;
+    while (rc == TN_OK && !tn_stop_came(0)) {
+        int64_t id = 0;
+        rc = wait_for_quiet(h, &id, err);
+        if (rc != TN_OK || tn_stop_came(0)) {
+            break;
+        }
+        (void)fprintf(
+            stderr,
+            "quiet: %s is at snapshot %" PRId64
+            " and nobody of tarn commits. When official work is done, end this (SIGINT)\n",
+            h->loop->gathering.table, id);
+        while (h->quiet && !tn_stop_came(ROUND_MS)) {
+            keep_pause(h);
+        }
     }
-    (void)fprintf(stderr,
-                  "quiet: %s is at snapshot %" PRId64
-                  " and nobody of tarn commits. When official work is done, end this (SIGINT)\n",
-                  loop->gathering.table, id);
-    while (!tn_stop_came(ROUND_MS)) {
-    }
-    return TN_OK;
+    return rc;
 }
 
 static tn_rc pause_all(struct loop *loop, struct tn_err *err)
 {
+    static struct holding h;
     struct tn_gathering *g = &loop->gathering;
-    struct tn_clock *clock = g->app->env.clock;
-    struct tn_arena *scratch = scratch_of(loop);
-    int64_t quiet_ms = TN_PAUSE_QUIET_MS;
-    if (o.quiet_after && !tn_parse_duration(tn_bytes_of(o.quiet_after), &quiet_ms)) {
+    bool lost;
+    h = (struct holding){.loop = loop, .quiet_ms = TN_PAUSE_QUIET_MS};
+    if (o.quiet_after && !tn_parse_duration(tn_bytes_of(o.quiet_after), &h.quiet_ms)) {
         return tn_err_set(err, TN_INVALID, 0, "--quiet-after %s: a time, like 60s", o.quiet_after);
     }
-    tn_rc rc =
-        tn_pause_set(g->io, g->table, g->lease.own.who, clock->vtable->now_ms(clock), scratch, err);
+    tn_pauser_init(&h.pauser, g->place.lake.target, g->app->env.clock, g->table, g->lease.own.who);
+    tn_rc rc = tn_pauser_keep(&h.pauser, scratch_of(loop), &lost, err);
     if (rc != TN_OK) {
         return rc;
     }
     if (!tn_common.quiet) {
         (void)fprintf(stderr, "commits to %s are paused\n", g->table);
     }
-    rc = hold_pause(loop, quiet_ms, err);
+    rc = hold_pause(&h, err);
     struct tn_err lift_err;
-    tn_rc lifted = tn_pause_lift(g->io, g->table, scratch, &lift_err);
+    tn_rc lifted = tn_pauser_lift(&h.pauser, scratch_of(loop), &lift_err);
     if (lifted != TN_OK) {
-        (void)fprintf(stderr, "tarn: the pause stays: %s\n", lift_err.text);
+        (void)fprintf(stderr, "tarn: the pause stays for some minutes: %s\n", lift_err.text);
     }
     return rc == TN_OK && lifted != TN_OK ? lifted : rc;
 }

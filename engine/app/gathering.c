@@ -7,6 +7,7 @@
 #include "app/stop.h"
 #include "commit/expire.h"
 #include "file/names.h"
+#include "upload/gather_pauser.h"
 #include "upload/probe.h"
 
 enum {
@@ -45,12 +46,33 @@ static tn_rc open_scratch(struct tn_gathering *g, struct tn_err *err)
     return rc;
 }
 
+/* Right before a snapshot of whatever kind gets its name: what it took to write its files may have
+ * been long. */
+static tn_rc look_for_pause(void *user, const char *path, struct tn_err *err)
+{
+    struct tn_gathering *g = user;
+    struct tn_pause pause = {.set = false};
+    if (!strstr(path, "/" TN_DIR_SNAPSHOT)) {
+        return TN_OK;
+    }
+    tn_rc rc = tn_pause_read_target(g->place.lake.target, g->table,
+                                    &g->app->workers[TN_LANE_LONG].arena, &pause, err);
+    if (rc != TN_OK || !tn_pause_holds(&g->gather.pause_watch, &pause, g->app->env.clock)) {
+        return rc;
+    }
+    (void)tn_pause_say(&pause, g->table, err);
+    err->code = TN_IO; /* it is tried again */
+    return TN_IO;
+}
+
 static tn_rc open_store(struct tn_gathering *g, struct tn_err *err)
 {
     struct tn_lake_io_spec spec = {.target = g->place.lake.target,
                                    .scratch = &g->scratch.io,
                                    .arena = &g->app->input,
-                                   .cache_size = CACHE_SIZE};
+                                   .cache_size = CACHE_SIZE,
+                                   .ready = look_for_pause,
+                                   .user = g};
     tn_rc rc = open_scratch(g, err);
     if (rc == TN_OK) {
         rc = tn_lake_io_open(&g->lake, &spec, err);
@@ -175,17 +197,28 @@ void tn_gathering_close(struct tn_gathering *g)
 
 /* ---- rounds ---- */
 
+/* What was left behind is no pause for this gather; for the next one it would be. */
+static void forget_pause(struct tn_gathering *g, const struct tn_pause *pause)
+{
+    struct tn_err ignored;
+    tn_rc rc = tn_pause_forget(g->place.lake.target, g->table, pause,
+                               &g->app->workers[TN_LANE_LONG].arena, &ignored);
+    (void)rc;
+}
+
 tn_rc tn_gathering_round(struct tn_gathering *g, struct tn_gather_result *result,
                          struct tn_err *err)
 {
     tn_rc rc = tn_gather_round(&g->gather, false, result, err);
-    if (rc != TN_OK || !result->old_schema) {
-        return rc;
+    if (rc == TN_OK && result->old_schema) {
+        rc = read_schema(g, err);
+        if (rc == TN_OK) {
+            g->gather.spec.table.schema = g->schema;
+            rc = tn_gather_round(&g->gather, true, result, err);
+        }
     }
-    rc = read_schema(g, err);
-    if (rc == TN_OK) {
-        g->gather.spec.table.schema = g->schema;
-        rc = tn_gather_round(&g->gather, true, result, err);
+    if (rc == TN_OK && result->pause_over) {
+        forget_pause(g, &result->pause);
     }
     return rc;
 }
@@ -214,9 +247,9 @@ static bool must_stop(void)
     if (tn_stop_came(0)) {
         g->stopped = true;
     } else if (!g->stopped && is_due(g)) {
-        g->stopped =
-            tn_lease_keep(&g->lease, scratch, &ignored) == TN_EXISTS ||
-            (tn_pause_read(g->io, g->table, scratch, &pause, &ignored) == TN_OK && pause.set);
+        g->stopped = tn_lease_keep(&g->lease, scratch, &ignored) == TN_EXISTS ||
+                     (tn_pause_read(g->io, g->table, scratch, &pause, &ignored) == TN_OK &&
+                      tn_pause_holds(&g->gather.pause_watch, &pause, g->app->env.clock));
     }
     return g->stopped;
 }

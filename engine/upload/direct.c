@@ -5,7 +5,7 @@
 
 #include "commit/consumer.h"
 #include "file/names.h"
-#include "upload/gather_pause.h"
+#include "upload/gather_pauser.h"
 #include "upload/probe.h"
 
 enum {
@@ -261,22 +261,38 @@ static tn_rc look_at_schemas(struct tn_direct *d, struct tn_err *err)
     return rc == TN_OK ? open_schema(d, err) : rc;
 }
 
+/* Whoever left marks behind without an end is waited out; one who is alive is heard of soon. */
+static tn_rc watch_pause(struct tn_direct *d, struct tn_err *err)
+{
+    struct tn_pause_watch watch = {.any = false};
+    const char *table = d->spec->table;
+    for (;;) {
+        struct tn_pause pause = {.set = false};
+        d->looked_ms = tn_clock_monotonic_ms(d->worker->clock);
+        tn_rc rc = tn_pause_read_target(d->target, table, &d->worker->arena, &pause, err);
+        if (rc != TN_OK) {
+            return rc;
+        }
+        if (!tn_pause_holds(&watch, &pause, d->worker->clock)) {
+            return pause.set ? tn_pause_forget(d->target, table, &pause, &d->worker->arena, err)
+                             : TN_OK;
+        }
+        if (watch.alive) {
+            return tn_pause_say(&pause, table, err);
+        }
+        d->spec->wait(d->spec->user, TN_DIRECT_LOOK_MS);
+    }
+}
+
 /* Somebody may want to commit there who honours no condition. */
 tn_rc tn_direct_look_for_pause(struct tn_direct *d, struct tn_err *err)
 {
-    struct tn_arena *arena = &d->worker->arena;
-    struct tn_pause pause = {.set = false};
     int64_t ms = tn_clock_monotonic_ms(d->worker->clock);
     if (d->looked_ms > 0 && ms - d->looked_ms < TN_PAUSE_FRESH_MS) {
         return TN_OK;
     }
-    size_t mark = tn_arena_mark(arena);
-    tn_rc rc = tn_pause_read_target(d->target, d->spec->table, arena, &pause, err);
-    if (rc == TN_OK && pause.set) {
-        rc = tn_pause_say(&pause, d->spec->table, err);
-    }
-    tn_arena_reset(arena, mark);
-    d->looked_ms = rc == TN_OK ? ms : 0;
+    tn_rc rc = watch_pause(d, err);
+    d->looked_ms = rc == TN_OK ? d->looked_ms : 0;
     return rc;
 }
 

@@ -34,8 +34,9 @@
 
 enum {
     TN_DIRECT_MANIFESTS_MAX = 2000,
-    TN_DIRECT_WAIT_MS = 50,  /* the first is up to twice as long */
-    TN_DIRECT_DOUBLINGS = 8, /* ... and the longest 2^8 times */
+    TN_DIRECT_WAIT_MS = 50,   /* the first is up to twice as long */
+    TN_DIRECT_LOOK_MS = 1000, /* at a pause, from one look to the next */
+    TN_DIRECT_DOUBLINGS = 8,  /* ... and the longest 2^8 times */
     TN_DIRECT_TRIES_MAX = 64,
 };
 

@@ -31,9 +31,17 @@ static tn_rc read_newest(struct tn_gather_run *run, struct tn_err *err)
 
 static tn_rc look_for_pause(struct tn_gather_run *run, struct tn_err *err)
 {
-    struct tn_worker *worker = run->gather->spec.worker;
-    return tn_pause_read(worker->io, run->gather->spec.table.name, &worker->arena,
-                         &run->result->pause, err);
+    struct tn_gather *g = run->gather;
+    struct tn_worker *worker = g->spec.worker;
+    struct tn_gather_result *result = run->result;
+    tn_rc rc = tn_pause_read(worker->io, g->spec.table.name, &worker->arena, &result->pause, err);
+    if (rc == TN_OK) {
+        bool holds = tn_pause_holds(&g->pause_watch, &result->pause, worker->clock);
+        result->pause_over = result->pause.set && !holds;
+        result->paused = holds;
+        result->pause_alive = holds && g->pause_watch.alive;
+    }
+    return rc;
 }
 
 /* In this order: what another gather commits above S it has marked before, so it is in the marks,
@@ -44,10 +52,10 @@ static tn_rc read_all(struct tn_gather_run *run, struct tn_err *err)
     struct tn_worker *worker = g->spec.worker;
     const char *table = g->spec.table.name;
     tn_rc rc = look_for_pause(run, err);
-    if (rc == TN_OK && !run->result->pause.set) {
+    if (rc == TN_OK && !run->result->paused) {
         rc = read_newest(run, err);
     }
-    if (rc != TN_OK || run->result->pause.set || run->result->old_schema) {
+    if (rc != TN_OK || run->result->paused || run->result->old_schema) {
         return rc;
     }
     if (!g->marks.read) {
@@ -356,7 +364,7 @@ static tn_rc work(struct tn_gather_run *run, struct tn_err *err)
     if (rc == TN_OK) { /* what was read when the round began may be old by now */
         rc = look_for_pause(run, err);
     }
-    if (rc != TN_OK || run->result->pause.set) {
+    if (rc != TN_OK || run->result->paused) {
         return rc; /* the marks say what was begun */
     }
     rc = commit(run, err);

@@ -37,6 +37,7 @@ struct tn_gather {
     int64_t rounds;
     char turn[TN_INBOX_GATEWAY_SIZE]; /* the gateway behind which a round begins; "": the first */
     struct tn_gather_marks marks;
+    struct tn_pause_watch pause_watch;
     struct tn_meta_plan plan;
 };
 
@@ -49,7 +50,10 @@ struct tn_gather_result {
     uint32_t refused;
     bool more;             /* there are entries that did not fit */
     bool old_schema;       /* nothing was done: somebody made a newer one than the spec's */
-    struct tn_pause pause; /* set: nothing was committed */
+    struct tn_pause pause; /* that was read, */
+    bool paused;           /* and holds: nothing was committed */
+    bool pause_alive;      /* somebody was seen to hold it; else it may have been left behind */
+    bool pause_over;       /* it was left behind, and is none any more: tn_pause_forget */
 };
 
 /* Reads nothing yet. What it takes of the arena is its own as long as it is used. AGAIN. */

@@ -369,8 +369,13 @@ static tn_rc put(struct tn_lake_io *lake, struct tn_lake_file *file, const char 
     if (rc != TN_OK) {
         return about(sent(rc, err), path_new, err);
     }
-    rc = over ? target->vtable->replace(target, path_new, bytes, err)
-              : target->vtable->publish(target, path_new, bytes, err);
+    if (!over && lake->ready) {
+        rc = lake->ready(lake->user, path_new, err);
+    }
+    if (rc == TN_OK) {
+        rc = over ? target->vtable->replace(target, path_new, bytes, err)
+                  : target->vtable->publish(target, path_new, bytes, err);
+    }
     tn_arena_reset(&lake->arena, mark);
     if (rc == TN_CONFLICT) {
         err->code = rc = TN_EXISTS;
@@ -611,6 +616,8 @@ tn_rc tn_lake_io_open(struct tn_lake_io *lake, const struct tn_lake_io_spec *spe
                                 .scratch = spec->scratch,
                                 .file_count = files_of(spec->files),
                                 .cache_size = spec->cache_size,
+                                .ready = spec->ready,
+                                .user = spec->user,
                                 .lock = -1};
     tn_rc rc = carve(lake, spec->arena, err);
     if (rc == TN_OK) {

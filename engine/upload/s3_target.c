@@ -246,6 +246,7 @@ static tn_rc put_once(struct tn_s3_target *target, const char *key, const struct
     }
     bool unknown = link->verdict == TN_S3_UNKNOWN;
     struct tn_err cause = *err;
+    enum tn_s3_trouble trouble = link->trouble;
     rc = compare(target, key, put->body, was, &link, err);
     if (tn_target_is_hidden(rc, err)) {
         *again = unknown;
@@ -260,10 +261,18 @@ static tn_rc put_once(struct tn_s3_target *target, const char *key, const struct
     }
     if (*again) {
         *err = cause;
+        target->trouble = trouble;
         err->code = TN_IO;
         return TN_IO;
     }
     return rc;
+}
+
+static void set_deadline(struct tn_s3_target *target, size_t size)
+{
+    uint32_t patience = target->patience_ms < TN_S3_TARGET_PATIENCE_MS ? target->patience_ms
+                                                                       : TN_S3_TARGET_PATIENCE_MS;
+    target->deadline_ns = tn_s3_now_ns(target) + (patience + (int64_t)size) * NS_PER_MS;
 }
 
 static tn_rc publish(struct tn_target *base, const char *path, struct tn_bytes bytes,
@@ -279,12 +288,14 @@ static tn_rc publish(struct tn_target *base, const char *path, struct tn_bytes b
     if (rc != TN_OK) {
         return rc;
     }
+    set_deadline(target, bytes.size);
     for (uint32_t tries = 0; again && tries < TRIES_MAX; tries++) {
         struct tn_s3_job job = put_job(bytes);
         job.request.if_absent = true;
         job.pause_ms = tn_s3_target_pause(target, tries);
         rc = put_once(target, key, &job, (struct tn_bytes){NULL, 0}, &again, err);
     }
+    target->deadline_ns = 0;
     return tn_s3_target_checked(rc, err);
 }
 

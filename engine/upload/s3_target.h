@@ -9,6 +9,9 @@
  *     publish      -> PUT if absent -> (GET, when nobody knows: ours, another's, or not there)
  *     swap         -> GET -> PUT if it is still that
  *
+ * A name that is asked for by `publish` is given within the patience, and a millisecond a byte, or
+ * not by this call: after so long its connection is closed (gather_pause.h rests on it).
+ *
  * Nothing that is there is ever overwritten, but by `replace` and `swap`. What failed for the
  * network's sake, or was put off by the store, is done again after a growing pause, until there was
  * no progress for `patience_ms`; then IO, in plain words. What only a person can change ends a call

@@ -182,6 +182,13 @@ static void note_sent(struct tn_s3_link *link)
     link->wrote_ns = 0;
 }
 
+static void say_how_long(struct tn_s3_link *link, enum tn_s3_trouble trouble, int64_t ms)
+{
+    (void)tn_err_in(&link->err, "%s %s for %" PRId64 " s", link->target->store.authority,
+                    trouble == TN_S3_TROUBLE_NETWORK ? "has not answered" : "has put us off",
+                    ms / MS_PER_S);
+}
+
 /* A pause, or the end of patience: also when the store says that it will come to that. */
 static enum tn_s3_link_state later(struct tn_s3_link *link, uint32_t retry_after_ms)
 {
@@ -191,9 +198,7 @@ static enum tn_s3_link_state later(struct tn_s3_link *link, uint32_t retry_after
     bool too_late = retry_after_ms > target->patience_ms;
     if (waited >= target->patience_ms || too_late) {
         enum tn_s3_trouble trouble = trouble_of(link);
-        (void)tn_err_in(&link->err, "%s %s for %" PRId64 " s", target->store.authority,
-                        trouble == TN_S3_TROUBLE_NETWORK ? "has not answered" : "has put us off",
-                        (too_late ? retry_after_ms : waited) / MS_PER_S);
+        say_how_long(link, trouble, too_late ? retry_after_ms : waited);
         return end(link, TN_IO, trouble);
     }
     link->tries++;
@@ -532,4 +537,23 @@ void tn_s3_link_cancel(struct tn_s3_link *link)
         (void)end(link, TN_CANCELED, TN_S3_TROUBLE_NONE);
     }
     close_to(link, TN_S3_LINK_FREE);
+}
+
+void tn_s3_link_give_up(struct tn_s3_link *link)
+{
+    int64_t ms = (tn_s3_now_ns(link->target) - link->since_ns) / NS_PER_MS;
+    bool failed = link->tries > 0;
+    enum tn_s3_trouble trouble = failed ? trouble_of(link) : TN_S3_TROUBLE_NETWORK;
+    struct tn_err cause = link->err;
+    tn_s3_link_cancel(link);
+    link->err = cause;
+    if (!failed) {
+        (void)tn_err_set(&link->err, TN_IO, 0, "%s s3://%s/%.120s: no answer",
+                         tn_s3_verb_text(link->job.request.verb), link->target->store.bucket,
+                         link->key);
+    }
+    say_how_long(link, trouble, ms);
+    link->err.code = link->rc = TN_IO;
+    link->trouble = trouble;
+    link->verdict = TN_S3_LATER;
 }

@@ -219,6 +219,7 @@ struct tn_s3_target {
     bool busy;                    /* a link has more to do at once */
     uint32_t moves;               /* times that the bucket was found elsewhere */
     int64_t progress_ns;          /* when a request was last answered well */
+    int64_t deadline_ns;          /* of the name that is being given; 0: none */
     enum tn_s3_trouble trouble;   /* of the last error that was told */
     char token[TN_S3_TOKEN_SIZE]; /* of the next page */
     char after[TN_S3_NAME_MAX];   /* the key that a walk begins behind */
@@ -255,6 +256,8 @@ void tn_s3_link_start(struct tn_s3_link *link, const struct tn_s3_job *job, cons
 bool tn_s3_link_step(struct tn_s3_link *link);
 /* Ends the job, if there is one, with CANCELED, and the connection. */
 void tn_s3_link_cancel(struct tn_s3_link *link);
+/* Ends it with IO, in words of why it took so long; nobody knows what comes of it. */
+void tn_s3_link_give_up(struct tn_s3_link *link);
 /* The policy forbids it. A store says so, too, of a name that isn't there, to who may not list
  * (S3): then GET and HEAD don't tell whether it is. Whoever goes on puts on the condition that it
  * isn't. */

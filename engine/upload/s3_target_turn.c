@@ -63,6 +63,11 @@ tn_rc tn_s3_target_free_link(struct tn_s3_target *target, struct tn_s3_link **li
     return rc;
 }
 
+static bool is_late(const struct tn_s3_target *target)
+{
+    return target->deadline_ns > 0 && tn_s3_now_ns(target) >= target->deadline_ns;
+}
+
 tn_rc tn_s3_target_ask(struct tn_s3_target *target, const char *key, const struct tn_s3_job *job,
                        struct tn_s3_link **link, struct tn_err *err)
 {
@@ -73,6 +78,9 @@ tn_rc tn_s3_target_ask(struct tn_s3_target *target, const char *key, const struc
     tn_s3_link_start(*link, job, key);
     while (rc == TN_OK && !(*link)->ended) {
         rc = tn_s3_target_turn(target, err);
+        if (rc == TN_OK && !(*link)->ended && is_late(target)) {
+            tn_s3_link_give_up(*link);
+        }
     }
     if (rc == TN_OK && (*link)->rc != TN_OK) {
         *err = (*link)->err;

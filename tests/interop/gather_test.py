@@ -201,9 +201,11 @@ def test_a_pause_holds_everybody(args):
             at.gather_once()
         g.commit()
         newest = at.snapshots()[-1]["snapshot_id"]
-        pause = child.Child(at.folder / "pause.log")
+        pause, other = child.Child(at.folder / "pause.log"), child.Child(at.folder / "other.log")
         pause.start(at.gather_words("pause", "--pause", "--quiet-after", "1s"))
+        other.start(at.gather_words("other", "--pause"))
         try:
+            other.asked_until("both pause", lambda: "are paused" in other.log())
             pause.asked_until("it is quiet", lambda: "quiet: %s is at snapshot %d" % (TABLE, newest) in pause.log())
             done = subprocess.run(at.gather_words("once", "--once"), capture_output=True, text=True, timeout=60, check=False)
             need(done.returncode == 5 and "commits are paused by tarn gather" in done.stderr, done.stderr)
@@ -213,11 +215,13 @@ def test_a_pause_holds_everybody(args):
                 become_objects(at.root)
                 newest += 1
             same(at.snapshots()[-1]["snapshot_id"], newest, "newest snapshot")
-            pause.process.send_signal(signal.SIGINT)
-            pause.finished("SIGINT")
-            need(not (at.beside / "pause").exists(), "the pause stays")
+            for one, marks in ((other, 1), (pause, 0)):
+                one.process.send_signal(signal.SIGINT)
+                one.finished("SIGINT")
+                same((at.beside / "pause").read_text().count('"id"'), marks, "pauses")
         finally:
             pause.kill()
+            other.kill()
         at.gather_once()
         at.check([g], [lambda: at.tarn.cat().ok("cat")])
 

@@ -1,7 +1,7 @@
 /* Gateways that commit to one table: every commit once in the lake's history, whatever is cut, lost
  * or late, and by whomever it is beaten. */
 #include "upload/fleet.h"
-#include "upload/gather_pause.h"
+#include "upload/pausing.h"
 
 static void change(struct world *w)
 {
@@ -81,17 +81,39 @@ static void snapshots_travel_together_and_compaction_stays_at_home(void)
     fleet_deinit(&f);
 }
 
-/* A file that travels slowly, and meanwhile all are asked to wait. */
+static struct pausing pausing;
+
+/* A file that travels slowly, and meanwhile all are asked to wait, by one who is alive. */
 static void pause_while_it_sends(void *user, enum tn_target_verb verb, const char *path)
 {
     struct gateway *g = user;
-    struct tn_err err;
-    if (verb != TN_TARGET_PUT || !strstr(path, "/bucket-")) {
-        return;
+    if (verb == TN_TARGET_PUT && strstr(path, "/bucket-")) {
+        sim_clock_advance_ms(&g->w.source.clock, TN_PAUSE_FRESH_MS + 1);
+        pausing_keep(&pausing);
     }
-    sim_clock_advance_ms(&g->w.source.clock, TN_PAUSE_FRESH_MS + 1);
-    tn_rc rc = tn_pause_set(&g->fleet->lake.io, "db.t", "a test", 5, &g->w.source.own, &err);
-    CHECK_OK(rc, err);
+    if (pausing.pauser.set) {
+        pausing_keep(&pausing);
+    }
+}
+
+/* Whoever paused was killed: a commit waits as long as it must, and no longer. */
+static void a_pause_that_was_left_behind_is_waited_out(void)
+{
+    static struct fleet f;
+    fleet_init(&f, 1, given_number("SEED", 6));
+    struct gateway *g = &f.gateways[0];
+    pausing_init(&pausing, &f.lake.io, &g->w.source.clock.clock, "a test");
+    pausing_keep(&pausing);
+    pausing.pauser.set = false;
+    world_append(&g->w);
+    sync_ok(g);
+    CHECK(g->result.commits == 1);
+    CHECK(g->waited_ms >= TN_PAUSE_TTL_MS && g->waited_ms < TN_PAUSE_TTL_MS + 10 * 1000);
+    world_append(&g->w);
+    sync_ok(g);
+    CHECK(g->result.commits == 1 && g->waited_ms < 1000);
+    fleet_check_all(&f);
+    fleet_deinit(&f);
 }
 
 static void a_pause_is_seen_though_files_took_long(void)
@@ -100,8 +122,8 @@ static void a_pause_is_seen_though_files_took_long(void)
     static struct fleet_look l;
     fleet_init(&f, 1, given_number("SEED", 5));
     struct gateway *g = &f.gateways[0];
-    struct tn_err err;
     f.before = pause_while_it_sends;
+    pausing_init(&pausing, &f.lake.io, &g->w.source.clock.clock, "a test");
     world_append(&g->w);
     tn_rc rc = fleet_sync(g);
     CHECK(rc == TN_AGAIN && g->result.commits == 0);
@@ -109,8 +131,7 @@ static void a_pause_is_seen_though_files_took_long(void)
     fleet_look(&f, &l);
     CHECK(l.newest == 0);
     f.before = fleet_before;
-    rc = tn_pause_lift(&f.lake.io, "db.t", &g->w.source.own, &err);
-    CHECK_OK(rc, err);
+    pausing_lift(&pausing);
     sync_ok(g);
     CHECK(g->result.commits == 1);
     fleet_check_all(&f);
@@ -389,6 +410,7 @@ static const struct test tests[] = {
     TEST(commit_costs_its_files_and_ten_requests),
     TEST(snapshots_travel_together_and_compaction_stays_at_home),
     TEST(a_pause_is_seen_though_files_took_long),
+    TEST(a_pause_that_was_left_behind_is_waited_out),
     TEST(every_commit_is_there_once_whoever_is_faster),
     TEST(every_commit_is_there_once_whatever_is_cut_or_lost),
     TEST(commit_that_was_replaced_is_sent_again),

@@ -307,22 +307,42 @@ static void nothing_is_gathered_while_commits_are_paused(void)
 {
     world_init(&w, 10);
     world_put(&w, 0);
-    tn_rc rc =
-        tn_pause_set(&w.bed.disk.io, "db.t", "a \"test\"", 1790000000000, &w.bed.own, &w.err);
-    CHECK_OK(rc, w.err);
+    w.pausing.pauser.own.since_ms = 1790000000000;
+    pausing_keep(&w.pausing);
     sim_disk_reboot(&w.bed.disk, SIM_SEED_NOTHING);
-    rc = world_round(&w, 0);
-    CHECK_OK(rc, w.err);
-    const struct tn_pause *pause = &w.gathers[0].result.pause;
-    CHECK(pause->set && strcmp(pause->by, "a \"test\"") == 0 && world_newest(&w) == 0);
-    CHECK(tn_pause_say(pause, "db.t", &w.err) == TN_AGAIN);
+    const struct tn_gather_result *result = &w.gathers[0].result;
+    for (int beat = 0; beat < 100; beat++) {
+        tn_rc rc = world_round(&w, 0);
+        CHECK_OK(rc, w.err);
+        CHECK(result->paused && result->pause_alive == (beat > 0) && world_newest(&w) == 0);
+        sim_clock_advance_ms(&w.bed.clock, TN_PAUSE_BEAT_MS);
+        pausing_keep(&w.pausing);
+    }
+    CHECK(tn_pause_say(&result->pause, "db.t", &w.err) == TN_AGAIN);
     CHECK(strcmp(w.err.text,
                  "db.t: commits are paused by a \"test\" since 2026-09-21 14:13:20 UTC") == 0);
-    rc = tn_pause_lift(&w.bed.disk.io, "db.t", &w.bed.own, &w.err);
-    CHECK_OK(rc, w.err);
-    rc = tn_pause_lift(&w.bed.disk.io, "db.t", &w.bed.own, &w.err);
-    CHECK_OK(rc, w.err);
+    pausing_lift(&w.pausing);
     drain();
+    world_check(&w);
+    world_deinit(&w);
+}
+
+/* Whoever paused was killed: its mark is waited out. */
+static void a_pause_that_was_left_behind_runs_out(void)
+{
+    world_init(&w, 12);
+    world_put(&w, 0);
+    pausing_keep(&w.pausing);
+    const struct tn_gather_result *result = &w.gathers[0].result;
+    for (int64_t ms = 0; ms < TN_PAUSE_TTL_MS; ms += TN_PAUSE_BEAT_MS) {
+        tn_rc rc = world_round(&w, 0);
+        CHECK_OK(rc, w.err);
+        CHECK(result->paused && !result->pause_alive && !result->pause_over);
+        sim_clock_advance_ms(&w.bed.clock, TN_PAUSE_BEAT_MS);
+    }
+    tn_rc rc = world_round(&w, 0);
+    CHECK_OK(rc, w.err);
+    CHECK(!result->paused && result->pause_over && world_newest(&w) == 1);
     world_check(&w);
     world_deinit(&w);
 }
@@ -369,12 +389,11 @@ static void a_pause_in_the_middle_is_seen(void)
         w.pause_at = call;
         tn_rc rc = world_round(&w, 0);
         CHECK_OK(rc, w.err);
-        paused = w.gathers[0].result.pause.set;
+        paused = w.gathers[0].result.paused;
         held += paused;
         CHECK((world_newest(&w) == 0) == paused);
         w.pause_at = 0;
-        rc = tn_pause_lift(&w.bed.disk.io, "db.t", &w.bed.own, &w.err);
-        CHECK_OK(rc, w.err);
+        pausing_lift(&w.pausing);
         drain();
         CHECK(w.refused == 0);
         world_check(&w);
@@ -395,6 +414,7 @@ static const struct test tests[] = {
     TEST(a_later_schema_is_read_first),
     TEST(marks_of_who_stood_still_are_refused),
     TEST(nothing_is_gathered_while_commits_are_paused),
+    TEST(a_pause_that_was_left_behind_runs_out),
     TEST(a_pause_in_the_middle_is_seen),
 };
 

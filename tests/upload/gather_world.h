@@ -10,6 +10,7 @@
 #include "upload/directory.h"
 #include "upload/gather.h"
 #include "upload/lake_io.h"
+#include "upload/pausing.h"
 
 enum {
     WORLD_GATEWAYS = 4,
@@ -58,6 +59,7 @@ struct world {
     bool far;        /* gathers work through a target */
     uint32_t chance; /* 1 of so many calls is interrupted; 0: none */
     bool busy;
+    struct pausing pausing;
     uint32_t pause_at; /* the call of a gather before which commits are paused; 0: none */
     tn_rc answer;      /* what the store says once, of an entry that is opened; OK: nothing */
     struct world_gateway gateways[WORLD_GATEWAYS];
@@ -257,6 +259,7 @@ static __attribute__((unused, noinline)) void world_init(struct world *w, uint64
     w->bed.options.commit_max_retries = 100;
     tn_rc rc = tn_entry_plan(tn_bytes_of(tn_entry_avro_schema), &w->bed.own, &w->plan, &w->err);
     CHECK_OK(rc, w->err);
+    pausing_init(&w->pausing, &w->bed.disk.io, &w->bed.clock.clock, "a \"test\"");
     for (int i = 0; i < WORLD_GATEWAYS; i++) {
         (void)snprintf(w->gateways[i].name, sizeof w->gateways[i].name, "gw-%d", i);
     }
@@ -554,9 +557,7 @@ static __attribute__((unused, noinline)) void world_compact(struct world *w)
 static __attribute__((unused, noinline)) void world_interrupt(struct world *w, uint32_t who)
 {
     if (w->pause_at > 0 && --w->pause_at == 0) {
-        struct tn_err err;
-        tn_rc rc = tn_pause_set(&w->bed.disk.io, "db.t", "a test", 5, &w->bed.own, &err);
-        CHECK_OK(rc, err);
+        pausing_keep(&w->pausing);
     }
     if (w->busy || w->chance == 0 || w->bed.disk.off || random_below(&w->random, w->chance) > 0) {
         return;

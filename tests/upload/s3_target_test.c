@@ -391,8 +391,16 @@ static void swap_in_a_world(uint64_t seed)
         CHECK(is_there(path, tn_bytes_of(texts[i])));
     }
     calm();
-    CHECK(swap(path, "generation 2", "5") == TN_CONFLICT);
-    CHECK(swap(path, NULL, "5") == TN_CONFLICT);
+    tn_rc rc = TN_IO;
+    for (int tries = 0; rc == TN_IO && tries < 2; tries++) { /* a connection may hang still */
+        rc = swap(path, "generation 2", "5");
+    }
+    CHECK(rc == TN_CONFLICT);
+    rc = TN_IO;
+    for (int tries = 0; rc == TN_IO && tries < 2; tries++) {
+        rc = swap(path, NULL, "5");
+    }
+    CHECK(rc == TN_CONFLICT);
     CHECK(is_there(path, tn_bytes_of("generation 4")));
     close_world();
 }
@@ -859,23 +867,29 @@ static void what_is_asked_at_once_is_answered_each_in_every_world(void)
     each_world(ask_in_a_world, 16);
 }
 
-/* As many are under way as there are connections. */
-static void many_take_no_longer_than_few(void)
+static int64_t ms_of_asks(uint32_t at_once)
+{
+    int64_t begin_ms = now_ms();
+    for (uint32_t at = 0; at < ASKED; at += at_once) {
+        tn_rc rc = w.target->vtable->ask(w.target, asks + at, at_once, &w.err);
+        CHECK_OK(rc, w.err);
+    }
+    return now_ms() - begin_ms;
+}
+
+/* As many are under way as there are connections: four. */
+static void many_take_less_time_than_one_by_one(void)
 {
     open_world(given_number("SEED", 1));
+    w.store.model.lasts = true;
     make_asked();
     set_asks(TN_IO_ASK_STAT);
-    int64_t begin_ms = now_ms();
-    tn_rc rc = w.target->vtable->ask(w.target, asks, 4, &w.err);
-    CHECK_OK(rc, w.err);
-    begin_ms = now_ms();
-    rc = w.target->vtable->ask(w.target, asks, 1, &w.err);
-    CHECK_OK(rc, w.err);
-    int64_t one_ms = now_ms() - begin_ms;
-    begin_ms = now_ms();
-    rc = w.target->vtable->ask(w.target, asks, 8, &w.err);
-    CHECK_OK(rc, w.err);
-    CHECK(one_ms > 0 && now_ms() - begin_ms < 4 * one_ms);
+    int64_t all_ms = ms_of_asks(ASKED);
+    all_ms = ms_of_asks(ASKED);
+    int64_t each_ms = ms_of_asks(1);
+    if (each_ms < 2 * all_ms) {
+        FAIL("%d ms at once, %d ms one by one", (int)all_ms, (int)each_ms);
+    }
     close_world();
 }
 
@@ -952,6 +966,30 @@ static void sending_slowly_is_not_waiting(void)
     CHECK(publish("s", "text") == TN_IO);
     CHECK(now_ms() - began_ms < 60000);
     close_world();
+}
+
+/* Who pauses commits rests on it that a name isn't asked for any more after a while, whatever the
+ * store does, and whatever each try is told. */
+static void name_is_not_asked_for_after_the_patience(void)
+{
+    static const struct {
+        enum mood mood;
+        int status;
+    } moods[] = {{FAILS_BEFORE, 500}, {FAILS_BEFORE, 503}, {RESETS_BEFORE, 0}, {NEVER, 0}};
+    for (size_t i = 0; i < COUNT(moods); i++) {
+        open_world(i + 1);
+        w.store.only_puts = true;
+        set_mood(moods[i].mood, moods[i].status);
+        int64_t began_ms = now_ms();
+        tn_rc rc = publish("s", "x");
+        CHECK(rc == TN_IO && tn_s3_target_trouble(w.target) != TN_S3_TROUBLE_NONE);
+        CHECK(now_ms() - began_ms < PATIENCE_MS + 1000);
+        uint64_t served = w.store.served;
+        set_mood(FINE, 0);
+        (void)tn_net_turn(w.here, 1000);
+        CHECK(w.store.served == served);
+        close_world();
+    }
 }
 
 /* Half a second and up, doubled each time: a store that is busy isn't asked again and again. */
@@ -1573,11 +1611,12 @@ static const struct test tests[] = {
     TEST(walk_loses_no_file_in_any_world),
     TEST(walk_ends_when_it_is_enough),
     TEST(what_is_asked_at_once_is_answered_each_in_every_world),
-    TEST(many_take_no_longer_than_few),
+    TEST(many_take_less_time_than_one_by_one),
     TEST(it_keeps_the_contract_of_targets),
     TEST(store_that_does_not_answer_is_waited_for_as_long_as_was_asked),
     TEST(refusal_for_a_person_is_told_at_once),
     TEST(sending_slowly_is_not_waiting),
+    TEST(name_is_not_asked_for_after_the_patience),
     TEST(pauses_grow),
     TEST(store_that_only_fails_is_given_up),
     TEST(store_is_asked_again_when_it_says_so),
