@@ -7,6 +7,7 @@
 #include "app/cells.h"
 #include "app/cmd.h"
 #include "app/config.h"
+#include "app/connecting.h"
 #include "schema/options.h"
 
 enum {
@@ -17,9 +18,12 @@ enum {
 
 static struct {
     const char *place;
+    bool connect;
 } o;
 
 static const struct tn_flag flags[] = {
+    {"connect", 0, TN_FLAG_SET, &o.connect, NULL,
+     "try lakes, brokers and who is told, too; nothing is written or sent"},
     {"stay-in", 0, TN_FLAG_TEXT, &o.place, "DIR", "another warehouse is wrong: for a reload"},
 };
 
@@ -133,6 +137,7 @@ static tn_rc put_tables(struct report *r, struct tn_arena *arena, struct tn_err 
 {
     static const char *const columns[] = {"table", "commit", "delivery", "repeats_show",
                                           "because_of"};
+    size_t begin = tn_arena_mark(arena);
     tn_rc rc = tn_cells_open(&r->cells, columns, sizeof columns / sizeof columns[0], arena, err);
     if (r->cells.output.format != TN_FORMAT_JSON) { /* another table than the one above */
         (void)fputs("\n", stdout);
@@ -142,7 +147,34 @@ static tn_rc put_tables(struct report *r, struct tn_arena *arena, struct tn_err 
         rc = put_table(r, t, arena, err);
         tn_arena_reset(arena, mark);
     }
-    return rc == TN_OK ? tn_cells_close(&r->cells, err) : rc;
+    if (rc == TN_OK) {
+        rc = tn_cells_close(&r->cells, err);
+    }
+    tn_arena_reset(arena, begin);
+    return rc;
+}
+
+/* ---- what it names ---- */
+
+static tn_rc put_connections(struct report *r, struct tn_app *app, struct tn_err *err)
+{
+    static const char *const columns[] = {"connect", "name", "at", "works", "kind", "text"};
+    struct tn_err why = {0};
+    size_t mark = tn_arena_mark(&app->input);
+    tn_rc rc =
+        tn_cells_open(&r->cells, columns, sizeof columns / sizeof columns[0], &app->input, err);
+    if (rc == TN_OK && r->cells.output.format != TN_FORMAT_JSON) {
+        (void)fputs("\n", stdout);
+    }
+    tn_rc wrong = rc == TN_OK ? tn_connect_all(app, &r->config, &r->cells, &why) : TN_OK;
+    if (rc == TN_OK) {
+        rc = tn_cells_close(&r->cells, err);
+    }
+    tn_arena_reset(&app->input, mark);
+    if (rc == TN_OK && wrong != TN_OK) {
+        *err = why;
+    }
+    return rc == TN_OK ? wrong : rc;
 }
 
 /* ---- the verb ---- */
@@ -188,9 +220,10 @@ static tn_rc check(struct tn_app *app, const struct tn_text_list *words, struct 
     if (rc == TN_OK) {
         rc = put_tables(&r, &app->input, err);
     }
-    return rc == TN_OK && r.short_parts > 0
-               ? tn_err_set(err, TN_INVALID, 0, "%s: it doesn't fit its memory", words->items[0])
-               : rc;
+    if (rc == TN_OK && r.short_parts > 0) {
+        rc = tn_err_set(err, TN_INVALID, 0, "%s: it doesn't fit its memory", words->items[0]);
+    }
+    return rc == TN_OK && o.connect ? put_connections(&r, app, err) : rc;
 }
 
 static int run(const struct tn_text_list *words)

@@ -218,6 +218,11 @@ static void take_packet(struct tn_teller *t)
 static void begin_talk(struct tn_teller *t)
 {
     struct tn_err err;
+    if (t->knocks && !t->url.mqtt) {
+        t->told = true;
+        end(t);
+        return;
+    }
     t->talks = true;
     t->in.size = 0;
     t->out.size = 0;
@@ -331,12 +336,9 @@ static void done(struct tn_op *op, tn_rc rc)
     t->ended = true;
 }
 
-void tn_teller_tell(struct tn_teller *teller, const struct tn_teller_message *message,
-                    struct tn_ops *ops)
+static void begin(struct tn_teller *t, struct tn_ops *ops)
 {
-    struct tn_teller *t = teller;
     TN_CHECK(!tn_teller_busy(t) && !t->stopping);
-    t->message = *message;
     t->until_ms = now_ms(t) + TN_TELLER_PATIENCE_MS;
     t->talks = false;
     t->told = false;
@@ -347,6 +349,21 @@ void tn_teller_tell(struct tn_teller *teller, const struct tn_teller_message *me
     t->stream = NULL;
     t->state = TN_TELLER_BEGIN;
     tn_op_start(&t->op, ops, step, done);
+}
+
+void tn_teller_tell(struct tn_teller *teller, const struct tn_teller_message *message,
+                    struct tn_ops *ops)
+{
+    teller->message = *message;
+    teller->knocks = false;
+    begin(teller, ops);
+}
+
+void tn_teller_knock(struct tn_teller *teller, struct tn_ops *ops)
+{
+    teller->message = (struct tn_teller_message){.type = NULL};
+    teller->knocks = true;
+    begin(teller, ops);
 }
 
 void tn_teller_stop(struct tn_teller *teller)

@@ -66,6 +66,7 @@ struct tn_teller {
     struct tn_stream *stream;
     struct tn_request request; /* that is under way */
     int64_t until_ms;
+    bool knocks;   /* there is no message */
     bool talks;    /* the connection is there */
     bool told;     /* it has been taken */
     bool stopping; /* what is under way is to end */
@@ -90,6 +91,9 @@ TN_MUST_USE tn_rc tn_teller_open(struct tn_teller *teller, const struct tn_telle
 /* Idle. It begins, and ends in turns of `ops` and of the net. */
 void tn_teller_tell(struct tn_teller *teller, const struct tn_teller_message *message,
                     struct tn_ops *ops);
+/* The same without a message: OK when a broker lets us in, or who takes a POST is there, and TLS
+ * with it. */
+void tn_teller_knock(struct tn_teller *teller, struct tn_ops *ops);
 static inline bool tn_teller_busy(const struct tn_teller *teller)
 {
     return teller->state != TN_TELLER_IDLE;

@@ -75,6 +75,12 @@ static tn_rc publish(struct tn_mqtt_publish *p, const struct tn_mqtt_packet *con
     return rc;
 }
 
+static tn_rc say_goodbye(struct tn_mqtt_publish *p, struct tn_buf *out, struct tn_err *err)
+{
+    p->state = TN_MQTT_PUBLISH_DONE;
+    return send_packet(p, &(struct tn_mqtt_packet){.type = TN_MQTT_DISCONNECT}, out, err);
+}
+
 static tn_rc take(struct tn_mqtt_publish *p, const struct tn_mqtt_packet *packet,
                   struct tn_buf *out, struct tn_err *err)
 {
@@ -86,14 +92,15 @@ static tn_rc take(struct tn_mqtt_publish *p, const struct tn_mqtt_packet *packet
         if (failed && packet->reason == TN_MQTT_VERSION_UNSUPPORTED) {
             return tn_err_set(err, TN_UNSUPPORTED, 0, "the broker wants another version of MQTT");
         }
-        return failed ? refuse(p, packet, "lets us not in", err) : publish(p, packet, out, err);
+        return failed                ? refuse(p, packet, "lets us not in", err)
+               : p->spec->topic.data ? publish(p, packet, out, err)
+                                     : say_goodbye(p, out, err);
     }
     if (p->state == TN_MQTT_PUBLISH_PUBACK && packet->type == TN_MQTT_PUBACK && packet->id == ID) {
         if (failed) {
             return refuse(p, packet, "doesn't take the message", err);
         }
-        p->state = TN_MQTT_PUBLISH_DONE;
-        return send_packet(p, &(struct tn_mqtt_packet){.type = TN_MQTT_DISCONNECT}, out, err);
+        return say_goodbye(p, out, err);
     }
     return tn_err_set(err, TN_INVALID, 0, "the broker sent %s where nobody asked for it",
                       tn_mqtt_type_text(packet->type));

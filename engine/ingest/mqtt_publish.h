@@ -2,6 +2,9 @@
  *
  *     begin -> CONNECT out -> CONNACK in -> PUBLISH out -> PUBACK in -> DISCONNECT out, done
  *
+ * Without a topic nothing is published, and it is done with the CONNACK: for finding out whether
+ * the broker lets us in.
+ *
  * Whoever owns the connection sends what is in `out` and gives what comes. The session is a clean
  * one: the broker has nothing of it afterwards. After a cut in any state the message may be there
  * or not, and is sent again: it comes once at least.
@@ -19,7 +22,7 @@ struct tn_mqtt_publish_spec {
     struct tn_bytes client_id; /* not empty */
     struct tn_bytes user;      /* no data: none */
     struct tn_bytes password;  /* likewise */
-    struct tn_bytes topic;
+    struct tn_bytes topic;     /* no data: none */
     struct tn_bytes payload;
     bool retain;
 };

@@ -670,6 +670,29 @@ static void only_what_a_lake_is_known_to_have_is_told(void)
     end_world();
 }
 
+/* Whether it would take something: no message comes to anybody. */
+static void a_knock_sends_nothing(void)
+{
+    for (int lake = 0; lake < LAKES; lake++) {
+        for (int refuses = 0; refuses < 2; refuses++) {
+            struct tn_ops ops = {NULL, NULL};
+            begin_fine();
+            far.only = refuses ? ERRS : TAKES;
+            struct tn_teller *teller = &w.tell.places[lake].teller;
+            tn_teller_knock(teller, &ops);
+            while (tn_teller_busy(teller)) {
+                (void)tn_ops_run(&ops, 1);
+                (void)sim_net_wait(&w.net, 100);
+            }
+            bool works = lake == 1 || !refuses; /* of a POST nobody is asked anything */
+            CHECK((teller->rc == TN_OK) == works && far.head[0] == 0);
+            CHECK(far.heard[0] + far.heard[1] + far.passed[0] == 0);
+            teller->ended = false;
+            end_world();
+        }
+    }
+}
+
 /* ---- scripts ---- */
 
 static struct given_state script;
@@ -794,6 +817,7 @@ static const struct test tests[] = {
     TEST(who_is_away_hears_of_all_of_it_later),
     TEST(places_do_not_wait_for_each_other),
     TEST(only_what_a_lake_is_known_to_have_is_told),
+    TEST(a_knock_sends_nothing),
     TEST(a_script_says_what_is_told),
     TEST(a_script_that_fails_is_asked_again),
     TEST(a_file_that_is_none_has_all_told_again),

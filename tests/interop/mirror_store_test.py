@@ -2,6 +2,8 @@
 
     mirror_store_test.py [--seed S] [NAME...]
 """
+import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -68,6 +70,41 @@ def test_a_bucket_by_http(_args):
 
 def test_a_bucket_by_tls(_args):
     goes_on(True)
+
+
+def test_check_connect_says_what_is_wrong_with_a_bucket(_args):
+    """Right, then each thing wrong in turn; the bucket has nothing more afterwards, and no secret is told."""
+    with bucket(True) as (s, lakes), Daemon(lakes) as daemon:
+        right = daemon.config.read_text()
+        other, _ = certificate(daemon.folder)
+        before = s.files()
+        port = "127.0.0.1:%d" % s.port
+        for was, now, kind, why in (
+                (store.SECRET, store.SECRET, None, "lets us read"),
+                (store.SECRET, "anotherSecret", "credentials", "secret key"),
+                ('"%s"' % store.ACCESS, '"NOBODY"', "credentials", "access key"),
+                ("s3://%s/" % store.BUCKET, "s3://nobucket/", "store", "there is no such bucket"),
+                (port, "127.0.0.1:1", "network", "refused"),
+                (re.search(r'"s3.ca-file"\] = "([^"]*)"', right).group(1), str(other), "certificate", "certificate"),
+                (re.search(r'"s3.ca-file"\] = "([^"]*)"', right).group(1), "/no/file", "certificate", "no such file")):
+            need(was in right, was)
+            daemon.config.write_text(right.replace(was, now))
+            result = peer.Tarn(daemon.warehouse).run("check", str(daemon.config), "--connect", "--format", "json")
+            rows = {row["name"]: row for row in map(json.loads, result.lines) if "connect" in row}
+            same((rows["near"]["works"], rows["far"]["works"], result.rc), (True, kind is None, 4 if kind else 0), "%s for %s: %s" % (now, was, rows))
+            same(rows["far"]["kind"], kind, rows["far"]["text"])
+            need(why in rows["far"]["text"], rows["far"]["text"])
+            need(now in (store.ACCESS, "NOBODY") or not any(x in str(rows) + result.err for x in (store.SECRET, "anotherSecret")), "a secret is told")
+        same(s.files(), before, "what is in the bucket")
+
+
+def test_check_connect_says_how_far_the_clocks_are_apart(_args):
+    with bucket(False) as (s, lakes), store.Proxy(s) as proxy, Daemon(lakes.replace(s.endpoint, proxy.endpoint)) as daemon:
+        for skew, text in ((0, "(nothing was written)"), (7200, "clock is 7200 s behind the store's"), (-7200, "clock is 7200 s ahead of the store's")):
+            proxy.skew = skew
+            result = peer.Tarn(daemon.warehouse).run("check", str(daemon.config), "--connect", "--format", "json")
+            far = [row for row in map(json.loads, result.lines) if row.get("name") == "far"][0]
+            need(far["works"] and re.sub("7(199|201)", "7200", far["text"]).find(text) >= 0, far)
 
 
 if __name__ == "__main__":

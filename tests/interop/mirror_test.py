@@ -338,5 +338,39 @@ def test_who_is_to_know_is_told(args):
         hook.close()
 
 
+def test_check_connect_tries_folders_brokers_and_hooks(_args):
+    """What works, what doesn't and why; nothing is sent, and a broker's clients stay as they are."""
+    port = free_port()
+    with Daemon() as daemon:
+        hook, broker = Hook(daemon.folder), Mosquitto(daemon.folder)
+        passwords, config = daemon.folder / "passwords", daemon.folder / "mosquitto.conf"
+        done = subprocess.run(["mosquitto_passwd", "-b", "-c", str(passwords), "me", "right-word"], capture_output=True, text=True, check=False)
+        need(done.returncode == 0, "mosquitto_passwd: " + done.stderr)
+        passwords.chmod(0o644)
+        daemon.folder.chmod(0o755)
+        config.write_text("listener %d 127.0.0.1\nallow_anonymous false\npassword_file %s\n" % (port, passwords))
+        broker.start(config)
+        source = '{ kind = "mqtt", url = "mqtt://127.0.0.1:%d", user = "me", password = "%s", name = "%s", subscribe = { { filter = "a", table = "%s" } } }'
+        daemon.config.write_text(daemon.config.read_text().replace(
+            '{ kind = "stdin", table = "%s" }' % TABLE,
+            ", ".join([source % (port, "right-word", "good", TABLE), source % (port, "wrong-word", "bad", TABLE), source % (1, "x", "closed", TABLE)])).replace(
+            'near = { target = "lake" }',
+            'near = { target = "lake", notify = { url = "%s", tls = { pinned = file("hook.pem") } } }, none = { target = "no/such/folder" },'
+            'late = { target = "late", notify = { url = "https://127.0.0.1:1/x", tls = { pinned = file("hook.pem") } } }' % hook.url))
+        (daemon.folder / "late").mkdir()
+        result = peer.Tarn(daemon.warehouse).run("check", str(daemon.config), "--connect", "--format", "json")
+        rows = [row for row in map(json.loads, result.lines) if "connect" in row]
+        same({(row["connect"], row["name"], row["kind"]) for row in rows},
+             {("lake", "near", None), ("lake", "late", None), ("lake", "none", "folder"), ("notify", "near", None), ("notify", "late", "network"),
+              ("broker", "good", None), ("broker", "bad", "refused"), ("broker", "closed", "network")}, "what it found: %s" % rows)
+        need(all(row["works"] == (row["kind"] is None) and row["text"] for row in rows), rows)
+        same(result.rc, 4, "exit code")
+        need("4 of 8 can't be reached as they are configured" in result.err, result.err)
+        need("right-word" not in str(rows) + result.err and "of=lake" not in str(rows), "a secret is told")
+        same((hook.heads, list((daemon.folder / "late").iterdir()), daemon.lake.exists()), ([], [], False), "what was sent or written")
+        broker.kill()
+        hook.close()
+
+
 if __name__ == "__main__":
     sys.exit(runner.run_given(globals(), kills=4))
