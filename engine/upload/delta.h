@@ -28,6 +28,14 @@
  * EARLIEST of the target is set behind the gap, since a streaming reader would wait for the missing
  * ids for ever; the snapshots below go when the mirror is expired by whoever keeps it.
  *
+ * A PUT of a process that was killed may come when the next one has asked for that name and gone
+ * on; no store can be told to refuse it. What the source still has is sent again, with the same
+ * bytes, and nothing is seen of it. A snapshot that the source has expired meanwhile, which no
+ * consumer lets it, then stands alone behind the gap: whole, since its files were there before it
+ * was sent. A reader that waits in front of the gap waits until the next snapshot follows, and
+ * EARLIEST with it; from then on, and when it comes later still, it lies below EARLIEST, where
+ * nobody looks.
+ *
  * Tags travel behind the snapshots: what a tag holds is brought where the target doesn't have its
  * snapshot (any more), then the tag. One that is replaced or removed at the source is there, too;
  * those that others made there stay, and where one has a tag's name the source's stays at home.

@@ -508,6 +508,69 @@ static void what_is_hidden_takes_nothing_back_before_a_gap(void)
     }
 }
 
+/* A PUT of snapshot-4 that is under way when its process is killed. */
+struct late_put {
+    struct world *w;
+    const char *moment; /* it comes before this is put; NULL: it hasn't been sent */
+    unsigned char memory[8192];
+    struct tn_bytes text;
+};
+
+static void be_killed_or_late(void *user, enum tn_target_verb verb, const char *path)
+{
+    static const char late[] = ROOT "/snapshot/snapshot-4";
+    struct late_put *put = user;
+    struct world *w = put->w;
+    if (verb != TN_TARGET_PUT) {
+        return;
+    }
+    if (!put->text.data && strcmp(path, late) == 0) {
+        struct tn_arena arena;
+        tn_arena_init(&arena, put->memory, sizeof put->memory);
+        tn_rc rc = tn_io_read_all(&w->source.disk.io, late, 4096, &arena, &put->text, &w->err);
+        CHECK_OK(rc, w->err);
+        sim_disk_cut_at(&w->target, w->target.calls + 1);
+    } else if (put->moment && strcmp(path, put->moment) == 0) {
+        put->moment = NULL;
+        world_write(&w->target.io, late, put->text);
+    }
+}
+
+/* The next process has asked for it, and the source has expired it: whenever it comes, it is whole,
+ * it lies below EARLIEST in the end, and EARLIEST never stands behind what follows it. */
+static void late_snapshot_of_a_killed_process_lies_below_earliest(void)
+{
+    static const char *const moments[] = {ROOT "/snapshot/snapshot-8", ROOT "/snapshot/EARLIEST",
+                                          ROOT "/snapshot/snapshot-9", ROOT "/snapshot/LATEST"};
+    for (size_t i = 0; i < COUNT(moments); i++) {
+        static struct world w;
+        static struct late_put put;
+        put = (struct late_put){.w = &w};
+        world_init(&w, 14);
+        for (int64_t last = 3; last <= 9; last = last == 3 ? 4 : last + 5) {
+            while (w.newest < last) {
+                world_append(&w);
+            }
+            if (last == 9) {
+                world_expire(&w, 2, &w.source.worker);
+                put.moment = moments[i];
+            }
+            w.counting.before = last == 3 ? NULL : be_killed_or_late;
+            w.counting.user = &put;
+            tn_rc rc = world_sync_with(&w, (struct tn_delta_spec){.lake = "late"});
+            CHECK(rc == (last == 4 ? TN_IO : TN_OK));
+            if (last == 4) {
+                sim_disk_reboot(&w.target, SIM_SEED_ALL);
+                CHECK(!world_has(&w, 4) && put.text.data);
+            }
+        }
+        CHECK(!put.moment && world_has(&w, 4) && world_check(&w, 4) == TN_OK);
+        CHECK(world_hint(&w, "EARLIEST") == 8 && world_hint(&w, "LATEST") == 9);
+        CHECK(world_whole(&w, 8, 9));
+        world_deinit(&w);
+    }
+}
+
 /* A table by the same name, whose ledger is that of the old one, and whose snapshots have gone past
  * what the mirror has: there is none to compare, but schemas are. */
 static void table_made_anew_is_told_from_the_old_one_behind_a_gap(void)
@@ -744,6 +807,7 @@ static const struct test tests[] = {
     TEST(gap_is_left_behind_earliest),
     TEST(latest_that_lags_before_a_gap_takes_nothing_back),
     TEST(what_is_hidden_takes_nothing_back_before_a_gap),
+    TEST(late_snapshot_of_a_killed_process_lies_below_earliest),
     TEST(mirror_that_expires_after_a_cut_is_met_anew),
     TEST(ledger_that_lags_behind_its_mirror_is_not_believed),
     TEST(table_made_anew_is_told_from_the_old_one_behind_a_gap),

@@ -4,8 +4,8 @@
  * - An object is made once, with the bytes of the source, and stays; but hints and the owner.
  * - When snapshot-N is there, its lists, manifests, schemas, data and changelog files are read, and
  *   are the rows and the changes that the source had at N.
- * - It follows N-1, or EARLIEST passes the gap before anything follows N; but that it was put by a
- *   process that was dead when it came, and then with what follows.
+ * - It follows N-1, or EARLIEST passes the gap before anything follows N. What comes late, put by a
+ *   process that is dead by then, is passed with what follows it, or comes below EARLIEST.
  * - When a tag is there, what it holds is read, too.
  * - LATEST names a snapshot that is there, and never an older one; EARLIEST one from which on all
  *   are there.
@@ -110,12 +110,43 @@ static __attribute__((unused, noinline)) const char *lake_reader_follow(struct l
     return problem;
 }
 
+/* The rows of one, by itself. */
+static __attribute__((unused, noinline)) const char *
+lake_reader_read(struct lake_reader *r, const struct tn_snapshot *snapshot)
+{
+    uint32_t position = 0;
+    const char *problem = bed_position_of(snapshot, r->look.scenario, &position);
+    return problem ? problem
+                   : bed_read_snapshot(r->engine, &r->look.reader, snapshot, r->look.scenario,
+                                       position);
+}
+
+/* It lies below EARLIEST, or will with the next that is put: nobody looks for it. */
+static __attribute__((unused, noinline)) void lake_reader_behind(struct lake_reader *r, int64_t id)
+{
+    struct tn_snapshot snapshot;
+    struct tn_err err;
+    if (!r->dead || (id >= r->earliest && r->gap != r->newest)) {
+        lake_reader_complain(r, "it comes behind snapshot %" PRId64, r->newest);
+        return;
+    }
+    const char *problem = lake_reader_open(r, false);
+    tn_rc rc = tn_snapshot_read(&r->io.io, BED_ROOT, id, &r->engine->own, &snapshot, &err);
+    CHECK_OK(rc, err);
+    problem = problem ? problem : lake_reader_read(r, &snapshot);
+    if (problem) {
+        lake_reader_complain(r, "%s", problem);
+    }
+    r->late = id;
+}
+
 static __attribute__((unused, noinline)) void lake_reader_snapshot(struct lake_reader *r,
                                                                    int64_t id)
 {
     bool follows = r->newest > 0 && id == r->newest + 1;
     if (id <= r->newest) {
-        lake_reader_complain(r, "it comes behind snapshot %" PRId64, r->newest);
+        lake_reader_behind(r, id);
+        return;
     }
     /* The PUT of a process that was killed may arrive when nobody will ask for it any more: then it
      * is the next snapshot behind which EARLIEST passes the gap. */
@@ -147,14 +178,10 @@ static __attribute__((unused, noinline)) void lake_reader_tag(struct lake_reader
     struct bed_engine *engine = r->engine;
     struct tn_tag tag;
     struct tn_err err;
-    uint32_t position = 0;
     const char *problem = lake_reader_open(r, false);
     tn_rc rc = tn_tag_read(&r->io.io, BED_ROOT, name, &engine->own, &tag, &err);
     CHECK_OK(rc, err);
-    problem = problem ? problem : bed_position_of(&tag.snapshot, r->look.scenario, &position);
-    problem = problem ? problem
-                      : bed_read_snapshot(engine, &r->look.reader, &tag.snapshot, r->look.scenario,
-                                          position);
+    problem = problem ? problem : lake_reader_read(r, &tag.snapshot);
     if (problem) {
         lake_reader_complain(r, "%s", problem);
     }

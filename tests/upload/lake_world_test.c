@@ -123,8 +123,9 @@ static void check_end(void)
     HOLDS(lake.reader.newest == last && lake.reader.latest == last && lake.reader.gap == 0);
     HOLDS(lake.reader.earliest > 0 && lake.reader.earliest <= last);
     /* What is right below it came late; or nobody knew, in a store that hides what it lacks. */
-    bool unseen = lake.reader.late > 0 || (lake.store.model.denied && lake.store.forbade > 0);
-    HOLDS(unseen || !lake_reader_has(&lake.reader, lake.reader.earliest - 1));
+    int64_t below = lake.reader.earliest - 1;
+    bool unseen = lake.store.model.denied && lake.store.forbade > 0;
+    HOLDS(unseen || lake.reader.late == below || !lake_reader_has(&lake.reader, below));
     for (int64_t id = first > lake.reader.first ? first : lake.reader.first; id <= last; id++) {
         check_same(id);
     }
@@ -344,8 +345,35 @@ static void reader_sees_what_may_not_be(void)
     }
 }
 
+/* What was put by a process that is dead by then may come below EARLIEST, and nothing else. */
+static void reader_knows_what_came_late(void)
+{
+    for (int dead = 0; dead < 2; dead++) {
+        char key[64];
+        lake_open(3, ROUNDS_MIN + 3);
+        CHECK(lake_run(lake_write_all, LAKE_LIVES, 0));
+        CHECK(lake_run(lake_sync, LAKE_LIVES, 0));
+        check_reader();
+        struct lake_reader *r = &lake.reader;
+        int64_t first = r->earliest;
+        (void)snprintf(key, sizeof key, "lake/" BED_ROOT "/snapshot/snapshot-%" PRId64, first);
+        struct model_object *object = model_find(&lake.store.model, key);
+        CHECK(object != NULL && first < r->newest);
+        r->dead = true;
+        lake_reader_changed(&lake.store.model, object);
+        CHECK(r->problem && strstr(r->problem, "it comes behind"));
+        r->problem = NULL;
+        r->dead = dead == 1;
+        lake_reader_earliest(r, first + 1);
+        lake_reader_changed(&lake.store.model, object);
+        CHECK((r->problem != NULL) == (dead == 0) && r->late == (dead == 1 ? first : 0));
+        lake_close();
+    }
+}
+
 static const struct test tests[] = {
     TEST(reader_sees_what_may_not_be),
+    TEST(reader_knows_what_came_late),
     TEST(lake_is_whole_at_every_change_and_reaches_the_table),
 };
 
