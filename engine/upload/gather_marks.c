@@ -173,22 +173,31 @@ static const char *path_of(struct tn_arena *arena, const char *table, int64_t nu
     return tn_arena_format(arena, ".tarn/%s/gathered/%" PRId64, table, number);
 }
 
-static tn_rc keep_largest(void *user, const char *name, bool is_dir, struct tn_err *err)
+struct numbers {
+    int64_t smallest; /* 0: there is none */
+    int64_t largest;
+};
+
+static tn_rc note_number(void *user, const char *name, bool is_dir, struct tn_err *err)
 {
-    int64_t *largest = user;
+    struct numbers *numbers = user;
     int64_t number = is_dir ? -1 : tn_name_number(name, "");
     (void)err;
-    *largest = number > *largest ? number : *largest;
+    if (number > 0) {
+        numbers->largest = number > numbers->largest ? number : numbers->largest;
+        numbers->smallest =
+            numbers->smallest == 0 || number < numbers->smallest ? number : numbers->smallest;
+    }
     return TN_OK;
 }
 
-static tn_rc find_newest(const char *table, struct tn_worker *worker, int64_t *number,
-                         struct tn_err *err)
+static tn_rc find_numbers(const char *table, struct tn_worker *worker, struct numbers *numbers,
+                          struct tn_err *err)
 {
     const char *dir = tn_arena_format(&worker->arena, ".tarn/%s/gathered/", table);
-    *number = 0;
+    *numbers = (struct numbers){.smallest = 0};
     tn_rc rc =
-        dir ? worker->io->vtable->list(worker->io, dir, keep_largest, number, err) : no_room(err);
+        dir ? worker->io->vtable->list(worker->io, dir, note_number, numbers, err) : no_room(err);
     return rc == TN_ABSENT ? TN_OK : rc;
 }
 
@@ -206,26 +215,6 @@ static tn_rc read_number(struct tn_gather_marks *marks, const char *table, int64
     return rc;
 }
 
-tn_rc tn_gather_marks_read(struct tn_gather_marks *marks, const char *table,
-                           struct tn_worker *worker, struct tn_err *err)
-{
-    size_t mark = tn_arena_mark(&worker->arena);
-    int64_t number;
-    marks->count = 0;
-    marks->after = 0;
-    marks->read = false;
-    tn_rc rc = find_newest(table, worker, &number, err);
-    if (rc == TN_OK && number > 0) {
-        rc = read_number(marks, table, number, worker, err);
-    }
-    if (rc == TN_OK) {
-        marks->number = number;
-        marks->read = true;
-    }
-    tn_arena_reset(&worker->arena, mark);
-    return rc == TN_ABSENT ? tn_err_set(err, TN_CONFLICT, 0, "another gather goes on") : rc;
-}
-
 static void remove_number(const char *table, int64_t number, struct tn_worker *worker)
 {
     struct tn_err ignored;
@@ -235,29 +224,50 @@ static void remove_number(const char *table, int64_t number, struct tn_worker *w
     }
 }
 
+/* What one that was killed has left. */
+static void remove_left(const char *table, const struct numbers *numbers, struct tn_worker *worker)
+{
+    if (numbers->smallest + 1 < numbers->largest) {
+        remove_number(table, numbers->smallest, worker);
+    }
+}
+
+tn_rc tn_gather_marks_read(struct tn_gather_marks *marks, const char *table,
+                           struct tn_worker *worker, struct tn_err *err)
+{
+    size_t mark = tn_arena_mark(&worker->arena);
+    struct numbers numbers;
+    marks->count = 0;
+    marks->after = 0;
+    marks->read = false;
+    tn_rc rc = find_numbers(table, worker, &numbers, err);
+    if (rc == TN_OK && numbers.largest > 0) {
+        rc = read_number(marks, table, numbers.largest, worker, err);
+    }
+    if (rc == TN_OK) {
+        marks->number = numbers.largest;
+        marks->read = true;
+        remove_left(table, &numbers, worker);
+    }
+    tn_arena_reset(&worker->arena, mark);
+    return rc == TN_ABSENT ? tn_err_set(err, TN_CONFLICT, 0, "another gather goes on") : rc;
+}
+
 static tn_rc conflict(struct tn_gather_marks *marks, struct tn_err *err)
 {
     marks->read = false;
     return tn_err_set(err, TN_CONFLICT, 0, "another gather was faster");
 }
 
-/* A name may have been free since others went on and removed what was there. They remove a number
- * only when two more are there: then the one before is gone, too. Of the very first the folder
- * tells. */
+/* A name may have been free since others went on and removed what was there: then they are further
+ * on. That the one before is there tells nothing: a third one, that was killed here, may have left
+ * it. */
 static tn_rc make_sure(struct tn_gather_marks *marks, const char *table, struct tn_worker *worker,
                        struct tn_err *err)
 {
-    int64_t newest;
-    uint64_t size;
-    struct tn_io *io = worker->io;
-    tn_rc rc;
-    if (marks->number == 0) {
-        rc = find_newest(table, worker, &newest, err);
-        return rc == TN_OK && newest > 1 ? conflict(marks, err) : rc;
-    }
-    const char *before = path_of(&worker->arena, table, marks->number);
-    rc = before ? io->vtable->stat(io, before, &size, err) : no_room(err);
-    return rc == TN_ABSENT ? conflict(marks, err) : rc;
+    struct numbers numbers;
+    tn_rc rc = find_numbers(table, worker, &numbers, err);
+    return rc == TN_OK && numbers.largest != marks->number + 1 ? conflict(marks, err) : rc;
 }
 
 /* What was written in vain goes: it would tell the next one that nobody went on. */

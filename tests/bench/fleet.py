@@ -256,7 +256,7 @@ def gather(link, lake):
         yield from at_once(world, [link.ask("HEAD") for _ in commits])
         if commits:
             manifests = 1 if lake.manifests >= MANIFESTS_MERGED else lake.manifests + 1
-            for verb in ("PUT", "HEAD", "DELETE"):  # marks
+            for verb in ("PUT", "LIST", "DELETE"):  # marks
                 yield from link.ask(verb, SNAPSHOT)
             yield from link.put_all([LIST + LIST_PLACE * manifests, LIST, MANIFEST + 100 * len(commits)])
             yield from link.ask("PUT", SNAPSHOT, lambda: lake.publish(base + 1, commits, manifests))

@@ -377,6 +377,65 @@ static void marks_of_who_stood_still_are_refused(void)
     world_deinit(&w);
 }
 
+static tn_rc count_numbers(void *user, const char *name, bool is_dir, struct tn_err *err)
+{
+    (void)err;
+    *(int *)user += !is_dir && name[0] != '.';
+    return TN_OK;
+}
+
+static int marks_there(void)
+{
+    int count = 0;
+    struct tn_io *io = &w.bed.disk.io;
+    tn_rc rc = io->vtable->list(io, ".tarn/db.t/gathered/", count_numbers, &count, &w.err);
+    CHECK_OK(rc, w.err);
+    return count;
+}
+
+/* A gather that stood still gives a number that others have left, and is killed before it sees
+ * that: what it leaves tells another one, that stood still behind it, nothing. */
+static void marks_that_were_left_help_nobody(void)
+{
+    static struct tn_gather_marks marks[3];
+    struct tn_worker *worker = &w.bed.worker;
+    bool killed = true;
+    for (uint64_t call = 1; killed; call++) {
+        world_init(&w, 19);
+        for (size_t i = 0; i < COUNT(marks); i++) {
+            tn_rc rc = tn_gather_marks_init(&marks[i], &w.bed.own, &w.err);
+            CHECK_OK(rc, w.err);
+        }
+        for (int number = 1; number <= 8; number++) {
+            tn_rc rc = tn_gather_marks_read(&marks[0], "db.t", worker, &w.err);
+            CHECK_OK(rc, w.err);
+            marks[0].after = number;
+            rc = tn_gather_marks_write(&marks[0], "db.t", worker, &w.err);
+            CHECK_OK(rc, w.err);
+            if (number <= 2) { /* two stand still, at 1 and 2 */
+                rc = tn_gather_marks_read(&marks[number], "db.t", worker, &w.err);
+                CHECK_OK(rc, w.err);
+            }
+        }
+        sim_disk_cut_at(&w.bed.disk, w.bed.disk.calls + call);
+        CHECK(tn_gather_marks_write(&marks[1], "db.t", worker, &w.err) != TN_OK);
+        killed = w.bed.disk.off;
+        sim_disk_cut_at(&w.bed.disk, 0);
+        if (killed) {
+            sim_disk_reboot(&w.bed.disk, SIM_SEED_ALL);
+        }
+        CHECK(marks[2].number == 2);
+        CHECK(tn_gather_marks_write(&marks[2], "db.t", worker, &w.err) == TN_CONFLICT);
+        for (int i = 0; i < 4; i++) { /* and what was left goes */
+            tn_rc rc = tn_gather_marks_read(&marks[0], "db.t", worker, &w.err);
+            CHECK_OK(rc, w.err);
+            CHECK(marks[0].number == 8 && marks[0].after == 8);
+        }
+        CHECK(marks_there() == 2);
+        world_deinit(&w);
+    }
+}
+
 /* It comes while a round is under way: at any call before the snapshot's files are written. */
 static void a_pause_in_the_middle_is_seen(void)
 {
@@ -413,6 +472,7 @@ static const struct test tests[] = {
     TEST(an_entry_whose_file_is_missing_is_put_aside),
     TEST(a_later_schema_is_read_first),
     TEST(marks_of_who_stood_still_are_refused),
+    TEST(marks_that_were_left_help_nobody),
     TEST(nothing_is_gathered_while_commits_are_paused),
     TEST(a_pause_that_was_left_behind_runs_out),
     TEST(a_pause_in_the_middle_is_seen),
