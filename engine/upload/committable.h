@@ -14,7 +14,12 @@
 #include "schema/options.h"
 #include "schema/schema.h"
 
-enum { TN_COMMITTABLE_SIZE_MAX = 256 * 1024 }; /* some 400 files */
+enum {
+    TN_COMMITTABLE_SIZE_MAX = 256 * 1024, /* some 400 files */
+    /* Bytes of a bucket's path in the lake: so a gather can work on what a compaction makes there,
+     * too (lake_io.h). */
+    TN_COMMITTABLE_FOLDER_MAX = 400,
+};
 
 struct tn_committable {
     const char *table;  /* "db.t" */

@@ -4,8 +4,14 @@
 
 #include "commit/manifest.h"
 #include "file/names.h"
+#include "upload/lake_io.h"
 
-enum { NAME_MAX = 255 }; /* bytes of a file's name, as file systems have it */
+enum {
+    NAME_MAX = 255,     /* bytes of a file's name, as file systems have it */
+    OWN_NAME_MAX = 100, /* of one that a writer makes: a prefix, a UUID, a number, an ending */
+};
+_Static_assert(TN_COMMITTABLE_FOLDER_MAX + OWN_NAME_MAX < TN_LAKE_IO_PATH_MAX,
+               "a gather can't work on the files of each folder that it takes");
 
 struct check {
     const struct tn_committable *committable;
@@ -30,6 +36,20 @@ static tn_rc values_of(const struct check *check, struct tn_bytes row, struct tn
     return tn_binary_to_values(row, *types, columns.count, *values, err);
 }
 
+/* Values in folders' names are short, but there may be many. */
+static tn_rc check_path(const char *folder, const char *name, struct tn_err *err)
+{
+    size_t size = strlen(folder);
+    if (size > TN_COMMITTABLE_FOLDER_MAX || size + strlen(name) >= TN_LAKE_IO_PATH_MAX) {
+        return tn_err_set(err, TN_INVALID, 0,
+                          "%.40s...: %zu bytes of a folder and %zu of a name, more than %d, or %d "
+                          "in all",
+                          folder, size, strlen(name), TN_COMMITTABLE_FOLDER_MAX,
+                          TN_LAKE_IO_PATH_MAX - 1);
+    }
+    return TN_OK;
+}
+
 static tn_rc check_partition(const struct check *check, const struct tn_entry *entry,
                              struct tn_err *err)
 {
@@ -48,6 +68,9 @@ static tn_rc check_partition(const struct check *check, const struct tn_entry *e
     if (rc == TN_OK) {
         rc = tn_name_bucket(check->scratch, check->table->root, check->table->schema,
                             check->table->options, entry->partition, entry->bucket, &folder, err);
+    }
+    if (rc == TN_OK) {
+        rc = check_path(folder, entry->file.file_name, err);
     }
     return rc == TN_OK ? TN_OK : tn_err_in(err, "its partition");
 }

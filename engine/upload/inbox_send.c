@@ -111,8 +111,8 @@ static void note(struct hand *h, const struct tn_share_pick *pick)
 static tn_rc send_pick(struct hand *h, const struct tn_share_pick *pick, struct tn_err *err)
 {
     struct tn_target *target = h->spec->target;
-    tn_rc rc = TN_OK;
-    if (h->sent.trying != pick->last) {
+    tn_rc rc = tn_share_check_folders(pick, TN_COMMITTABLE_FOLDER_MAX, err);
+    if (rc == TN_OK && h->sent.trying != pick->last) {
         h->sent.trying = pick->last;
         rc = save(h, err);
     }

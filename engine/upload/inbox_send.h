@@ -33,8 +33,8 @@ struct tn_inbox_sent {
 };
 
 /* The worker's io is the table's; it takes some 300 KiB of its arena. INVALID: the schemas differ,
- * or one snapshot has more files than an entry takes; CONFLICT: there is another history of this
- * gateway; CORRUPT: a snapshot is gone that was not sent. After an error `result` says what was
- * handed in. */
+ * one snapshot has more files than an entry takes, or a folder's path is too long for a gather;
+ * CONFLICT: there is another history of this gateway; CORRUPT: a snapshot is gone that was not
+ * sent. After an error `result` says what was handed in. */
 TN_MUST_USE tn_rc tn_inbox_send(const struct tn_inbox_send_spec *spec, struct tn_worker *worker,
                                 struct tn_inbox_sent *result, struct tn_err *err);

@@ -218,6 +218,7 @@ tn_rc tn_share_each_change(const struct tn_share_pick *pick, tn_live_fn *each, v
 struct sending {
     const struct tn_share_pick *pick;
     struct tn_target *target;
+    size_t folder_max; /* bytes */
     struct tn_schemas schemas;
     const struct tn_schema *schema;
     struct tn_options options;
@@ -310,6 +311,40 @@ tn_rc tn_share_send(const struct tn_share_pick *pick, struct tn_target *target, 
     }
     tn_arena_reset(arena, mark);
     return tn_err_named(err, rc);
+}
+
+static tn_rc check_folder(void *user, const struct tn_entry *entry, struct tn_err *err)
+{
+    struct sending *s = user;
+    struct tn_arena *arena = &s->pick->worker->arena;
+    size_t mark = tn_arena_mark(arena);
+    const char *dir;
+    tn_rc rc = folder_of(s, entry, arena, &dir, err);
+    if (rc == TN_OK && strlen(dir) > s->folder_max) {
+        rc = tn_err_set(err, TN_INVALID, 0,
+                        "%.60s...: a folder of %zu bytes, which no gather takes: %zu at the most",
+                        dir, strlen(dir), s->folder_max);
+    }
+    tn_arena_reset(arena, mark);
+    return rc;
+}
+
+tn_rc tn_share_check_folders(const struct tn_share_pick *pick, size_t folder_max,
+                             struct tn_err *err)
+{
+    struct tn_arena *arena = &pick->worker->arena;
+    size_t mark = tn_arena_mark(arena);
+    struct sending *s;
+    tn_rc rc = open_sending(pick, &s, err);
+    if (rc == TN_OK) {
+        s->folder_max = folder_max;
+        rc = tn_share_each_data(pick, check_folder, s, err);
+    }
+    if (rc == TN_OK) {
+        rc = tn_share_each_change(pick, check_folder, s, err);
+    }
+    tn_arena_reset(arena, mark);
+    return rc;
 }
 
 tn_rc tn_share_path(const struct tn_share_pick *pick, const struct tn_entry *entry,

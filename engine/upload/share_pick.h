@@ -52,6 +52,10 @@ TN_MUST_USE tn_rc tn_share_each_data(const struct tn_share_pick *pick, tn_live_f
 TN_MUST_USE tn_rc tn_share_each_change(const struct tn_share_pick *pick, tn_live_fn *each,
                                        void *user, struct tn_err *err);
 
+/* INVALID: a file's folder has a longer path. Before anything is sent. */
+TN_MUST_USE tn_rc tn_share_check_folders(const struct tn_share_pick *pick, size_t folder_max,
+                                         struct tn_err *err);
+
 /* Hands all files to the target, which may only begin it: whole and durable after its `settle`.
  * With pick->ask each is asked for first. Errors as of the target. */
 TN_MUST_USE tn_rc tn_share_send(const struct tn_share_pick *pick, struct tn_target *target,

@@ -192,6 +192,22 @@ def test_what_is_wrong_is_put_aside(args):
         same(sorted(got), sorted(g.rows), "keys")
 
 
+def test_paths_that_no_gather_takes_stay_at_home(_args):
+    """Values of a partition are folders' names: of many long ones nothing is sent."""
+    with lake() as at:
+        fields = [x for field in ("a STRING", "b STRING", "k INT") for x in ("--field", field)]
+        at.tarn.run("create", "db.long", *fields, "--primary-key", "a,b,k", "--partition-by", "a,b", "--option", "bucket=1").ok("create")
+        become_objects(at.root)
+        (at.folder / "gw").mkdir()
+        g = peer.Tarn(at.folder / "gw")
+        g.run("create", "db.long", "--from", "%s/db.db/long" % WHERE, "--commit", "gather", *at.words).ok("create --from")
+        g.run("write", "db.long", stdin=json.dumps({"a": "a" * 210, "b": "b" * 210, "k": 1}) + "\n").ok("write")
+        before = at.store.files()
+        done = g.run("sync", "db.long", WHERE, *at.words)
+        need(done.rc != 0 and "which no gather takes" in done.err, done.err)
+        same(at.store.files(), before, "files in the store")
+
+
 def test_a_pause_holds_everybody(args):
     """Meanwhile official Paimon compacts, which asks nobody for a snapshot's name."""
     with lake() as at:

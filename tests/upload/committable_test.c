@@ -193,6 +193,22 @@ static void no_files(void)
     m.committable.added_count = 0;
     m.committable.changelog_count = 0;
 }
+static const char *long_text(size_t size)
+{
+    char text[TN_COMMITTABLE_FOLDER_MAX + 1];
+    memset(text, 'd', sizeof text);
+    text[size] = 0;
+    return tn_arena_text(&m.bed.own, tn_bytes_of(text));
+}
+static void long_folder(void)
+{
+    m.table.root = long_text(TN_COMMITTABLE_FOLDER_MAX);
+}
+static void long_path(void)
+{
+    m.table.root = long_text(TN_COMMITTABLE_FOLDER_MAX - 100);
+    m.entries[1].file.file_name = tn_arena_format(&m.bed.own, "data-%s.avro", long_text(230));
+}
 static void no_producer(void)
 {
     m.bed.options.changelog_producer = TN_CHANGELOG_LOOKUP;
@@ -204,7 +220,8 @@ static void what_is_no_file_of_the_table_is_refused(void)
         other_table,  later_schema, later_file_schema, higher_level,    taken_away,
         other_folder, hidden,       other_format,      outside,         other_bucket,
         no_partition, other_key,    turned_keys,       negative_bucket, other_bucket_count,
-        no_rows,      no_bytes,     turned_numbers,    no_files,        no_producer};
+        no_rows,      no_bytes,     turned_numbers,    no_files,        no_producer,
+        long_folder,  long_path};
     for (size_t i = 0; i < COUNT(wrongs); i++) {
         set_up(3);
         make(2, 1);
