@@ -39,6 +39,12 @@ void tn_script_map_top(struct lua_State *L, struct tn_script *script, tn_script_
 /* Raises that a handler's result, on top, is none: "merge returned a number; want ...". */
 int tn_script_wrong_result(struct lua_State *L, const char *what, const char *want);
 
+/* Raises that there is no such member `of` something, with the nearest. */
+void tn_script_check_name(struct lua_State *L, const char *of, const char *name,
+                          const char *const *names, uint32_t count);
+/* A key for such a message: a text, or the name of its type. */
+const char *tn_script_key_at(struct lua_State *L, int index);
+
 /* Of a case: (state or nil) -> what `upload` answered, which is right. Upvalue 1: the script. */
 int tn_script_upload_case(struct lua_State *L);
 /* Likewise: (event or nil) -> what `uploaded` answered. */

@@ -82,8 +82,8 @@ static uint32_t names_of(enum group group, const char *names[MEMBER_COUNT + GROU
     return count;
 }
 
-static void check_name(lua_State *L, const char *of, const char *name, const char *const *names,
-                       uint32_t count)
+void tn_script_check_name(lua_State *L, const char *of, const char *name, const char *const *names,
+                          uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         if (strcmp(names[i], name) == 0) {
@@ -95,7 +95,7 @@ static void check_name(lua_State *L, const char *of, const char *name, const cha
                 : luaL_error(L, "there is no %s%s", of, name));
 }
 
-static const char *key_at(lua_State *L, int index)
+const char *tn_script_key_at(lua_State *L, int index)
 {
     return lua_type(L, index) == LUA_TSTRING ? lua_tostring(L, index) : luaL_typename(L, index);
 }
@@ -105,7 +105,8 @@ static int missing(lua_State *L)
 {
     const char *names[MEMBER_COUNT + GROUP_COUNT] = {NULL};
     enum group group = (enum group)lua_tointeger(L, lua_upvalueindex(1));
-    check_name(L, groups[group].path, key_at(L, 2), names, names_of(group, names));
+    tn_script_check_name(L, groups[group].path, tn_script_key_at(L, 2), names,
+                         names_of(group, names));
     lua_pushnil(L);
     return 1;
 }
@@ -233,7 +234,7 @@ static uint32_t find_table(lua_State *L, const struct tn_upload_state *state, co
             return i;
         }
     }
-    check_name(L, "table ", name, state->tables, state->table_count);
+    tn_script_check_name(L, "table ", name, state->tables, state->table_count);
     return 0;
 }
 
@@ -288,7 +289,7 @@ static uint32_t check_plan_names(lua_State *L, int plan)
     lua_pushnil(L);
     while (lua_next(L, plan)) {
         lua_pop(L, 1);
-        check_name(L, "plan.", key_at(L, -1), plan_names, PLAN_NAME_COUNT);
+        tn_script_check_name(L, "plan.", tn_script_key_at(L, -1), plan_names, PLAN_NAME_COUNT);
         count++;
     }
     return count;
@@ -337,7 +338,7 @@ static void take_answer(lua_State *L, const struct tn_upload_state *state,
         take_plan(L, state, plan);
     } else if (lua_type(L, -1) == LUA_TSTRING) {
         const char *word = lua_tostring(L, -1);
-        check_name(L, "answer of upload ", word, words, sizeof words / sizeof words[0]);
+        tn_script_check_name(L, "answer of upload ", word, words, sizeof words / sizeof words[0]);
         plan->wait = strcmp(word, "wait") == 0;
     } else {
         (void)tn_script_wrong_result(L, "upload", "\"wait\", \"now\" or a plan");
@@ -453,7 +454,7 @@ static void take_group(lua_State *L, enum group group, int index, struct tn_uplo
     lua_pushnil(L);
     while (lua_next(L, index)) {
         lua_pop(L, 1);
-        check_name(L, groups[group].path, key_at(L, -1), names, count);
+        tn_script_check_name(L, groups[group].path, tn_script_key_at(L, -1), names, count);
     }
     for (int i = 0; i < MEMBER_COUNT; i++) {
         lua_pushnil(L);

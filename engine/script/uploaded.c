@@ -4,7 +4,6 @@
 #include <lua5.4/lua.h>
 
 #include "base/check.h"
-#include "schema/types.h"
 #include "script/script_private.h"
 
 enum { STACK_SLOTS = 10, EVENT_MEMBERS = 6 };
@@ -14,27 +13,12 @@ static const char *const event_names[EVENT_MEMBERS] = {"lake",     "table",  "fi
 static const char *const message_names[] = {"payload", "topic", "retain", "type"};
 enum { MESSAGE_MEMBERS = sizeof message_names / sizeof message_names[0] };
 
-static void check_name(lua_State *L, const char *of, int index, const char *const *names,
-                       uint32_t count)
-{
-    const char *name =
-        lua_type(L, index) == LUA_TSTRING ? lua_tostring(L, index) : luaL_typename(L, index);
-    for (uint32_t i = 0; i < count; i++) {
-        if (strcmp(names[i], name) == 0) {
-            return;
-        }
-    }
-    const char *near = tn_nearest_name(tn_bytes_of(name), names, count);
-    (void)(near ? luaL_error(L, "there is no %s%s; did you mean '%s'?", of, name, near)
-                : luaL_error(L, "there is no %s%s", of, name));
-}
-
 /* ---- the event ---- */
 
 /* All members are there: it is a wrong name, or one that the script took away. */
 static int missing(lua_State *L)
 {
-    check_name(L, "event.", 2, event_names, EVENT_MEMBERS);
+    tn_script_check_name(L, "event.", tn_script_key_at(L, 2), event_names, EVENT_MEMBERS);
     lua_pushnil(L);
     return 1;
 }
@@ -115,7 +99,8 @@ static void take_table(lua_State *L, struct tn_uploaded_message *message, struct
     lua_pushnil(L);
     while (lua_next(L, table)) {
         lua_pop(L, 1);
-        check_name(L, "message.", -1, message_names, MESSAGE_MEMBERS);
+        tn_script_check_name(L, "message.", tn_script_key_at(L, -1), message_names,
+                             MESSAGE_MEMBERS);
     }
     get_raw(L, table, "payload");
     if (lua_isnil(L, -1)) {
@@ -253,7 +238,7 @@ int tn_script_uploaded_case(lua_State *L)
         lua_pushnil(L);
         while (lua_next(L, 1)) {
             lua_pop(L, 1);
-            check_name(L, "event.", -1, event_names, EVENT_MEMBERS);
+            tn_script_check_name(L, "event.", tn_script_key_at(L, -1), event_names, EVENT_MEMBERS);
         }
     }
     int64_t snapshot = number_of(L, "snapshot", 1);
