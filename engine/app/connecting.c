@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/lake.h"
+#include "app/lakes_boot.h"
 #include "app/net_boot.h"
 #include "app/teller.h"
 #include "upload/s3_target.h"
@@ -106,18 +106,6 @@ static tn_rc check_folder(struct connecting *c, const struct tn_config_lake *lak
                err);
 }
 
-static tn_rc take_options(const struct tn_config_lake *lake, struct tn_lake_options *options,
-                          struct tn_err *err)
-{
-    tn_rc rc = TN_OK;
-    *options = (struct tn_lake_options){.ca_file = NULL};
-    for (const struct tn_text_list_item *o = lake->options; rc == TN_OK && o; o = o->next) {
-        rc = tn_lake_option(options, o->text, err);
-    }
-    tn_lake_options_environment(options);
-    return rc;
-}
-
 /* Whatever is there or not: that the store answers such a question is what counts. */
 static tn_rc ask_store(struct tn_lake *lake, const struct tn_config_lake *config,
                        struct connecting *c, struct tn_err *why)
@@ -153,7 +141,7 @@ static const char *try_store(struct connecting *c, const struct tn_config_lake *
     struct tn_err why = {0};
     const char *kind = "configuration";
     bool opened = false;
-    tn_rc rc = take_options(config, &options, &why);
+    tn_rc rc = tn_lakes_boot_options(config, &options, &why);
     if (rc == TN_OK) {
         kind = "certificate";
         rc = tn_lake_trust(&c->doors, &options, c->arena, &why);

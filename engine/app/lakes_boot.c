@@ -135,8 +135,8 @@ tn_rc tn_lakes_boot_stores(struct tn_lakes_boot *boot, const struct tn_config *c
     return rc;
 }
 
-static tn_rc take_options(const struct tn_config_lake *config, struct tn_lake_options *options,
-                          struct tn_err *err)
+tn_rc tn_lakes_boot_options(const struct tn_config_lake *config, struct tn_lake_options *options,
+                            struct tn_err *err)
 {
     tn_rc rc = TN_OK;
     *options = (struct tn_lake_options){.ca_file = NULL};
@@ -152,7 +152,7 @@ bool tn_lakes_boot_tls(const struct tn_config *config)
     for (const struct tn_config_lake *l = config->lakes; l; l = l->next) {
         struct tn_lake_options options;
         struct tn_err ignored;
-        tn_rc rc = take_options(l, &options, &ignored);
+        tn_rc rc = tn_lakes_boot_options(l, &options, &ignored);
         if (rc == TN_OK && tn_lake_is_store(l->target) && !tn_lake_is_plain(&options)) {
             return true;
         }
@@ -175,7 +175,7 @@ static tn_rc name_lake(void *user, const struct tn_config_lake *config,
                        char consumer[TN_LAKES_CONSUMER_SIZE], struct tn_err *err)
 {
     struct tn_lake_options options;
-    tn_rc rc = take_options(config, &options, err);
+    tn_rc rc = tn_lakes_boot_options(config, &options, err);
     (void)user;
     _Static_assert((int)TN_LAKES_CONSUMER_SIZE >= (int)TN_LAKE_NAME_SIZE,
                    "a lake's name is its consumer's");
@@ -187,7 +187,7 @@ static tn_rc prepare_store(struct tn_lakes_boot *boot, const struct tn_config_la
                            struct tn_lake_spec *spec, struct tn_err *err)
 {
     boot->kind = "credentials";
-    tn_rc rc = take_options(config, &boot->options, err);
+    tn_rc rc = tn_lakes_boot_options(config, &boot->options, err);
     if (rc == TN_OK) {
         boot->kind = "certificate";
         rc = tn_lake_trust(&boot->doors, &boot->options, spec->arena, err);
@@ -256,7 +256,8 @@ static bool is_near(void *user, const struct tn_config_lake *config)
     struct tn_err ignored;
     (void)user;
     return !tn_lake_is_store(config->target) ||
-           (take_options(config, &options, &ignored) == TN_OK && tn_lake_is_here(&options));
+           (tn_lakes_boot_options(config, &options, &ignored) == TN_OK &&
+            tn_lake_is_here(&options));
 }
 
 static void look_at_link(void *user, const struct tn_text_list_item *metered, struct tn_link *link)

@@ -28,6 +28,10 @@ TN_MUST_USE tn_rc tn_lakes_boot_stores(struct tn_lakes_boot *boot, const struct 
 size_t tn_lakes_boot_needs(const struct tn_config *config);
 /* Bytes that the part of policies needs. */
 size_t tn_lakes_boot_policies(const struct tn_config *config);
+/* A store's options, as configured and from the environment; their texts are the configuration's.
+ */
+TN_MUST_USE tn_rc tn_lakes_boot_options(const struct tn_config_lake *config,
+                                        struct tn_lake_options *options, struct tn_err *err);
 /* Whether one of them speaks TLS, whose memory is the process's. */
 bool tn_lakes_boot_tls(const struct tn_config *config);
 /* No upload is under way. A lookup that doesn't end is left behind after `wait_ms`. */
