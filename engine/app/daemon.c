@@ -226,7 +226,18 @@ static struct tn_intake_spec intake_spec(struct tn_daemon *d)
                                    .keeper_count = d->keeper_count,
                                    .config = d->spec.config,
                                    .drop = d->spec.drop,
-                                   .parcel_size = d->sizes.parcel};
+                                   .parcel_size = d->sizes.parcel,
+                                   .states = tn_intake_states(d->keepers, d->keeper_count)};
+}
+
+/* Only who has loaded the scripts knows what they keep. */
+static tn_rc make_room_for_states(struct tn_daemon *d, struct tn_err *err)
+{
+    struct tn_intake_states states = tn_intake_states(d->keepers, d->keeper_count);
+    return states.count == 0
+               ? TN_OK
+               : tn_sizes_choose_beside(d->spec.config, &states, tn_arena_free(&d->spec.app->input),
+                                        &d->sizes, err);
 }
 
 static tn_rc open_tables(struct tn_daemon *d, struct tn_err *err)
@@ -237,7 +248,7 @@ static tn_rc open_tables(struct tn_daemon *d, struct tn_err *err)
         open_wear(d);
         rc = tn_daemon_open_tables(d, room, err);
     }
-    return rc;
+    return rc == TN_OK ? make_room_for_states(d, err) : rc;
 }
 
 static tn_rc open_intake(struct tn_daemon *d, struct tn_err *err)

@@ -15,6 +15,7 @@ enum {
     STOP_MS_MAX = 20 * 1000, /* of an end while something fails */
     PRESSED_MS = 1000,       /* then rows wait no longer for a commit */
     TRACK_BESIDE = 64,       /* what is aligned */
+    STATE_BESIDE = TN_KEEPER_STATE_NAME_SIZE,
 };
 
 int64_t tn_intake_now_ms(const struct tn_intake *in)
@@ -350,6 +351,11 @@ void tn_intake_stop(struct tn_intake *intake)
 
 /* ---- open, close ---- */
 
+static size_t block_size(const struct tn_intake_spec *spec)
+{
+    return spec->parcel_size + PARCEL_BESIDE + spec->states.longest;
+}
+
 /* Blocks are as long as a parcel needs, so there may be more syncs than the configuration asks for.
  */
 static struct tn_journal_spec journal_spec(const struct tn_intake_spec *spec)
@@ -357,7 +363,9 @@ static struct tn_journal_spec journal_spec(const struct tn_intake_spec *spec)
     struct tn_journal_spec journal = {
         .io = spec->env->io, .clock = spec->env->clock, .exec = spec->env->exec};
     tn_config_journal_spec(spec->config, &journal);
-    journal.block_size = (uint32_t)(spec->parcel_size + PARCEL_BESIDE);
+    journal.block_size = (uint32_t)block_size(spec);
+    journal.sender_max += spec->states.count;
+    journal.memo_bytes += (uint32_t)(spec->states.bytes + STATE_BESIDE * spec->states.count);
     if (journal.sync_bytes > journal.block_size) {
         journal.sync_bytes = journal.block_size;
     }
@@ -373,7 +381,7 @@ static size_t ring_size(const struct tn_intake_spec *spec)
 static size_t packer_size(const struct tn_intake_spec *spec)
 {
     size_t parcel = tn_packer_memory(spec->parcel_size);
-    size_t blocks = 2 * (spec->parcel_size + PARCEL_BESIDE) + BLOCKS_BESIDE;
+    size_t blocks = 2 * block_size(spec) + BLOCKS_BESIDE;
     return parcel > blocks ? parcel : blocks;
 }
 
@@ -391,6 +399,18 @@ static size_t tracks_size(const struct tn_intake_spec *spec, uint32_t *count)
     return size;
 }
 
+struct tn_intake_states tn_intake_states(const struct tn_keeper *keepers, uint32_t count)
+{
+    struct tn_intake_states states = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        size_t size = tn_keeper_state_size(&keepers[i]);
+        states.count += size > 0;
+        states.bytes += size;
+        states.longest = size > states.longest ? size : states.longest;
+    }
+    return states;
+}
+
 size_t tn_intake_size_max(const struct tn_intake_spec *spec)
 {
     return spec->parcel_size / MESSAGE_SHARE;
@@ -401,7 +421,7 @@ size_t tn_intake_memory(const struct tn_intake_spec *spec)
     struct tn_journal_spec journal = journal_spec(spec);
     uint32_t ignored;
     return tn_journal_memory(&journal) + ring_size(spec) + packer_size(spec) +
-           tracks_size(spec, &ignored) + 4096;
+           tracks_size(spec, &ignored) + spec->states.longest + 4096;
 }
 
 static tn_rc take_memory(struct tn_intake *in, struct tn_err *err)
@@ -416,6 +436,10 @@ static tn_rc take_memory(struct tn_intake *in, struct tn_err *err)
         tn_ring_init(&in->ring, ring, RING_PARCELS, in->spec.parcel_size);
         tn_packer_init(&in->packer, packer, packer_size(&in->spec), in->spec.parcel_size,
                        in->hub.size_max);
+    }
+    if (rc == TN_OK && in->spec.states.longest > 0) {
+        rc = tn_arena_need(in->spec.arena, in->spec.states.longest, "what scripts keep", &in->state,
+                           err);
     }
     return rc;
 }
@@ -456,12 +480,23 @@ static tn_rc open_tracks(struct tn_intake *in, struct tn_err *err)
     return rc;
 }
 
+/* A table that is configured no more leaves no store. */
+static bool is_wanted(void *user, struct tn_bytes name)
+{
+    const struct tn_intake *in = user;
+    size_t kept = sizeof TN_JOURNAL_KEPT - 1;
+    return tn_intake_find(in, (struct tn_bytes){name.data + kept, name.size - kept}) != NULL;
+}
+
 static tn_rc open_journal(struct tn_intake *in, struct tn_err *err)
 {
     struct tn_journal_spec spec = journal_spec(&in->spec);
     spec.floor = 1;
+    spec.wanted = is_wanted;
+    spec.user = in;
     for (uint32_t i = 0; i < in->spec.keeper_count; i++) {
         uint64_t known = tn_keeper_known(&in->spec.keepers[i]);
+        in->spec.keepers[i].state_room = tn_keeper_state_size(&in->spec.keepers[i]);
         spec.floor = known + 1 > spec.floor ? known + 1 : spec.floor;
     }
     return tn_journal_open(&in->journal, &spec, in->spec.arena, err);

@@ -30,6 +30,13 @@
 #include "base/hash.h"
 #include "ingest/hub.h"
 
+/* What the journal keeps of stores of `map`, besides the memos of senders. */
+struct tn_intake_states {
+    uint32_t count;
+    size_t bytes;
+    size_t longest; /* of one table */
+};
+
 struct tn_intake_spec {
     struct tn_env *env; /* doors and executor */
     struct tn_arena *arena;
@@ -39,13 +46,14 @@ struct tn_intake_spec {
     const struct tn_config *config; /* what of it the journal goes by */
     bool drop; /* rows of tables that aren't among the keepers', and were not committed, are lost */
     size_t parcel_size; /* the longest: of it follow message, ring, blocks and decoder */
+    struct tn_intake_states states;
 };
 
 /* What a `map` made of a message for which the journal had no room: it lies in the ring's room. */
 struct tn_intake_held {
-    struct tn_hash_128 of;          /* the message */
-    const struct tn_keeper *keeper; /* NULL: there is none */
-    uint64_t opened;                /* for the time that this was */
+    struct tn_hash_128 of;    /* the message */
+    struct tn_keeper *keeper; /* NULL: there is none */
+    uint64_t opened;          /* for the time that this was */
     const struct tn_ring_entry *entry;
     size_t size;
     uint32_t rows;
@@ -69,6 +77,7 @@ struct tn_intake {
     struct tn_journal *journal;
     struct tn_ring ring;
     struct tn_intake_held held;
+    void *state;             /* room for a part of an entry; NULL: nobody needs it */
     struct tn_track *tracks; /* of the files among the configuration's sources */
     uint32_t track_count;
     uint32_t pumped;         /* the track that a turn begins with */
@@ -92,6 +101,9 @@ struct tn_intake {
     struct tn_intake_counts counts;
     struct tn_tee tee; /* hears what is taken */
 };
+
+/* Of keepers that are open. */
+struct tn_intake_states tn_intake_states(const struct tn_keeper *keepers, uint32_t count);
 
 /* The hub's size_max. */
 size_t tn_intake_size_max(const struct tn_intake_spec *spec);

@@ -11,11 +11,20 @@ static tn_rc again(struct tn_intake *in, struct tn_err *err, const char *why)
     return tn_err_set(err, TN_AGAIN, 0, "%s", why);
 }
 
-static tn_rc append(struct tn_intake *in, const struct tn_message *message, struct tn_bytes parcel,
-                    uint64_t *place, struct tn_err *err)
+/* `k` is the table's, or NULL. */
+static tn_rc append(struct tn_intake *in, struct tn_keeper *k, const struct tn_message *message,
+                    struct tn_bytes parcel, uint64_t *place, struct tn_err *err)
 {
-    struct tn_journal_part parts[2];
+    struct tn_journal_part parts[3];
+    struct tn_journal_part state = {0};
     uint32_t count = 0;
+    tn_rc rc = k && k->keeps ? tn_keeper_state(k, in->state, &state, err) : TN_OK;
+    if (rc != TN_OK) {
+        return rc == TN_INVALID ? tn_err_set(err, TN_UNSUPPORTED, 0, "%s", err->text) : rc;
+    }
+    if (state.data.size > 0) {
+        parts[count++] = state;
+    }
     if (parcel.size > 0) {
         parts[count++] =
             (struct tn_journal_part){TN_JOURNAL_ROWS, tn_bytes_of(message->table), parcel};
@@ -28,7 +37,10 @@ static tn_rc append(struct tn_intake *in, const struct tn_message *message, stru
         in->durable_owed = true;
         return TN_OK;
     }
-    tn_rc rc = tn_journal_append(in->journal, parts, count, place, err);
+    rc = tn_journal_append(in->journal, parts, count, place, err);
+    if (rc == TN_OK && state.data.size > 0) {
+        tn_keeper_state_saved(k, &state);
+    }
     return rc == TN_AGAIN ? again(in, err, err->text) : rc;
 }
 
@@ -68,12 +80,25 @@ static tn_rc check_keeper(struct tn_intake *in, struct tn_bytes table, struct tn
     return TN_OK;
 }
 
+/* What `map` was asked about is not taken: it never was. */
+static void put_back(struct tn_intake *in, struct tn_keeper *k)
+{
+    struct tn_err err = {0};
+    bool changed = k->table && k->keeps && tn_script_changed(k->mapper.script);
+    tn_rc rc = changed ? tn_keeper_put_back(k, in->journal, &err) : TN_OK;
+    if (rc != TN_OK) {
+        tn_keeper_fail(k, rc, &err, tn_intake_now_ms(in));
+    }
+}
+
 static tn_rc pack(struct tn_intake *in, struct tn_keeper *k, struct tn_message *message, void *room,
                   struct tn_bytes *parcel, struct tn_err *err)
 {
     tn_rc rc = tn_packer_pack(&in->packer, k, message, room, parcel, err);
     if (rc == TN_CANCELED) { /* its script is parked */
         tn_keeper_fail(k, rc, err, tn_intake_now_ms(in));
+    } else if (rc != TN_OK) {
+        put_back(in, k);
     }
     return rc;
 }
@@ -98,7 +123,7 @@ static struct tn_hash_128 identity_of(const struct tn_message *message)
     return id;
 }
 
-static void hold(struct tn_intake *in, const struct tn_keeper *k, const struct tn_message *message,
+static void hold(struct tn_intake *in, struct tn_keeper *k, const struct tn_message *message,
                  const struct tn_ring_entry *entry, size_t size)
 {
     in->held = (struct tn_intake_held){.of = identity_of(message),
@@ -110,6 +135,17 @@ static void hold(struct tn_intake *in, const struct tn_keeper *k, const struct t
                                        .dead = message->dead,
                                        .left = message->left,
                                        .until_ms = tn_intake_now_ms(in) + HELD_MS};
+}
+
+/* Nobody wants it any more. Where its table was opened since, its stores are as they were already.
+ */
+static void drop_held(struct tn_intake *in)
+{
+    struct tn_keeper *k = in->held.keeper;
+    in->held.keeper = NULL;
+    if (in->held.opened == k->reopened) {
+        put_back(in, k);
+    }
 }
 
 /* OK: the parcel is that of this message, where it is to lie. ABSENT: it has to be made. */
@@ -126,14 +162,14 @@ static tn_rc take_held(struct tn_intake *in, const struct tn_keeper *k, struct t
         if (tn_intake_now_ms(in) < held->until_ms) {
             return again(in, err, "what came before waits for room in the journal");
         }
-        held->keeper = NULL; /* nobody offers it any more */
-        return TN_ABSENT;
+        drop_held(in); /* nobody offers it any more */
+        return k->table ? TN_ABSENT : again(in, err, "its table is opened again");
     }
-    bool good = held->keeper == k && held->opened == k->reopened;
+    if (held->keeper != k || held->opened != k->reopened) { /* its script is another one */
+        drop_held(in);
+        return k->table ? TN_ABSENT : again(in, err, "its table is opened again");
+    }
     held->keeper = NULL;
-    if (!good) { /* its script is another one */
-        return TN_ABSENT;
-    }
     memmove(entry + 1, held->entry + 1, held->size); /* the ring may have begun anew */
     *parcel = (struct tn_bytes){(const unsigned char *)(entry + 1), held->size};
     message->rows = held->rows;
@@ -149,8 +185,18 @@ static tn_rc make_parcel(struct tn_intake *in, struct tn_keeper *k, struct tn_me
     return rc == TN_ABSENT ? pack(in, k, message, entry + 1, parcel, err) : rc;
 }
 
+/* Of a file that is kept: the place behind what was taken. */
+static void note_place(struct tn_message *message, char text[TN_FILE_PLACE_SIZE])
+{
+    struct tn_file_place behind = *message->behind;
+    tn_file_place_back(&behind, tn_message_left(message));
+    tn_file_place_format(&behind, text);
+    message->memo = tn_bytes_of(text);
+}
+
 static tn_rc offer_rows(struct tn_intake *in, struct tn_message *message, struct tn_err *err)
 {
+    char place[TN_FILE_PLACE_SIZE];
     struct tn_keeper *k = NULL;
     tn_rc rc = check_keeper(in, tn_bytes_of(message->table), &k, err);
     if (rc != TN_OK) {
@@ -165,9 +211,16 @@ static tn_rc offer_rows(struct tn_intake *in, struct tn_message *message, struct
     if (rc != TN_OK) {
         return rc;
     }
-    rc = append(in, message, parcel, &message->place, err);
+    struct tn_bytes memo = message->memo;
+    if (message->kept) {
+        note_place(message, place);
+    }
+    rc = append(in, k, message, parcel, &message->place, err);
+    message->memo = memo;
     if (rc == TN_AGAIN && k->mapper.script) {
         hold(in, k, message, entry, parcel.size);
+    } else if (rc != TN_OK) {
+        put_back(in, k);
     }
     if (rc != TN_OK || parcel.size == 0) {
         return rc;
@@ -191,6 +244,35 @@ static struct tn_track *find_track(const struct tn_intake *in, struct tn_bytes s
     return NULL;
 }
 
+/* Of a file whose table's `map` has stores. */
+static tn_rc offer_kept(struct tn_intake *in, struct tn_track *track, struct tn_message *message,
+                        struct tn_err *err)
+{
+    char place[TN_FILE_PLACE_SIZE];
+    struct tn_message kept = *message;
+    tn_rc rc;
+    kept.kept = true;
+    kept.sender = tn_bytes_of(track->source);
+    if (message->table) {
+        rc = offer_rows(in, &kept, err);
+    } else {
+        note_place(&kept, place);
+        rc = append(in, NULL, &kept, (struct tn_bytes){0}, &kept.place, err);
+    }
+    message->place = kept.place;
+    message->rows = kept.rows;
+    message->dead = kept.dead;
+    message->left = kept.left;
+    if (rc == TN_OK) {
+        struct tn_message taken = kept;
+        struct tn_file_place behind = *message->behind;
+        tn_file_place_back(&behind, tn_message_left(message));
+        taken.behind = &behind;
+        tn_track_keep(track, &taken, kept.place);
+    }
+    return rc;
+}
+
 /* Of a file, past the journal. */
 static tn_rc offer_file(struct tn_intake *in, struct tn_message *message, struct tn_err *err)
 {
@@ -203,6 +285,9 @@ static tn_rc offer_file(struct tn_intake *in, struct tn_message *message, struct
     tn_rc rc = check_keeper(in, tn_bytes_of(track->keeper->name), &k, err);
     if (rc != TN_OK) {
         return rc;
+    }
+    if (k->keeps) {
+        return offer_kept(in, track, message, err);
     }
     if (track->size > 0) {
         track->owed = true;
@@ -246,9 +331,10 @@ static tn_rc offer(struct tn_hub *hub, struct tn_message *message, struct tn_err
         rc = again(in, err, "the disk has no more room than disk_reserve says is to be kept");
     }
     if (rc == TN_OK) {
-        rc = message->from    ? offer_file(in, message, err)
-             : message->table ? offer_rows(in, message, err)
-                              : append(in, message, (struct tn_bytes){0}, &message->place, err);
+        rc = message->from ? offer_file(in, message, err)
+             : message->table
+                 ? offer_rows(in, message, err)
+                 : append(in, NULL, message, (struct tn_bytes){0}, &message->place, err);
     }
     in->counts.messages += rc == TN_OK;
     in->counts.rows += rc == TN_OK ? message->rows : 0;

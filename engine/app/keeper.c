@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/wait.h"
 #include "file/names.h"
 
@@ -272,6 +273,7 @@ static tn_rc start(struct tn_keeper *k, struct tn_err *err)
         tn_mapper_init_on(&k->mapper, map, k->spec.share->env.clock,
                           tn_table_recovered(k->table)->latest_ms, k->spec.room, k->spec.room_size);
     }
+    k->keeps = map && tn_script_keeps(map);
     k->latest_id = tn_table_recovered(k->table)->latest_id;
     k->state = TN_KEEPER_BEHIND;
     struct tn_clock *clock = k->spec.share->env.clock;
@@ -285,6 +287,9 @@ tn_rc tn_keeper_open(struct tn_keeper *keeper, const struct tn_keeper_spec *spec
     *keeper = (struct tn_keeper){.spec = *spec, .name = spec->config->name};
     (void)snprintf(keeper->who, sizeof keeper->who, "%s", spec->who);
     tn_rc rc = name_look(keeper, err);
+    int size =
+        snprintf(keeper->state_name, sizeof keeper->state_name, TN_JOURNAL_KEPT "%s", keeper->name);
+    TN_CHECK(size > 0 && (size_t)size < sizeof keeper->state_name); /* it is less than look.path */
     return rc == TN_OK ? start(keeper, err) : rc;
 }
 

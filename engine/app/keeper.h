@@ -31,6 +31,8 @@
 #include "ingest/parcel.h"
 #include "script/scripted.h"
 
+#define TN_KEEPER_STATE_NAME_SIZE (256 + sizeof TN_JOURNAL_KEPT)
+
 enum tn_keeper_state { TN_KEEPER_SHUT, TN_KEEPER_BEHIND, TN_KEEPER_LIVE };
 
 struct tn_keeper_spec {
@@ -65,12 +67,16 @@ struct tn_keeper_look {
 struct tn_keeper {
     struct tn_keeper_spec spec;
     const char *name;
+    char state_name[TN_KEEPER_STATE_NAME_SIZE]; /* that its stores have in the journal */
     enum tn_keeper_state state;
     struct tn_table *table;
     struct tn_scripted *scripted; /* NULL: no script */
     size_t mark;                  /* of the share's arena, when it is shut */
     bool begun;                   /* it is not shut all the way */
     struct tn_mapper mapper;
+    bool keeps;         /* its `map` has stores */
+    size_t state_room;  /* bytes that the journal keeps of them; set before its first begin */
+    size_t state_saved; /* that it has, of pieces since all was saved; 0: all is to be */
     struct tn_dead dead;
     char who[96];
 
@@ -133,6 +139,19 @@ uint64_t tn_keeper_known(const struct tn_keeper *keeper);
 /* The first of it that is wanted of this journal. */
 TN_MUST_USE tn_rc tn_keeper_begin(struct tn_keeper *keeper, const struct tn_journal *journal,
                                   struct tn_err *err);
+
+/* What the journal is to keep for the stores of its `map`; 0: there are none. */
+size_t tn_keeper_state_size(const struct tn_keeper *keeper);
+/* What was mapped since the last of it went into the journal is forgotten by the stores, for it was
+ * not taken. */
+TN_MUST_USE tn_rc tn_keeper_put_back(struct tn_keeper *keeper, const struct tn_journal *journal,
+                                     struct tn_err *err);
+/* What changed in the stores since then, as a part of the journal's next entry, in `room`, which
+ * has state_room bytes; the part's data is empty where nothing did. */
+TN_MUST_USE tn_rc tn_keeper_state(struct tn_keeper *keeper, void *room,
+                                  struct tn_journal_part *part, struct tn_err *err);
+/* The part is in the journal. */
+void tn_keeper_state_saved(struct tn_keeper *keeper, const struct tn_journal_part *part);
 
 /* Item `next.items` of the entry at `next.place`. AGAIN: no room now. Others: the table takes
  * nothing, see tn_keeper_fail. */

@@ -53,22 +53,24 @@ uint64_t tn_keeper_known(const struct tn_keeper *keeper)
     return read_position(keeper, identity, &at, &ignored) == TN_OK ? at.place : 0;
 }
 
-/* The place of a track. Where the table has none, what the journal was told once. */
+/* The place of a track: the journal's, where the table has none, or has not all of what came with
+ * it: a file whose records are kept (track.h). */
 static tn_rc read_track(const struct tn_keeper *k, const struct tn_track *track,
                         const struct tn_journal *journal, struct tn_file_place *place,
                         struct tn_err *err)
 {
     const char *text = tn_table_position_of(k->table, track->source);
     struct tn_bytes memo;
-    uint64_t ignored;
+    uint64_t told = 0;
     *place = (struct tn_file_place){.offset = 0};
     if (text && !tn_file_place_parse(tn_bytes_of(text), place)) {
         return tn_err_set(err, TN_CORRUPT, 0, "%s: position of %s: '%s'", k->name, track->source,
                           text);
     }
-    if (!text && tn_journal_memo(journal, tn_bytes_of(track->source), &memo, &ignored) == TN_OK &&
-        !tn_file_place_parse(memo, place)) {
-        *place = (struct tn_file_place){.offset = 0};
+    struct tn_file_place kept = {.offset = 0};
+    if (tn_journal_memo(journal, tn_bytes_of(track->source), &memo, &told) == TN_OK &&
+        (!text || told >= k->next.place) && tn_file_place_parse(memo, &kept)) {
+        *place = kept;
     }
     return TN_OK;
 }
@@ -119,7 +121,10 @@ tn_rc tn_keeper_begin(struct tn_keeper *keeper, const struct tn_journal *journal
     keeper->cut = at;
     keeper->committed = at;
     keeper->before = at;
-    rc = name_source(keeper, err);
+    rc = tn_keeper_restore(keeper, journal, err);
+    if (rc == TN_OK) {
+        rc = name_source(keeper, err);
+    }
     for (struct tn_track *track = keeper->tracks; rc == TN_OK && track; track = track->next) {
         rc = begin_track(keeper, track, journal, err);
     }
@@ -141,7 +146,8 @@ tn_rc tn_keeper_note(const struct tn_keeper *keeper, const char *identity,
     if (k->items != k->items_cut) { /* without rows the old one will do */
         rc = tn_table_position(k->table, TN_KEEPER_SOURCE, text, err);
     }
-    for (const struct tn_track *track = k->tracks; rc == TN_OK && track; track = track->next) {
+    for (struct tn_track *track = k->tracks; rc == TN_OK && track; track = track->next) {
+        tn_track_reach(track, at.place);
         rc = tn_track_note(track, k->table, err);
     }
     return rc;

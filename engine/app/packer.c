@@ -60,6 +60,7 @@ struct packing {
     struct tn_message *message;
     struct tn_buf parcel;
     uint32_t record;
+    uint32_t done; /* of the first one's rows, that were taken before */
     /* Of a file: where the record begins, and the one before that gave something. */
     struct place {
         size_t begin;
@@ -70,7 +71,7 @@ struct packing {
 /* Who can read a record again wants to know where it begins, and not its number. */
 static void add(struct packing *p, struct tn_parcel_item item)
 {
-    if (p->message->from) {
+    if (p->message->from && !p->message->kept) {
         struct tn_parcel_item place = {.kind = TN_PARCEL_PLACE,
                                        .record = (uint32_t)(p->at.begin - p->before.begin),
                                        .part = (uint32_t)(p->at.lines - p->before.lines)};
@@ -131,6 +132,9 @@ static tn_rc pack_rows(struct packing *p, struct tn_decoded *decoded, struct tn_
         }
         if (rc != TN_OK) {
             return rc == TN_ABSENT ? TN_OK : rc;
+        }
+        if (p->record == 0 && i < p->done) {
+            continue;
         }
         struct tn_parcel_item item = {.kind = TN_PARCEL_ROW,
                                       .row_kind = kind,
@@ -274,6 +278,7 @@ static tn_rc make_parcel(struct tn_packer *packer, struct tn_keeper *k, struct t
                          void *room, struct tn_bytes *parcel, struct tn_err *err)
 {
     struct packing p = {.packer = packer, .keeper = k, .message = message};
+    p.done = message->kept ? message->from->part : 0;
     struct tn_parcel_head head = {tn_table_schema(k->table)->id, message->input,
                                   tn_bytes_of(message->source ? message->source : "")};
     tn_buf_init(&p.parcel, room, packer->parcel_size);

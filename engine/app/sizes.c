@@ -16,11 +16,15 @@ enum {
     BESIDE = 32 * 1024, /* the log, and what is aligned */
 };
 
-static void compute(const struct tn_config *config, size_t parcel, struct tn_sizes *sizes)
+static void compute(const struct tn_config *config, const struct tn_intake_states *states,
+                    size_t parcel, struct tn_sizes *sizes)
 {
     struct tn_env env = {0};
-    struct tn_intake_spec spec = {
-        .env = &env, .keeper_count = config->table_count, .config = config, .parcel_size = parcel};
+    struct tn_intake_spec spec = {.env = &env,
+                                  .keeper_count = config->table_count,
+                                  .config = config,
+                                  .parcel_size = parcel,
+                                  .states = *states};
     *sizes = (struct tn_sizes){
         .parcel = parcel, .message = tn_intake_size_max(&spec), .room = parcel / ROOM_SHARE};
     sizes->intake = tn_intake_memory(&spec);
@@ -35,7 +39,7 @@ static void compute(const struct tn_config *config, size_t parcel, struct tn_siz
 
 void tn_sizes_least(const struct tn_config *config, struct tn_sizes *sizes)
 {
-    compute(config, PARCEL_MIN, sizes);
+    compute(config, &(struct tn_intake_states){0}, PARCEL_MIN, sizes);
 }
 
 size_t tn_sizes_sum(const struct tn_sizes *sizes)
@@ -46,8 +50,9 @@ size_t tn_sizes_sum(const struct tn_sizes *sizes)
 tn_rc tn_sizes_choose(const struct tn_config *config, size_t available, struct tn_sizes *sizes,
                       struct tn_err *err)
 {
+    const struct tn_intake_states none = {0};
     for (size_t size = PARCEL_MAX; size >= PARCEL_MIN; size -= size / SHRINK) {
-        compute(config, size / ROUNDING * ROUNDING, sizes);
+        compute(config, &none, size / ROUNDING * ROUNDING, sizes);
         if (tn_sizes_sum(sizes) <= available) {
             return TN_OK;
         }
@@ -60,4 +65,27 @@ tn_rc tn_sizes_choose(const struct tn_config *config, size_t available, struct t
                       "sources, tables and the shortest messages need %zu bytes of the part "
                       "'input', which has %zu; fewer connections need less, or give it more memory",
                       tn_sizes_sum(sizes), available);
+}
+
+tn_rc tn_sizes_choose_beside(const struct tn_config *config, const struct tn_intake_states *states,
+                             size_t available, struct tn_sizes *sizes, struct tn_err *err)
+{
+    struct tn_sizes next = *sizes;
+    for (size_t size = sizes->parcel; size >= PARCEL_MIN; size -= size / SHRINK) {
+        compute(config, states, size / ROUNDING * ROUNDING, &next);
+        if (tn_sizes_sum(&next) - next.tables <= available) {
+            next.tables = sizes->tables;
+            next.scripts = sizes->scripts;
+            next.room = sizes->room;
+            *sizes = next;
+            return TN_OK;
+        }
+    }
+    compute(config, states, PARCEL_MIN, &next);
+    return tn_err_set(
+        err, TN_INVALID, 0,
+        "what scripts keep (tarn.state) with sources and the shortest messages needs "
+        "%zu bytes of the part 'input', of which %zu are left; smaller stores or fewer "
+        "connections need less, or give it more memory",
+        tn_sizes_sum(&next) - next.tables, available);
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "app/config.h"
+#include "app/intake.h"
 
 struct tn_sizes {
     size_t parcel;  /* see tn_intake_spec */
@@ -25,3 +26,8 @@ size_t tn_sizes_sum(const struct tn_sizes *sizes);
 /* All of it fits `available` bytes. INVALID: the least doesn't. */
 TN_MUST_USE tn_rc tn_sizes_choose(const struct tn_config *config, size_t available,
                                   struct tn_sizes *sizes, struct tn_err *err);
+/* Tables are there, and what they keep is known: messages are so much shorter that the rest fits
+ * what is left. */
+TN_MUST_USE tn_rc tn_sizes_choose_beside(const struct tn_config *config,
+                                         const struct tn_intake_states *states, size_t available,
+                                         struct tn_sizes *sizes, struct tn_err *err);

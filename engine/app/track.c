@@ -10,6 +10,7 @@ void tn_track_begin(struct tn_track *track, const struct tn_file_place *place)
     track->cut = *place;
     track->committed = *place;
     track->fresh = !place->identity[0];
+    track->kept = 0;
 }
 
 /* What was read of a file that is left may be removed, or be compressed; of a first one nobody
@@ -27,6 +28,19 @@ static void arrive(struct tn_track *track)
     track->at = track->behind;
     track->keeper->wants_cut = track->keeper->wants_cut || track->hurries;
     tn_keeper_moved(track->keeper);
+}
+
+void tn_track_keep(struct tn_track *track, const struct tn_message *message, uint64_t place)
+{
+    move_on(track, message);
+    track->kept = place;
+}
+
+void tn_track_reach(struct tn_track *track, uint64_t place)
+{
+    if (track->kept > 0 && place > track->kept) {
+        track->at = track->behind;
+    }
 }
 
 /* Its first bytes, and its time, are those of when it was read. */

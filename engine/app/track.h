@@ -8,6 +8,10 @@
  * position says where. A parcel is what one message became; it waits for room as long as it takes,
  * for `map` is asked once while the table is open, and goes only with the table, when it is closed.
  *
+ * Where the table's `map` has stores, what it kept must be as it was at the place. So such a file's
+ * records go through the journal, as those of senders do: its place is a memo beside them, and the
+ * table's position follows, for when the journal is gone.
+ *
  * A cut may come in the middle of a record. Its place then names that record, and how many of its
  * items are in; when it comes again these are passed over.
  */
@@ -29,10 +33,11 @@ struct tn_track {
     struct tn_file_place cut;       /* what the last cut named */
     struct tn_file_place committed; /* by a snapshot, or by who started it */
     struct tn_letter_source letters;
-    bool fresh;   /* nobody knows it yet */
-    bool hurries; /* what comes of the parcel is committed at once */
-    bool owed;    /* an offer was AGAIN */
-    bool rewound; /* at its begin: it went on from before */
+    bool fresh;    /* nobody knows it yet */
+    bool hurries;  /* what comes of the parcel is committed at once */
+    bool owed;     /* an offer was AGAIN */
+    bool rewound;  /* at its begin: it went on from before */
+    uint64_t kept; /* the journal's place of what was kept last; 0: nothing was */
 
     unsigned char *parcel;     /* room for the longest */
     size_t size;               /* of what is there; 0: nothing */
@@ -52,6 +57,12 @@ void tn_track_begin(struct tn_track *track, const struct tn_file_place *place);
 void tn_track_take(struct tn_track *track, const struct tn_message *message, size_t size);
 /* Nothing came of what is before the message's place behind. */
 void tn_track_pass(struct tn_track *track, const struct tn_message *message);
+
+/* All before the message's place behind is in the journal, or comes to nothing: its entry is at
+ * `place`. */
+void tn_track_keep(struct tn_track *track, const struct tn_message *message, uint64_t place);
+/* The table has all of the journal before `place`. */
+void tn_track_reach(struct tn_track *track, uint64_t place);
 
 /* Puts what is left of the parcel, `*items` at most. AGAIN: there is no room, or they were all.
  * Others: the table takes nothing, see tn_keeper_fail. */

@@ -7,15 +7,17 @@
  * A broker, a client of HTTP, a socket can't be rewound: what they sent is in the journal
  * (journal.h) before they are told that it is theirs no longer. A file can, and goes past it: its
  * place is durable with its rows, in the table's commit, and where those are lost, since the table
- * was closed before, it is read again from there. Rows of a message are taken all or none of them,
- * and in the order of the offers. Nothing here waits: who hears AGAIN keeps the message and stops
- * reading.
+ * was closed before, it is read again from there. (Through the journal it goes, too, where `map`
+ * has stores.) Rows of a message are taken all or none of them, and in the order of the offers.
+ * Nothing here waits: who hears AGAIN keeps the message and stops reading.
  *
  * A sender with an identity sends nothing twice: with its rows goes a memo, which the hub gives
  * back after a restart. Memo and rows are durable together, or neither is.
  *
- * A script's `map` may keep what it has seen, so it is asked about a record once: what it made of a
- * message for which there is no room in the journal is kept until that is offered again.
+ * A script's `map` may keep what it has seen (tarn.state), so it is asked about a record once: what
+ * it made of a message for which there is no room in the journal is kept until that is offered
+ * again. What its stores became is durable with the rows, and where a message is refused they are
+ * as they were before.
  *
  * Sources and tests program against this; app/ makes the real one. The loop's thread only.
  */
@@ -47,6 +49,7 @@ struct tn_message {
     const struct tn_file_place *from;
     const struct tn_file_place *behind;
     size_t header_size;
+    bool kept; /* its place is kept beside its rows, in the journal: the hub's */
 
     /* What became of it. */
     uint64_t place; /* grows from offer to offer, over restarts, too */

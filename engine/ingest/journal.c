@@ -92,13 +92,17 @@ static tn_rc check_parts(const struct tn_journal *journal, const struct tn_journ
 {
     *memos = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (parts[i].kind != TN_JOURNAL_MEMO) {
+        struct tn_bytes memo = parts[i].data;
+        if (parts[i].kind == TN_JOURNAL_ROWS) {
             continue;
         }
-        if (!tn_journal_senders_fits(&journal->senders, parts[i].name, parts[i].data)) {
+        if (parts[i].kind == TN_JOURNAL_MORE) {
+            memo.size = tn_journal_senders_grown(&journal->senders, parts[i].name, memo);
+        }
+        if (!tn_journal_senders_fits(&journal->senders, parts[i].name, memo)) {
             return tn_err_set(err, TN_INVALID, 0,
-                              "a memo of %zu bytes: those of all senders have %u bytes",
-                              parts[i].data.size, journal->spec.memo_bytes);
+                              "a memo of %zu bytes: those of all senders have %u bytes", memo.size,
+                              journal->spec.memo_bytes);
         }
         *memos += TN_JOURNAL_MEMO_HEAD_SIZE + parts[i].name.size + parts[i].data.size;
     }
@@ -132,9 +136,7 @@ static void keep_memos(struct tn_journal *journal, struct tn_bytes entry, uint64
     bool whole = tn_journal_entry_next(&entry, parts, &count);
     TN_CHECK(whole && entry.size == 0);
     for (uint32_t i = 0; i < count; i++) {
-        if (parts[i].kind == TN_JOURNAL_MEMO) {
-            tn_journal_senders_put(&journal->senders, parts[i].name, parts[i].data, place);
-        }
+        tn_journal_senders_take(&journal->senders, &parts[i], place);
     }
 }
 

@@ -39,7 +39,11 @@ enum { TN_JOURNAL_IDENTITY_SIZE = 40, TN_JOURNAL_PARTS_MAX = 4 };
 enum tn_journal_kind {
     TN_JOURNAL_ROWS = 1, /* name: the table; data: its rows, as the hub packs them */
     TN_JOURNAL_MEMO = 2, /* name: the sender; data: its memo, which replaces the one before */
+    TN_JOURNAL_MORE = 3, /* likewise, but its memo is the one before with this behind it */
 };
+
+/* Memos of names that begin so are kept for good: no sender's makes one go. */
+#define TN_JOURNAL_KEPT "keep:"
 
 struct tn_journal_part {
     enum tn_journal_kind kind;
@@ -63,6 +67,10 @@ struct tn_journal_spec {
     uint32_t sender_max;  /* memos; when there are more, one of the same kind goes, that which is
                              longest unheard of (journal_senders.h) */
     uint32_t memo_bytes;  /* of all memos and names together, likewise */
+    /* Whether somebody wants what is kept for good under this name; it goes where nobody does.
+     * NULL: all is wanted. */
+    bool (*wanted)(void *user, struct tn_bytes name);
+    void *user;
 };
 
 struct tn_journal;

@@ -161,7 +161,7 @@ static bool next_part(struct tn_bytes *rest, struct tn_journal_part *part)
     size_t name_size = tn_load_u16(rest->data + 1);
     size_t data_size = tn_load_u32(rest->data + 3);
     size_t left = rest->size - PART_HEAD_SIZE;
-    bool known = rest->data[0] == TN_JOURNAL_ROWS || rest->data[0] == TN_JOURNAL_MEMO;
+    bool known = rest->data[0] >= TN_JOURNAL_ROWS && rest->data[0] <= TN_JOURNAL_MORE;
     if (!known || name_size > left || data_size > left - name_size) {
         return false;
     }

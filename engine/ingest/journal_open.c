@@ -167,6 +167,13 @@ static tn_rc survey(struct tn_journal *journal, struct found *found, struct tn_e
     }
 }
 
+/* What is kept for good, but for nobody, is so no longer. */
+static bool is_wanted(const struct tn_journal *journal, struct tn_bytes name)
+{
+    const struct tn_journal_spec *spec = &journal->spec;
+    return !tn_journal_senders_kept(name) || !spec->wanted || spec->wanted(spec->user, name);
+}
+
 static tn_rc keep_memos(struct tn_journal *journal, struct tn_journal_walk *walk,
                         struct tn_err *err)
 {
@@ -179,8 +186,8 @@ static tn_rc keep_memos(struct tn_journal *journal, struct tn_journal_walk *walk
             return tn_journal_walk_damage(walk, "the block before this is none of entries", err);
         }
         for (uint32_t i = 0; i < count; i++) {
-            if (parts[i].kind == TN_JOURNAL_MEMO) {
-                tn_journal_senders_put(&journal->senders, parts[i].name, parts[i].data, place);
+            if (is_wanted(journal, parts[i].name)) {
+                tn_journal_senders_take(&journal->senders, &parts[i], place);
             }
         }
     }
@@ -210,13 +217,19 @@ static tn_rc walk_blocks(struct tn_journal *journal, struct found *found,
     }
 }
 
+static bool load_wanted(struct tn_journal *journal, struct tn_bytes memos)
+{
+    const struct tn_journal_spec *spec = &journal->spec;
+    return tn_journal_senders_load(&journal->senders, memos, spec->wanted, spec->user);
+}
+
 static tn_rc load_memos(struct tn_journal *journal, struct tn_journal_walk *walk,
                         struct tn_arena *arena, struct tn_err *err)
 {
     struct tn_bytes memos;
     size_t mark = tn_arena_mark(arena);
     tn_rc rc = tn_journal_walk_memos(walk, arena, &memos, err);
-    if (rc == TN_OK && !tn_journal_senders_load(&journal->senders, memos)) {
+    if (rc == TN_OK && !load_wanted(journal, memos)) {
         rc = tn_err_set(err, TN_CORRUPT, 0, "%s: byte %d: memos are damaged", walk->path,
                         TN_JOURNAL_HEAD_SIZE);
     }

@@ -57,6 +57,9 @@ int tn_sandbox_require(lua_State *L)
     if (known != LUA_TNIL) {
         return 1;
     }
+    if (strcmp(name, "tarn.state") == 0 && !tn_vm_of(L)->loading) {
+        return luaL_error(L, "tarn.state: stores are made while the script loads");
+    }
     lua_pushboolean(L, false);
     lua_setfield(L, 2, name);
     const struct tn_embedded *own = tn_script_library_find(name);

@@ -263,6 +263,9 @@ tn_rc tn_script_load(struct tn_script *script, struct tn_vm *vm, const struct tn
         set_digest(script, digest);
         rc = call_with_script(script, take_apart, true, err);
     }
+    if (rc == TN_OK) {
+        rc = tn_script_state_begin(script, err);
+    }
     return rc == TN_OK && !spec->skip_cases ? run_cases(script, err) : rc;
 }
 
@@ -297,51 +300,4 @@ tn_rc tn_script_check_parked(const struct tn_script *script, struct tn_err *err)
                ? tn_err_set(err, TN_CANCELED, 0, "%s is parked after %d failures in a row: %s",
                             script->spec.path, TN_SCRIPT_FAILURES_MAX, script->failure)
                : TN_OK;
-}
-
-/* ---- state ---- */
-
-struct saving {
-    struct tn_buf *out; /* or NULL: restore */
-    struct tn_bytes saved;
-};
-
-static int save_protected(lua_State *L)
-{
-    struct saving *s = lua_touserdata(L, 1);
-    lua_pushcfunction(L, tn_sandbox_require);
-    lua_pushliteral(L, "tarn.state");
-    lua_call(L, 1, 1);
-    lua_getfield(L, -1, s->out ? "save" : "restore");
-    if (s->out) {
-        lua_call(L, 0, 1);
-        tn_buf_append(s->out, lua_tostring(L, -1), (size_t)lua_rawlen(L, -1));
-    } else {
-        (void)lua_pushlstring(L, (const char *)s->saved.data, s->saved.size);
-        lua_call(L, 1, 0);
-    }
-    return 0;
-}
-
-static tn_rc call_state(struct tn_script *script, struct saving *saving, struct tn_err *err)
-{
-    lua_pushcfunction(script->vm->lua, save_protected);
-    lua_pushlightuserdata(script->vm->lua, saving);
-    return tn_vm_call_loading(script->vm, 1, 0, err);
-}
-
-tn_rc tn_script_save_state(struct tn_script *script, struct tn_buf *out, struct tn_err *err)
-{
-    struct saving saving = {.out = out};
-    tn_rc rc = call_state(script, &saving, err);
-    return rc == TN_OK && out->overflow
-               ? tn_err_set(err, TN_AGAIN, 0, "%s: its stores need more than %zu bytes",
-                            script->spec.path, out->capacity)
-               : rc;
-}
-
-tn_rc tn_script_restore_state(struct tn_script *script, struct tn_bytes saved, struct tn_err *err)
-{
-    struct saving saving = {.saved = saved};
-    return call_state(script, &saving, err);
 }

@@ -97,6 +97,8 @@ struct tn_script {
     struct tn_script_row *row;
     struct tn_script_row *made; /* of a result that is a plain table */
     int now_at, row_at, made_at, ctx_at;
+    int state_at, undo_at;   /* the module tarn.state, and what can be taken back */
+    uint32_t state_size_max; /* bytes of a piece that is all; 0: it has no stores */
     const void *keep;
     const void *remove;
     struct tn_script_ctx ctx;       /* of the call that runs */
@@ -149,11 +151,36 @@ bool tn_script_next_row(struct tn_bytes *rows, struct tn_row *row);
 bool tn_script_parked(const struct tn_script *script);
 void tn_script_resume(struct tn_script *script);
 
-/* What `map` keeps in its stores (tarn.state): saved with the positions, restored after a load. */
-TN_MUST_USE tn_rc tn_script_save_state(struct tn_script *script, struct tn_buf *out,
-                                       struct tn_err *err);
-TN_MUST_USE tn_rc tn_script_restore_state(struct tn_script *script, struct tn_bytes saved,
-                                          struct tn_err *err);
+/* ---- what `map` keeps in its stores (tarn.state) ----
+ *
+ * It is saved as pieces of bytes, each of them all that there is, or what changed since the piece
+ * before. A call that fails changes nothing; what was mapped and is not taken after all goes by
+ * restoring what was saved. */
+
+enum { TN_SCRIPT_PIECE_HEAD_SIZE = 12 };
+
+/* It has stores: those that it made while it was loaded. */
+static inline bool tn_script_keeps(const struct tn_script *script)
+{
+    return script->state_size_max > 0;
+}
+
+/* What changed since tn_script_saved or restore, appended to `out`; nothing: nothing did. `saved`
+ * is how many bytes of pieces there are since the last that was all, with it; 0: all is wanted. The
+ * piece is `*all` when there would be more than `most`, or much more than all. Costs a walk over
+ * the stores where it is all, else what changed. */
+TN_MUST_USE tn_rc tn_script_save(struct tn_script *script, size_t saved, size_t most, bool *all,
+                                 struct tn_buf *out, struct tn_err *err);
+/* Something did. */
+bool tn_script_changed(struct tn_script *script);
+/* That piece is kept. */
+TN_MUST_USE tn_rc tn_script_saved(struct tn_script *script, struct tn_err *err);
+
+/* The stores are as they were when the last of these pieces was made; empty without any. CORRUPT:
+ * "byte 12: why", and they are empty. What is not there today, or has less room, loses what it
+ * can't take, the oldest first. */
+TN_MUST_USE tn_rc tn_script_restore(struct tn_script *script, struct tn_bytes pieces,
+                                    struct tn_err *err);
 
 /* ---- the script's own cases ---- */
 

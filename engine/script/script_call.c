@@ -404,6 +404,7 @@ static void add_mapped(lua_State *L, void *user, struct tn_row row)
 static int map_protected(lua_State *L)
 {
     struct mapping *m = lua_touserdata(L, 1);
+    tn_script_state_mark(L, m->script);
     if (m->row) {
         tn_script_row_point(m->script->row, *m->row);
         push_reference(L, m->script->row_at);
@@ -420,6 +421,8 @@ static tn_rc map(struct mapping *m, uint32_t *count, struct tn_err *err)
     tn_rc rc = run(m->script, map_protected, m, m->out, err);
     if (rc == TN_OK) {
         *count = m->count;
+    } else if (rc != TN_CANCELED) {
+        tn_script_state_undo(m->script);
     }
     return rc;
 }

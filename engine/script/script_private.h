@@ -1,7 +1,8 @@
 /* script_private: what the parts of script.h share.
  *
- *     script.c        loading, references, parking, state
+ *     script.c        loading, references, parking
  *     script_call.c   the handlers: arguments, results, checks
+ *     script_state.c  what `map` keeps (tarn.state)
  *     upload.c        those that get no row:
  *     uploaded.c
  *     script_case.c   m.test; what it needs from here is in lua/tarn/case.lua
@@ -56,3 +57,10 @@ void tn_script_release(struct tn_script *script);
 /* Counts a call that ended with `rc`. */
 tn_rc tn_script_counted(struct tn_script *script, tn_rc rc, const struct tn_err *err);
 TN_MUST_USE tn_rc tn_script_check_parked(const struct tn_script *script, struct tn_err *err);
+
+/* It is loaded: which stores there are is known from here on. */
+TN_MUST_USE tn_rc tn_script_state_begin(struct tn_script *script, struct tn_err *err);
+/* Inside a tn_vm_call, before `map` is called: it can be taken back from here on. */
+void tn_script_state_mark(struct lua_State *L, const struct tn_script *script);
+/* That call failed, so it changed no store. */
+void tn_script_state_undo(struct tn_script *script);

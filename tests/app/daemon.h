@@ -26,6 +26,7 @@ struct daemon {
     struct tn_config config;
     struct tn_config_table configs[TABLES];
     const char *dead_letters[TABLES]; /* tables for them; NULL: files */
+    const char *warehouse;            /* the folder beside that of scripts; NULL: there are none */
     struct tn_arena arena;
     struct tn_log log;
     unsigned char log_memory[LOG_SIZE];
@@ -39,12 +40,16 @@ struct daemon {
 
 static tn_rc daemon_open_keepers(struct daemon *d, struct tn_err *err)
 {
+    for (uint32_t i = 0; i < TABLES; i++) {
+        d->shares[i].scripted = d->warehouse != NULL;
+    }
     tn_rc rc = tn_share_out(&engine.env, d->shares, TABLES, err);
     while (rc == TN_OK && d->open < TABLES) {
         uint32_t i = d->open;
         struct tn_keeper_spec spec = {.config = &d->configs[i],
                                       .share = &d->shares[i],
                                       .dead_letters = d->dead_letters[i],
+                                      .warehouse = d->warehouse,
                                       .who = "a test",
                                       .log = &d->log,
                                       .room = d->room,
@@ -70,6 +75,7 @@ static tn_rc daemon_open(struct daemon *d, struct tn_err *err)
                                   .config = &d->config,
                                   .parcel_size = PARCEL_SIZE};
     if (rc == TN_OK) {
+        spec.states = tn_intake_states(d->keepers, TABLES);
         CHECK(tn_intake_memory(&spec) <= tn_arena_free(&d->arena));
         rc = tn_intake_open(&d->intake, &spec, err);
     }

@@ -571,51 +571,183 @@ static void a_fold_over_random_rows_is_what_the_model_says(void)
     }
 }
 
-static void stores_are_bounded_and_survive_a_restart(void)
+/* ---- stores ---- */
+
+static const char store_text[] =
+    "local seen = tarn.state('seen', { size = 400 })\n"
+    "local n = tarn.state('n', { size = 100 })\nlocal m = {}\n"
+    "function m.map(r)\n"
+    "if r.put then seen[r.put] = r.value end\n"
+    "if r.count then n.n = (n.n or 0) + 1 end\n"
+    "if r.want ~= nil then assert(seen[r.want] == r.value, tostring(seen[r.want])) end\n"
+    "if r.counted then assert(n.n == r.counted, tostring(n.n)) end\n"
+    "if r.gone then assert(seen[r.gone] == nil) end\n"
+    "if r.fails then error('it fails') end\n"
+    "return nil\nend\nreturn m";
+
+static void map_all(const char *const *records, size_t count)
 {
-    static const char text[] =
-        "local seen = tarn.state('seen', { size = 400 })\nlocal m = {}\n"
-        "function m.map(r)\n"
-        "if r.put then seen[r.put] = r.value end\n"
-        "if r.want ~= nil then assert(seen[r.want] == r.value, tostring(seen[r.want])) end\n"
-        "if r.gone then assert(seen[r.gone] == nil) end\nend\nreturn m";
     char lines[64];
-    load(text);
-    char record[128];
-    for (int i = 0; i < 200; i++) {
-        (void)snprintf(record, sizeof record, "{\"put\":\"k%d\",\"value\":%d}", i, i);
-        tn_rc rc = map_record(record, lines, sizeof lines);
+    for (size_t i = 0; i < count; i++) {
+        tn_rc rc = map_record(records[i], lines, sizeof lines);
         CHECK_OK(rc, s.err);
     }
+}
+
+static unsigned char pieces[8192];
+static struct tn_buf saved;
+
+static bool save(void)
+{
+    bool all;
+    size_t size = saved.size;
+    tn_rc rc = tn_script_save(&s.script, saved.size, sizeof pieces, &all, &saved, &s.err);
+    CHECK_OK(rc, s.err);
+    CHECK(!all || size == 0);
+    rc = tn_script_saved(&s.script, &s.err);
+    CHECK_OK(rc, s.err);
+    return saved.size > size;
+}
+
+static void begin_stores(void)
+{
+    load(store_text);
+    CHECK(tn_script_keeps(&s.script));
+    tn_buf_init(&saved, pieces, sizeof pieces);
+}
+
+static void stores_are_bounded_and_survive_a_restart(void)
+{
     static const char *const looks[] = {"{\"want\":\"k199\",\"value\":199}",
                                         "{\"want\":\"k195\",\"value\":195}",
                                         "{\"gone\":\"k180\"}",
                                         "{\"put\":1,\"value\":\"x\"}",
                                         "{\"put\":2,\"value\":true}",
                                         "{\"put\":3,\"value\":1.5}"};
-    for (size_t i = 0; i < COUNT(looks); i++) {
-        tn_rc rc = map_record(looks[i], lines, sizeof lines);
-        CHECK_OK(rc, s.err);
-    }
-    unsigned char saved[1024];
-    struct tn_buf buf;
-    tn_buf_init(&buf, saved, sizeof saved);
-    tn_rc rc = tn_script_save_state(&s.script, &buf, &s.err);
-    CHECK_OK(rc, s.err);
-    load(text);
-    rc = tn_script_restore_state(&s.script, tn_buf_bytes(&buf), &s.err);
-    CHECK_OK(rc, s.err);
     static const char *const after[] = {
         "{\"want\":\"k199\",\"value\":199}", "{\"want\":1,\"value\":\"x\"}",
         "{\"want\":2,\"value\":true}", "{\"want\":3,\"value\":1.5}"};
-    for (size_t i = 0; i < COUNT(after); i++) {
-        rc = map_record(after[i], lines, sizeof lines);
-        CHECK_OK(rc, s.err);
+    char record[128];
+    char lines[64];
+    begin_stores();
+    for (int i = 0; i < 200; i++) {
+        (void)snprintf(record, sizeof record, "{\"put\":\"k%d\",\"value\":%d}", i, i);
+        map_all(&(const char *const){record}, 1);
     }
+    map_all(looks, COUNT(looks));
+    CHECK(save() && !save());
+    CHECK(saved.size <= s.script.state_size_max);
+    load(store_text);
+    tn_rc rc = tn_script_restore(&s.script, tn_buf_bytes(&saved), &s.err);
+    CHECK_OK(rc, s.err);
+    map_all(after, COUNT(after));
     rc = map_record("{\"put\":\"k\",\"value\":{}}", lines, sizeof lines);
     CHECK(rc == TN_INVALID && strstr(s.err.text, "a store's value can't be a table"));
-    rc = tn_script_restore_state(&s.script, tn_bytes_of("garbage"), &s.err);
-    CHECK(rc == TN_INVALID);
+    rc = tn_script_restore(&s.script, (struct tn_bytes){0}, &s.err);
+    CHECK_OK(rc, s.err);
+    map_all(&(const char *const){"{\"gone\":\"k199\"}"}, 1);
+}
+
+/* What is saved does not depend on how often: pieces of changes come to the same as all. */
+static void what_changed_is_saved_and_a_call_that_fails_changed_nothing(void)
+{
+    static const char *const first[] = {"{\"put\":\"a\",\"value\":1,\"count\":1}"};
+    static const char *const then[] = {"{\"put\":\"b\",\"value\":2,\"count\":1}",
+                                       "{\"put\":\"a\"}"};
+    static const char *const look[] = {"{\"want\":\"b\",\"value\":2,\"counted\":2}",
+                                       "{\"gone\":\"a\"}", "{\"gone\":\"c\"}"};
+    char lines[64];
+    begin_stores();
+    map_all(first, COUNT(first));
+    CHECK(save());
+    map_all(then, COUNT(then));
+    CHECK(tn_script_changed(&s.script));
+    CHECK(save() && !tn_script_changed(&s.script));
+    tn_rc rc =
+        map_record("{\"put\":\"c\",\"value\":3,\"count\":1,\"fails\":true}", lines, sizeof lines);
+    CHECK(rc == TN_INVALID && strstr(s.err.text, "it fails"));
+    CHECK(!tn_script_changed(&s.script) && !save());
+    map_all(look, COUNT(look));
+    load(store_text);
+    rc = tn_script_restore(&s.script, tn_buf_bytes(&saved), &s.err);
+    CHECK_OK(rc, s.err);
+    map_all(look, COUNT(look));
+}
+
+/* As they lie in journals and files: another form would need another version. */
+static void the_saved_form_is_this_one_and_damage_to_any_byte_is_seen(void)
+{
+    static const char golden[] =
+        "7473013d2200000049155ea0" /* ts, version, =, size, checksum */
+        "53047365656e50730100000061620153016e5073010000006e690100000000000000"
+        "7473012b160000005c8a23ab" /* ts, version, + */
+        "53047365656e50690700000000000000730100000078";
+    static const char *const records[] = {"{\"put\":\"a\",\"value\":true,\"count\":1}",
+                                          "{\"put\":7,\"value\":\"x\"}"};
+    char hex[2 * 256 + 1] = "";
+    begin_stores();
+    map_all(records, 1);
+    CHECK(save());
+    map_all(records + 1, 1);
+    CHECK(save() && saved.size < 256);
+    for (size_t i = 0; i < saved.size; i++) {
+        (void)sprintf(hex + 2 * i, "%02x", pieces[i]);
+    }
+    if (strcmp(hex, golden) != 0) {
+        FAIL("it is %s", hex);
+    }
+    size_t first = TN_SCRIPT_PIECE_HEAD_SIZE + tn_load_u32(pieces + 4);
+    for (size_t size = 1; size < saved.size; size++) {
+        tn_rc rc = tn_script_restore(&s.script, (struct tn_bytes){pieces, size}, &s.err);
+        CHECK(size == first ? rc == TN_OK : rc == TN_CORRUPT);
+        CHECK(size == first || strstr(s.err.text, size < first ? "byte 0: it ends" : "it ends"));
+    }
+    for (size_t i = 0; i < 8 * saved.size; i++) {
+        pieces[i / 8] ^= (unsigned char)(1u << i % 8);
+        tn_rc rc = tn_script_restore(&s.script, tn_buf_bytes(&saved), &s.err);
+        pieces[i / 8] ^= (unsigned char)(1u << i % 8);
+        CHECK(rc == TN_CORRUPT && strncmp(s.err.text, "byte ", 5) == 0);
+        map_all(&(const char *const){"{\"gone\":\"a\"}"}, 1); /* they are empty */
+    }
+    tn_rc rc = tn_script_restore(&s.script, tn_buf_bytes(&saved), &s.err);
+    CHECK_OK(rc, s.err);
+}
+
+static void stores_are_made_while_the_script_loads(void)
+{
+    char lines[64];
+    load("local m = {}\nfunction m.map(r) tarn.state('s').x = 1 end\nreturn m");
+    CHECK(!tn_script_keeps(&s.script));
+    tn_rc rc = map_record("{}", lines, sizeof lines);
+    CHECK(rc == TN_INVALID && strstr(s.err.text, "stores are made while the script loads"));
+    load("tarn.state('t')\nlocal m = {}\nfunction m.map(r) tarn.state('s').x = 1 end\nreturn m");
+    CHECK(tn_script_keeps(&s.script));
+    rc = map_record("{}", lines, sizeof lines);
+    CHECK(rc == TN_INVALID && strstr(s.err.text, "'s': stores are made while the script loads"));
+}
+
+/* By name: what there is no store for any more is left out, and so is what a smaller one has no
+ * room for, the oldest first. */
+static void another_script_gets_what_it_has_stores_for(void)
+{
+    static const char *const records[] = {
+        "{\"put\":\"a\",\"value\":1,\"count\":1}", "{\"put\":\"b\",\"value\":2}",
+        "{\"put\":\"long\",\"value\":\"01234567890123456789012345678901234567890123456789\"}",
+        "{\"put\":\"c\",\"value\":3}"};
+    static const char *const look[] = {"{\"gone\":\"a\"}", "{\"gone\":\"long\"}",
+                                       "{\"want\":\"b\",\"value\":2}",
+                                       "{\"want\":\"c\",\"value\":3}"};
+    static const char smaller[] = "local seen = tarn.state('seen', { size = 85 })\nlocal m = {}\n"
+                                  "function m.map(r)\n"
+                                  "if r.want then assert(seen[r.want] == r.value) end\n"
+                                  "if r.gone then assert(seen[r.gone] == nil) end\nend\nreturn m";
+    begin_stores();
+    map_all(records, COUNT(records));
+    CHECK(save());
+    load(smaller);
+    tn_rc rc = tn_script_restore(&s.script, tn_buf_bytes(&saved), &s.err);
+    CHECK_OK(rc, s.err);
+    map_all(look, COUNT(look));
 }
 
 static const struct test tests[] = {
@@ -638,6 +770,10 @@ static const struct test tests[] = {
     TEST(a_scripts_cases_run_with_packed_rows_and_with_tables),
     TEST(a_fold_over_random_rows_is_what_the_model_says),
     TEST(stores_are_bounded_and_survive_a_restart),
+    TEST(what_changed_is_saved_and_a_call_that_fails_changed_nothing),
+    TEST(the_saved_form_is_this_one_and_damage_to_any_byte_is_seen),
+    TEST(stores_are_made_while_the_script_loads),
+    TEST(another_script_gets_what_it_has_stores_for),
 };
 
 int main(int argc, char **argv)
