@@ -30,7 +30,19 @@ TABLES = {
     "db.sum": '{ fields = { "sender INT NOT NULL", "number INT NOT NULL", "row INT NOT NULL", "n BIGINT" }, commit = "300ms",'
               ' primary_key = { "sender", "number", "row" }, options = { bucket = 2, ["merge-engine"] = "aggregation",'
               ' ["fields.n.aggregate-function"] = "sum" } }',
+    "db.told": '{ fields = { "at BIGINT NOT NULL", "sender INT", "number INT", "row INT" }, primary_key = "at", options = { bucket = 1 },'
+               ' script = "told.lua", commit = "500ms" }',
 }
+TOLD = """-- Numbers all rows, over all processes.
+local count = tarn.state("count")
+local m = {}
+function m.map(row)
+    count.n = (count.n or 0) + 1
+    row.at = count.n
+    return row
+end
+return m
+"""
 
 
 class Daemon(TarnRun):
@@ -39,6 +51,7 @@ class Daemon(TarnRun):
     def __init__(self, tables, sources="", listens=True):
         super().__init__("tarn-run-")
         self.port = free_port() if listens else 0
+        (self.config.parent / "told.lua").write_text(TOLD)
         self.config.write_text('return { warehouse = "warehouse", %s journal = { sync = "10ms or 64K" },\ntables = {\n%s },\nsources = { %s } }\n' % (
             'listen = "127.0.0.1:%d",' % self.port if listens else "",
             "\n".join('["%s"] = %s,' % table for table in tables.items()), sources))
@@ -89,7 +102,7 @@ def rows_of(sender, number):
 
 
 def table_of(sender, number):
-    return sorted(TABLES)[(sender * 7 + number // 3) % 2]
+    return sorted(TABLES)[(sender * 7 + number // 3) % len(TABLES)]
 
 
 def message(sender, number):
@@ -150,6 +163,8 @@ def test_what_was_acknowledged_is_there_once_after_kills(args):
         for table in TABLES:
             for row in daemon.rows(table):
                 seen[table, row["sender"], row["number"], row["row"]] += row.get("n", 1)
+        told = sorted(row["at"] for row in daemon.rows("db.told"))
+        same(told, list(range(1, len(told) + 1)), "numbers that a script gave out")
         want = Counter((table_of(s, n), s, n, row) for s in range(SENDERS) for n in range(MESSAGES) for row in range(rows_of(s, n)))
         same(seen - want, Counter(), "rows that came twice or from nowhere")
         same(want - seen, Counter(), "rows that are lost")
