@@ -33,6 +33,7 @@ static tn_rc cut(struct tn_feed *feed, struct tn_feed_place place, struct tn_err
         }
     }
     feed->rows_cut = feed->rows;
+    feed->cuts += rc == TN_OK;
     feed->last_cut_ms = now_ms(feed);
     return rc;
 }
@@ -163,6 +164,9 @@ static tn_rc take_record(struct tn_feed *feed, struct tn_decoded *decoded, struc
         rc = take_rows(feed, decoded, err);
     }
     bool framed = feed->spec.mapper && feed->spec.mapper->records && decoded->record.size > 0;
+    if (rc == TN_OK && feed->spec.taken) {
+        rc = feed->spec.taken(feed->spec.user, err);
+    }
     feed->rows += rc == TN_OK && (decoded->count > 0 || decoded->dead || framed);
     return rc;
 }

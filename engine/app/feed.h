@@ -29,6 +29,8 @@ struct tn_feed_spec {
     bool single;              /* all of it is to be one commit: no cut makes room */
     /* Rows of all records before `place` are in, and will be committed next. */
     tn_rc (*note)(void *user, struct tn_feed_place place, struct tn_err *err);
+    /* A record was taken, with all its rows; NULL: nobody asks. */
+    tn_rc (*taken)(void *user, struct tn_err *err);
     struct tn_letters *letters; /* published before each cut; NULL: there are none */
     /* A record can't become rows, or not all of them: who wants to be told instead of the letters.
      */
@@ -45,6 +47,7 @@ struct tn_feed {
     struct tn_feed_place at;    /* of the record at hand */
     uint64_t rows;              /* records so far, of all sources: what `committed` counts */
     uint64_t rows_cut;          /* of them at the last cut */
+    uint64_t cuts;
     uint64_t dead;
     int64_t last_cut_ms;
     uint32_t since_clock; /* records since the clock was read */

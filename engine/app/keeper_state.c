@@ -1,15 +1,8 @@
 #include "app/keeper_private.h"
 
-enum { SLACK = 16 * 1024 }; /* bytes of changes, before all is saved again */
-
-/* Twice as much as all of it, so that what changes is written no more than three times. */
 size_t tn_keeper_state_size(const struct tn_keeper *keeper)
 {
-    if (!keeper->keeps) {
-        return 0;
-    }
-    size_t size = keeper->mapper.script->state_size_max;
-    return size + (size < SLACK ? size : SLACK);
+    return keeper->keeps ? tn_script_state_room(keeper->mapper.script) : 0;
 }
 
 tn_rc tn_keeper_put_back(struct tn_keeper *keeper, const struct tn_journal *journal,

@@ -119,6 +119,11 @@ static tn_rc open_script(struct tn_writing *w, struct tn_err *err)
     return tn_scripted_find(&w->scripted, &spec, err);
 }
 
+static void say_stores(const char *why)
+{
+    (void)fprintf(stderr, "tarn: warning: the stores of its script begin empty: %s\n", why);
+}
+
 /* Where the script has a `map`, it gets the records before they are rows. */
 static tn_rc open_mapper(struct tn_writing *w, struct tn_copy_spec *copy, struct tn_feed_spec *feed,
                          struct tn_err *err)
@@ -133,7 +138,10 @@ static tn_rc open_mapper(struct tn_writing *w, struct tn_copy_spec *copy, struct
     w->mapper.records = copy->decode.input == TN_INPUT_JSON;
     copy->mapper = &w->mapper;
     feed->mapper = &w->mapper;
-    return rc;
+    return rc == TN_OK
+               ? tn_state_file_open(&w->state, script, w->table, &w->spec.app->env,
+                                    w->spec.table_name, say_stores, &w->spec.app->input, err)
+               : rc;
 }
 
 static void say_script(const struct tn_writing *w)
@@ -165,8 +173,18 @@ static tn_rc publish_letters(void *user_data, struct tn_err *err)
 static tn_rc note(void *user, struct tn_feed_place place, struct tn_err *err)
 {
     struct tn_writing *w = user;
+    tn_rc rc = tn_state_file_note(&w->state, w->feed.cuts, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
     return w->spec.note ? w->spec.note(w->spec.user_data, place, err)
                         : tn_copy_note(&w->copy, w->table, place, err);
+}
+
+static tn_rc taken(void *user, struct tn_err *err)
+{
+    struct tn_writing *w = user;
+    return tn_state_file_take(&w->state, err);
 }
 
 static void say_stats(const struct tn_writing *w)
@@ -196,6 +214,7 @@ static tn_rc open_feed(struct tn_writing *w, struct tn_err *err)
                                 .single = w->spec.user != NULL,
                                 .letters = &w->dead.letters,
                                 .note = note,
+                                .taken = taken,
                                 .bury = w->spec.dead_letters ? NULL : bury,
                                 .user = w};
     tn_rc rc = parse_decode(w, &copy.decode, err);
@@ -340,6 +359,9 @@ static int code_of_behind(const struct tn_writing *w, int code)
 int tn_writing_close(struct tn_writing *w, tn_rc rc, struct tn_err *err)
 {
     int code = rc == TN_OK ? 0 : code_of_error(w, rc, err);
+    if (rc == TN_OK) {
+        tn_state_file_close(&w->state);
+    }
     if (w->table && w->spec.stats) {
         say_stats(w);
     }

@@ -5,6 +5,7 @@
 
 #include "app/copy.h"
 #include "app/dead.h"
+#include "app/state_file.h"
 #include "script/scripted.h"
 
 /* As their options have it; NULL where they were not given. */
@@ -31,6 +32,7 @@ struct tn_writing {
     struct tn_table *table;
     struct tn_scripted scripted;
     struct tn_mapper mapper; /* of its `map` */
+    struct tn_state_file state;
     struct tn_copy copy;
     struct tn_feed feed;
     uint64_t rows_said; /* by the last `committed` line */

@@ -9,6 +9,8 @@
  * bytes, too. What follows is lua/tarn/state.lua's. */
 enum { VERSION = 1, KIND_ALL = '=', KIND_MORE = '+', CHECKED = 8 };
 
+enum { SLACK = 16 * 1024 }; /* bytes of changes, before all is saved again */
+
 struct asking {
     struct tn_script *script;
     const char *member; /* of the module */
@@ -119,6 +121,12 @@ void tn_script_state_undo(struct tn_script *script)
 }
 
 /* ---- pieces ---- */
+
+size_t tn_script_state_room(const struct tn_script *script)
+{
+    size_t size = script->state_size_max;
+    return size + (size < SLACK ? size : SLACK);
+}
 
 static uint32_t checksum(const unsigned char *piece, size_t size)
 {

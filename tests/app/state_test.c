@@ -11,7 +11,10 @@
 #define BED_SCALE 24
 #include "daemon.h"
 
+#include "app/feed.h"
+#include "app/state_file.h"
 #include "given.h"
+#include "table/state.h"
 #include "temp.h"
 
 enum {
@@ -366,15 +369,15 @@ static uint32_t want_ids(uint32_t table, uint32_t wanted[IDS])
     return count;
 }
 
-static void check_table(struct sim_disk *disk, uint32_t table, uint64_t cut)
+/* Each id so often, with numbers from 1 to `count` among them. */
+static void check_rows(struct sim_disk *disk, uint32_t table, const uint32_t wanted[IDS],
+                       uint32_t count, uint64_t cut)
 {
     struct tn_err err;
     struct tn_kv kv;
     const char *root = NULL;
-    uint32_t wanted[IDS] = {0};
     uint32_t ids[IDS] = {0};
     bool numbers[ROWS_MAX + 1] = {false};
-    uint32_t count = want_ids(table, wanted);
     bed_engine_start(&engine, &disk->io, 7);
     CHECK_OK(tn_name_table_root(&engine.own, names[table], &root, &err), err);
     struct tn_scan *scan = daemon_rows(root);
@@ -398,6 +401,13 @@ static void check_table(struct sim_disk *disk, uint32_t table, uint64_t cut)
                  wanted[id]);
         }
     }
+}
+
+static void check_table(struct sim_disk *disk, uint32_t table, uint64_t cut)
+{
+    uint32_t wanted[IDS] = {0};
+    uint32_t count = want_ids(table, wanted);
+    check_rows(disk, table, wanted, count, cut);
 }
 
 static void check_all(struct sim_disk *disk, uint64_t cut)
@@ -467,6 +477,239 @@ static void each_id_is_taken_and_counted_once_whatever_call_is_cut(void)
         cut_somewhere(seed++);
     } while (seconds_now() < until);
     CHECK(refused > 0 && given_up > 0 && reopened > 0 && held > 0);
+    sim_disk_deinit(&base);
+}
+
+/* ---- `write` ---- */
+
+enum { CANALS = 40 }; /* records */
+
+static struct {
+    char text[CANALS * 160];
+    size_t size;
+    uint32_t rows;
+    uint32_t ids[IDS];
+} stream;
+
+/* What `write` is made of, around a text with places. */
+struct writing {
+    struct tn_share share[1];
+    struct tn_scripted scripted;
+    struct tn_table *table;
+    struct tn_mapper mapper;
+    struct tn_state_file state;
+    struct tn_feed feed;
+    struct tn_arena arena;
+    uint32_t empty; /* times that it was said that they begin so */
+};
+static struct writing writing;
+static uint32_t parts_cut; /* cuts within a record */
+
+static void compose_stream(uint64_t seed)
+{
+    memset(&stream, 0, sizeof stream);
+    for (uint32_t n = 0; n < CANALS; n++) {
+        uint32_t rows = 1 + random_below(&seed, 4);
+        stream.size +=
+            (size_t)sprintf(stream.text + stream.size, "{\"type\":\"INSERT\",\"data\":[");
+        for (uint32_t row = 0; row < rows; row++) {
+            uint32_t id = random_below(&seed, IDS);
+            stream.ids[id]++;
+            stream.size += (size_t)sprintf(stream.text + stream.size, "%s{\"id\":%u,\"n\":0}",
+                                           row > 0 ? "," : "", id);
+        }
+        stream.rows += rows;
+        stream.size += (size_t)sprintf(stream.text + stream.size, "]}\n");
+    }
+    CHECK(stream.size < sizeof stream.text);
+}
+
+static void say_empty(const char *why)
+{
+    (void)why;
+    writing.empty++;
+}
+
+static tn_rc write_note(void *user, struct tn_feed_place place, struct tn_err *err)
+{
+    struct writing *w = user;
+    char text[64];
+    parts_cut += place.part > 0;
+    (void)snprintf(text, sizeof text, "%" PRIu64 ":%u", place.offset, place.part);
+    tn_rc rc = tn_state_file_note(&w->state, w->feed.cuts, err);
+    return rc == TN_OK ? tn_table_position(w->table, "text", text, err) : rc;
+}
+
+static tn_rc write_taken(void *user, struct tn_err *err)
+{
+    struct writing *w = user;
+    return tn_state_file_take(&w->state, err);
+}
+
+static tn_rc open_writing(struct writing *w, struct tn_io *io, uint64_t seed, struct tn_err *err)
+{
+    bed_engine_start(&engine, io, seed);
+    *w = (struct writing){.share = {{.scripted = true}}};
+    tn_arena_init(&w->arena, daemon_input, INPUT_SIZE);
+    tn_rc rc = tn_share_out(&engine.env, w->share, 1, err);
+    struct tn_scripted_spec script = {.env = &w->share[0].env,
+                                      .budget = &w->share[0].budget,
+                                      .table = names[COUNT_ALL],
+                                      .warehouse = "tests/app"};
+    struct tn_table_spec spec = {
+        .name = names[COUNT_ALL], .who = "a test", .identifier = -1, .compact = true};
+    if (rc == TN_OK) {
+        rc = tn_scripted_find(&w->scripted, &script, err);
+        tn_share_cap(&w->share[0]);
+    }
+    if (rc == TN_OK) {
+        tn_scripted_fill(&w->scripted, &spec);
+        rc = tn_table_open(&w->share[0].env, &spec, &w->table, err);
+    }
+    if (rc == TN_OK) {
+        rc = tn_table_tell(w->table, err);
+    }
+    return rc == TN_OK
+               ? tn_state_file_open(&w->state, tn_scripted_map(&w->scripted), w->table,
+                                    &w->share[0].env, names[COUNT_ALL], say_empty, &w->arena, err)
+               : rc;
+}
+
+static tn_rc open_write_feed(struct writing *w, struct tn_err *err)
+{
+    struct tn_feed_spec feed = {.table = w->table,
+                                .clock = w->share[0].env.clock,
+                                .every_rows = 12,
+                                .mapper = &w->mapper,
+                                .note = write_note,
+                                .taken = write_taken,
+                                .user = w};
+    struct tn_decode_spec decode = {.input = TN_INPUT_CANAL,
+                                    .schema = tn_table_schema(w->table),
+                                    .layout = tn_table_layout(w->table),
+                                    .record_size_max = 4096,
+                                    .row_size_max = w->share[0].env.row_size_max};
+    const char *place = tn_table_position_of(w->table, "text");
+    tn_rc rc =
+        tn_mapper_init(&w->mapper, tn_scripted_map(&w->scripted), feed.clock, 0, &w->arena, err);
+    tn_feed_init(&w->feed, &feed);
+    if (rc == TN_OK && place) {
+        char *end;
+        w->feed.next.offset = strtoull(place, &end, 10);
+        w->feed.next.part = (uint32_t)strtoul(end + 1, NULL, 10);
+    }
+    return rc == TN_OK ? tn_decoder_open(&w->feed.decoder, &decode, &w->arena, err) : rc;
+}
+
+/* Some bytes at a time; now and then the round is full, wherever that is. */
+static tn_rc write_rest(struct writing *w, uint64_t random, struct tn_err *err)
+{
+    size_t at = (size_t)w->feed.next.offset;
+    size_t end = at;
+    tn_rc rc = TN_AGAIN;
+    while (rc == TN_AGAIN && at < stream.size) {
+        end += random_below(&random, 400);
+        end = end < stream.size ? end : stream.size;
+        w->table->round_full = random_below(&random, 3) == 0;
+        struct tn_bytes input = {(const unsigned char *)stream.text + at, end - at};
+        rc = tn_feed_eat(&w->feed, &input, end == stream.size, err);
+        at = end - input.size;
+        if (rc == TN_AGAIN) {
+            tn_rc turned = tn_table_turn(w->table, false, err);
+            rc = turned == TN_OK ? rc : turned;
+        }
+    }
+    rc = rc == TN_AGAIN ? TN_OK : rc;
+    if (rc == TN_OK) {
+        rc = tn_feed_note(&w->feed, err);
+    }
+    return rc == TN_OK ? tn_table_finish(w->table, w->feed.rows, err) : rc;
+}
+
+static tn_rc write_once(struct tn_io *io, uint64_t seed, struct tn_err *err)
+{
+    struct writing *w = &writing;
+    tn_rc rc = open_writing(w, io, seed, err);
+    if (rc == TN_OK) {
+        rc = open_write_feed(w, err);
+    }
+    if (rc == TN_OK) {
+        rc = write_rest(w, seed, err);
+    }
+    if (rc == TN_OK) {
+        tn_state_file_close(&w->state);
+    }
+    if (w->table) {
+        tn_table_close(w->table);
+    }
+    tn_scripted_close(&w->scripted);
+    return rc;
+}
+
+static tn_rc count_state(void *user, const char *name, bool is_dir, struct tn_err *err)
+{
+    uint32_t *count = user;
+    (void)err;
+    *count += !is_dir && strstr(name, ".state-") != NULL;
+    return TN_OK;
+}
+
+static uint32_t count_state_files(struct sim_disk *disk)
+{
+    struct tn_err err;
+    uint32_t count = 0;
+    CHECK_OK(disk->io.vtable->list(&disk->io, ".tarn/", count_state, &count, &err), err);
+    return count;
+}
+
+static void check_stream(struct sim_disk *disk, uint64_t cut)
+{
+    uint32_t ids[IDS];
+    memcpy(ids, stream.ids, sizeof ids);
+    check_rows(disk, COUNT_ALL, ids, stream.rows, cut);
+    CHECK(count_state_files(disk) == 1);
+}
+
+/* A commit may be between two rows of a record, which comes again as a whole. */
+static void what_write_keeps_is_committed_with_its_rows_whatever_call_is_cut(void)
+{
+    uint64_t seed = given_number("SEED", 1);
+    double until = given_until(20, 2);
+    struct sim_disk disk;
+    struct tn_err err;
+    make_base();
+    do {
+        uint64_t random = seed;
+        check_seed = seed;
+        compose_stream(seed++);
+        sim_disk_clone(&disk, &base);
+        CHECK_OK(write_once(&disk.io, random, &err), err);
+        uint64_t calls = disk.calls;
+        check_stream(&disk, 0);
+        sim_disk_deinit(&disk);
+        sim_disk_clone(&disk, &base);
+        disk.model = random_below(&random, 2) ? SIM_STRICT : SIM_ORDERED;
+        uint64_t cut = 0;
+        for (int lives = 0; lives < 6; lives++) {
+            cut = 1 + random_below(&random, (uint32_t)calls);
+            sim_disk_cut_at(&disk, cut);
+            tn_rc rc = write_once(&disk.io, random_next(&random), &err);
+            CHECK(rc == TN_OK || disk.off);
+            CHECK(writing.empty == 0);
+            if (random_below(&random, 3) == 0) {
+                disk.off = false;
+                sim_disk_kill(&disk);
+            } else {
+                sim_disk_reboot(&disk,
+                                random_below(&random, 4) ? random_next(&random) : SIM_SEED_NOTHING);
+            }
+        }
+        CHECK_OK(write_once(&disk.io, random, &err), err);
+        CHECK(writing.empty == 0);
+        check_stream(&disk, cut);
+        sim_disk_deinit(&disk);
+    } while (seconds_now() < until);
+    CHECK(parts_cut > 0);
     sim_disk_deinit(&base);
 }
 
@@ -603,6 +846,7 @@ static void a_script_that_is_changed_has_its_stores_by_name(void)
 
 static const struct test tests[] = {
     TEST(a_script_that_is_changed_has_its_stores_by_name),
+    TEST(what_write_keeps_is_committed_with_its_rows_whatever_call_is_cut),
     TEST(each_id_is_taken_and_counted_once_whatever_call_is_cut),
 };
 
