@@ -165,8 +165,8 @@ static inline bool tn_script_keeps(const struct tn_script *script)
     return script->state_size_max > 0;
 }
 
-/* Bytes of pieces that there should be room for: twice as many as all comes to, so that what changes
- * is written no more than some three times. */
+/* Bytes of pieces that there should be room for: twice as many as all comes to, so that what
+ * changes is written no more than some three times. */
 size_t tn_script_state_room(const struct tn_script *script);
 
 /* What changed since tn_script_saved or restore, appended to `out`; nothing: nothing did. `saved`
