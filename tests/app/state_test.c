@@ -471,7 +471,7 @@ static void cut_somewhere(uint64_t seed)
 static void each_id_is_taken_and_counted_once_whatever_call_is_cut(void)
 {
     uint64_t seed = given_number("SEED", 1);
-    double until = given_until(20, 1);
+    double until = given_until(20, 2);
     make_base();
     do {
         cut_somewhere(seed++);
