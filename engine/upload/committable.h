@@ -64,8 +64,12 @@ struct tn_committable_table {
 };
 
 /* Whether its files may become part of the table: files of this table's folders, at level 0, with
- * partition, bucket and keys as the schema has them, and of a schema up to the newest. INVALID says
- * which file and why not. What can't be seen here: whether they are there. */
+ * partition, bucket and keys as the schema has them, of a schema up to the newest, and with rows
+ * and statistics that can be: of columns of the newest schema, where the file has that, a least
+ * value not above the greatest, no more NULLs than rows. INVALID says which file and why not. What
+ * can't be seen here, without reading the files: whether they are there (gather.h looks), whether
+ * rows and statistics are those of their rows, and their keys those of their bucket; `tarn fsck`
+ * of the lake reads them. */
 TN_MUST_USE tn_rc tn_committable_check(const struct tn_committable *committable,
                                        const struct tn_committable_table *table,
                                        struct tn_arena *scratch, struct tn_err *err);

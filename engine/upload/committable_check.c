@@ -108,6 +108,116 @@ static tn_rc check_keys(const struct check *check, const struct tn_file_meta *fi
                : rc;
 }
 
+/* ---- statistics: readers pass over files by them ---- */
+
+struct claims {
+    const char *what;
+    const struct tn_stats *stats;
+    struct tn_type *types; /* of its columns */
+    uint32_t count;
+    int64_t row_count;
+};
+
+static tn_rc check_nulls(const struct claims *claims, struct tn_err *err)
+{
+    const struct tn_stats *stats = claims->stats;
+    if (stats->null_count_count != claims->count) {
+        return tn_err_set(err, TN_INVALID, 0, "%s of %" PRIu32 " columns, not %" PRIu32,
+                          claims->what, stats->null_count_count, claims->count);
+    }
+    for (uint32_t i = 0; i < claims->count; i++) {
+        int64_t nulls = stats->null_counts[i];
+        if (nulls < -1 || nulls > claims->row_count) {
+            return tn_err_set(err, TN_INVALID, 0, "%s: NULL %" PRId64 " times in %" PRId64 " rows",
+                              claims->what, nulls, claims->row_count);
+        }
+    }
+    return TN_OK;
+}
+
+static tn_rc check_claims(const struct check *check, const struct claims *claims,
+                          struct tn_err *err)
+{
+    uint32_t count = claims->count;
+    struct tn_value *low = tn_arena_take(check->scratch, (2 * count + 1) * sizeof *low);
+    struct tn_value *high = low ? low + count : NULL;
+    if (!low) {
+        return tn_err_set(err, TN_AGAIN, 0, "no memory to check a committable");
+    }
+    tn_rc rc = check_nulls(claims, err);
+    if (rc == TN_OK) {
+        rc = tn_binary_to_values(claims->stats->min, claims->types, count, low, err);
+    }
+    if (rc == TN_OK) {
+        rc = tn_binary_to_values(claims->stats->max, claims->types, count, high, err);
+    }
+    for (uint32_t i = 0; rc == TN_OK && i < count; i++) {
+        if (!low[i].null && !high[i].null &&
+            tn_value_compare(&claims->types[i], &low[i], &high[i]) > 0) {
+            rc = tn_err_set(err, TN_INVALID, 0, "%s: a least value above the greatest",
+                            claims->what);
+        }
+    }
+    return rc == TN_OK || rc == TN_INVALID ? rc : tn_err_in(err, "%s", claims->what);
+}
+
+static tn_rc check_key_stats(const struct check *check, const struct tn_file_meta *file,
+                             struct tn_err *err)
+{
+    const struct tn_schema *schema = check->table->schema;
+    struct tn_columns keys = schema->trimmed_keys;
+    struct claims claims = {
+        .what = "its key statistics",
+        .stats = &file->key_stats,
+        .types = tn_arena_take(check->scratch, (keys.count + 1) * sizeof *claims.types),
+        .count = keys.count,
+        .row_count = file->row_count};
+    for (uint32_t i = 0; claims.types && i < keys.count; i++) {
+        claims.types[i] = schema->fields[keys.index[i]].type;
+    }
+    return claims.types ? check_claims(check, &claims, err)
+                        : tn_err_set(err, TN_AGAIN, 0, "no memory to check a committable");
+}
+
+static const struct tn_field *find_field(const struct tn_schema *schema, const char *name)
+{
+    for (uint32_t i = 0; i < schema->field_count; i++) {
+        if (strcmp(schema->fields[i].name, name) == 0) {
+            return &schema->fields[i];
+        }
+    }
+    return NULL;
+}
+
+/* Of the newest schema only: what a column was in an older one isn't known here. */
+static tn_rc check_value_stats(const struct check *check, const struct tn_file_meta *file,
+                               struct tn_err *err)
+{
+    const struct tn_schema *schema = check->table->schema;
+    const struct tn_texts *names = &file->value_stats_cols;
+    struct claims claims = {.what = "its statistics",
+                            .stats = &file->value_stats,
+                            .count = names->present ? names->count : schema->field_count,
+                            .row_count = file->row_count};
+    if (file->schema_id != schema->id) {
+        return TN_OK;
+    }
+    claims.types = tn_arena_take(check->scratch, (claims.count + 1) * sizeof *claims.types);
+    if (!claims.types) {
+        return tn_err_set(err, TN_AGAIN, 0, "no memory to check a committable");
+    }
+    for (uint32_t i = 0; i < claims.count; i++) {
+        const struct tn_field *field =
+            names->present ? find_field(schema, names->items[i]) : &schema->fields[i];
+        if (!field) {
+            return tn_err_set(err, TN_INVALID, 0, "its statistics: there is no column %.80s",
+                              names->items[i]);
+        }
+        claims.types[i] = field->type;
+    }
+    return check_claims(check, &claims, err);
+}
+
 /* ---- files ---- */
 
 static bool plain(const char *name)
@@ -156,6 +266,11 @@ static tn_rc check_numbers(const struct check *check, const struct tn_file_meta 
                           "..%" PRId64,
                           file->file_size, file->row_count, file->min_sequence, file->max_sequence);
     }
+    if (file->delete_row_count.present &&
+        (file->delete_row_count.value < 0 || file->delete_row_count.value > file->row_count)) {
+        return tn_err_set(err, TN_INVALID, 0, "%" PRId64 " rows, of which %" PRId64 " delete",
+                          file->row_count, file->delete_row_count.value);
+    }
     return TN_OK;
 }
 
@@ -173,6 +288,12 @@ static tn_rc check_file(const struct check *check, const struct tn_entry *entry,
     }
     if (rc == TN_OK) {
         rc = check_keys(check, &entry->file, err);
+    }
+    if (rc == TN_OK) {
+        rc = check_key_stats(check, &entry->file, err);
+    }
+    if (rc == TN_OK) {
+        rc = check_value_stats(check, &entry->file, err);
     }
     tn_arena_reset(check->scratch, mark);
     if (rc == TN_OK || rc == TN_AGAIN) {
@@ -194,6 +315,17 @@ static tn_rc check_files(const struct check *check, const struct tn_entry *entri
 
 /* ---- all of it ---- */
 
+/* Numbers of rows may be anything here. */
+static bool says_its_rows(const struct tn_committable *committable)
+{
+    int64_t left = committable->row_count;
+    for (uint32_t i = 0; left >= 0 && i < committable->added_count; i++) {
+        int64_t rows = committable->added[i].file.row_count;
+        left = rows >= 0 && rows <= left ? left - rows : -1;
+    }
+    return left == 0;
+}
+
 static tn_rc check_whole(const struct tn_committable *committable,
                          const struct tn_committable_table *table, struct tn_err *err)
 {
@@ -207,6 +339,10 @@ static tn_rc check_whole(const struct tn_committable *committable,
     }
     if (committable->added_count + committable->changelog_count == 0) {
         return tn_err_set(err, TN_INVALID, 0, "it has no files");
+    }
+    if (!says_its_rows(committable)) {
+        return tn_err_set(err, TN_INVALID, 0, "its files don't have the %" PRId64 " rows it says",
+                          committable->row_count);
     }
     if (committable->changelog_count > 0 &&
         table->options->changelog_producer != TN_CHANGELOG_INPUT) {

@@ -32,6 +32,7 @@ static void set_up(uint64_t seed)
 
 static void make(uint32_t added, uint32_t changelog)
 {
+    int64_t rows = 0;
     CHECK(added + changelog <= COUNT(m.entries));
     for (uint32_t i = 0; i < added + changelog; i++) {
         char name[64];
@@ -44,13 +45,14 @@ static void make(uint32_t added, uint32_t changelog)
                                 .last = first + random_below(&m.random, 9),
                                 .rows = 1 + random_below(&m.random, 1000)};
         m.entries[i] = bed_entry(&m.bed, name, file);
+        rows += i < added ? file.rows : 0;
     }
     m.committable = (struct tn_committable){.table = "db.t",
                                             .user = "tarn-\"one\"",
                                             .identifier = INT64_MAX,
                                             .first_id = 5,
                                             .last_id = 7,
-                                            .row_count = 17,
+                                            .row_count = rows,
                                             .watermark = {-3, random_below(&m.random, 2) == 0},
                                             .added = m.entries,
                                             .added_count = added,
@@ -76,7 +78,7 @@ static void what_is_read_is_what_was_written(void)
         tn_rc rc = read_back(tn_buf_bytes(&m.text), &read);
         CHECK_OK(rc, m.err);
         CHECK(strcmp(read.user, m.committable.user) == 0 && read.identifier == INT64_MAX);
-        CHECK(read.first_id == 5 && read.last_id == 7 && read.row_count == 17);
+        CHECK(read.first_id == 5 && read.last_id == 7 && read.row_count == m.committable.row_count);
         CHECK(read.watermark.present == m.committable.watermark.present);
         CHECK(!read.watermark.present || read.watermark.value == -3);
         CHECK(read.added_count == m.committable.added_count);
@@ -193,6 +195,54 @@ static void no_files(void)
     m.committable.added_count = 0;
     m.committable.changelog_count = 0;
 }
+static void other_rows(void)
+{
+    m.committable.row_count++;
+}
+static void rows_that_overflow(void)
+{
+    m.entries[0].file.row_count = INT64_MAX;
+    m.entries[1].file.row_count = INT64_MAX;
+    m.committable.row_count = -2;
+}
+static void more_deletes_than_rows(void)
+{
+    m.entries[1].file.delete_row_count.value = m.entries[1].file.row_count + 1;
+}
+static void more_nulls_than_rows(void)
+{
+    static int64_t nulls = 1 << 20;
+    m.entries[1].file.key_stats.null_counts = &nulls;
+}
+static void turned_key_statistics(void)
+{
+    m.entries[1].file.key_stats.min = bed_key(&m.bed, 5000);
+}
+static void statistics_of_no_column(void)
+{
+    static const char *const names[] = {"nowhere"};
+    m.entries[1].file.value_stats_cols.items = names;
+    m.entries[1].file.value_stats_cols.count = 1;
+}
+static void statistics_of_too_few(void)
+{
+    m.entries[1].file.value_stats_cols.present = false;
+}
+static void torn_statistics(void)
+{
+    m.entries[1].file.value_stats.max = bed_key(&m.bed, 1);
+}
+/* The key's column is in the values, too. */
+static void turned_statistics(void)
+{
+    static const char *names[1];
+    static const int64_t nulls = 0;
+    names[0] = m.bed.fields[1].name;
+    m.entries[1].file.value_stats_cols.items = names;
+    m.entries[1].file.value_stats_cols.count = 1;
+    m.entries[1].file.value_stats =
+        (struct tn_stats){bed_key(&m.bed, 2), bed_key(&m.bed, 1), &nulls, 1};
+}
 static const char *long_text(size_t size)
 {
     char text[TN_COMMITTABLE_FOLDER_MAX + 1];
@@ -216,12 +266,37 @@ static void no_producer(void)
 
 static void what_is_no_file_of_the_table_is_refused(void)
 {
-    static void (*const wrongs[])(void) = {
-        other_table,  later_schema, later_file_schema, higher_level,    taken_away,
-        other_folder, hidden,       other_format,      outside,         other_bucket,
-        no_partition, other_key,    turned_keys,       negative_bucket, other_bucket_count,
-        no_rows,      no_bytes,     turned_numbers,    no_files,        no_producer,
-        long_folder,  long_path};
+    static void (*const wrongs[])(void) = {other_table,
+                                           later_schema,
+                                           later_file_schema,
+                                           higher_level,
+                                           taken_away,
+                                           other_folder,
+                                           hidden,
+                                           other_format,
+                                           outside,
+                                           other_bucket,
+                                           no_partition,
+                                           other_key,
+                                           turned_keys,
+                                           negative_bucket,
+                                           other_bucket_count,
+                                           no_rows,
+                                           no_bytes,
+                                           turned_numbers,
+                                           no_files,
+                                           no_producer,
+                                           long_folder,
+                                           long_path,
+                                           other_rows,
+                                           rows_that_overflow,
+                                           more_deletes_than_rows,
+                                           more_nulls_than_rows,
+                                           turned_key_statistics,
+                                           statistics_of_no_column,
+                                           statistics_of_too_few,
+                                           torn_statistics,
+                                           turned_statistics};
     for (size_t i = 0; i < COUNT(wrongs); i++) {
         set_up(3);
         make(2, 1);

@@ -281,8 +281,12 @@ static void a_later_schema_is_read_first(void)
     tn_rc rc = world_file(&w, &entry);
     CHECK_OK(rc, w.err);
     w.gateways[1].files = 1;
-    struct tn_committable c = {
-        .table = "db.t", .schema_id = 1, .user = "u", .added = &entry, .added_count = 1};
+    struct tn_committable c = {.table = "db.t",
+                               .schema_id = 1,
+                               .user = "u",
+                               .added = &entry,
+                               .added_count = 1,
+                               .row_count = entry.file.row_count};
     static unsigned char memory[4096];
     struct tn_buf text;
     tn_buf_init(&text, memory, sizeof memory);
