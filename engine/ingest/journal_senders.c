@@ -194,6 +194,9 @@ void tn_journal_senders_more(struct tn_journal_senders *senders, struct tn_bytes
         tn_journal_senders_put(senders, name, more, place);
         return;
     }
+    if (record.place >= place) { /* a head has what its first block brings */
+        return;
+    }
     struct tn_bytes grown = {NULL, record.memo.size + more.size};
     if (!tn_journal_senders_fits(senders, name, grown)) {
         remove_at(senders, at, &record);

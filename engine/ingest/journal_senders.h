@@ -37,7 +37,8 @@ void tn_journal_senders_put(struct tn_journal_senders *senders, struct tn_bytes 
 /* What a memo that `more` is put behind comes to. */
 size_t tn_journal_senders_grown(const struct tn_journal_senders *senders, struct tn_bytes name,
                                 struct tn_bytes more);
-/* Puts `more` behind the sender's memo, which may be none yet. */
+/* Puts `more` behind the sender's memo, which may be none yet, and has it already where its place
+ * is no earlier. */
 void tn_journal_senders_more(struct tn_journal_senders *senders, struct tn_bytes name,
                              struct tn_bytes more, uint64_t place);
 

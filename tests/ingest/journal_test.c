@@ -317,6 +317,62 @@ static void any_number_of_clients_makes_no_broker_forgotten(void)
     sim_disk_deinit(&w->disk);
 }
 
+static bool nobody_wants(void *user, struct tn_bytes name)
+{
+    (void)user;
+    (void)name;
+    return false;
+}
+
+static void check_kept(struct world *w, const char *want)
+{
+    struct tn_bytes memo = {0};
+    uint64_t place;
+    tn_rc rc = tn_journal_memo(w->journal, tn_bytes_of(TN_JOURNAL_KEPT "t"), &memo, &place);
+    CHECK(want ? rc == TN_OK : rc == TN_ABSENT);
+    CHECK(!want || tn_bytes_equal(memo, tn_bytes_of(want)));
+}
+
+/* What is put behind it is there once, in whichever file's head or block it is found; no sender
+ * makes it go; and it goes where nobody wants it. */
+static void what_is_kept_grows_and_goes_for_nobody(void)
+{
+    struct world *w = &worlds[0];
+    char want[16] = "";
+    uint64_t place;
+    begin_run(w, 1);
+    w->spec.sender_max = 2;
+    start_again(w, false);
+    for (uint32_t i = 0; i < 10; i++) {
+        char letter[2] = {(char)('a' + i), 0};
+        char sender[8];
+        struct tn_journal_part part = {i == 0 ? TN_JOURNAL_MEMO : TN_JOURNAL_MORE,
+                                       tn_bytes_of(TN_JOURNAL_KEPT "t"), tn_bytes_of(letter)};
+        tn_rc rc = tn_journal_append(w->journal, &part, 1, &place, &err);
+        CHECK_OK(rc, err);
+        (void)snprintf(sender, sizeof sender, "s/%u", i);
+        rc = append_of(w, sender, 150, &place);
+        CHECK_OK(rc, err);
+        want[i] = letter[0];
+        check_kept(w, want);
+        sync_now(w);
+        if (i % 3 > 0) {
+            sim_disk_kill(&w->disk);
+            rc = open_journal(w);
+            CHECK_OK(rc, err);
+            check_kept(w, want);
+        }
+    }
+    tn_rc rc = append_of(w, "s/1", 200, &place); /* no room beside it */
+    CHECK(rc == TN_INVALID);
+    sim_disk_kill(&w->disk);
+    w->spec.wanted = nobody_wants;
+    rc = open_journal(w);
+    CHECK_OK(rc, err);
+    check_kept(w, NULL);
+    sim_disk_deinit(&w->disk);
+}
+
 static tn_rc stop_at_serial(void *user, uint64_t place, const struct tn_journal_part *parts,
                             uint32_t count, struct tn_err *out)
 {
@@ -566,6 +622,7 @@ static const struct test tests[] = {
     TEST(what_disk_it_may_have_bounds_it),
     TEST(the_sender_that_is_longest_unheard_of_goes),
     TEST(any_number_of_clients_makes_no_broker_forgotten),
+    TEST(what_is_kept_grows_and_goes_for_nobody),
     TEST(a_reader_may_stop_anywhere_and_go_on),
     TEST(a_larger_block_of_before_is_read),
     TEST(a_second_process_is_kept_out),
