@@ -5,6 +5,7 @@
 return {
     name = "host",
     other_kib = 1024, -- libc, stacks, code's relocations: outside the block
+    unit_kib = 65536, -- files that a compaction takes at once, but for `compact --full`
     parts = {
         { name = "memtable", kind = "pool", kib = 5120, min = 512 },
         { name = "long", kind = "arena", kib = 4608, min = 2048 }, -- flush, compaction, scan

@@ -243,7 +243,7 @@ static void put_partition(struct tn_cells *cells, const char *name)
 static tn_rc explain_runs(struct explain *e, const struct tn_plan_bucket *bucket,
                           const struct tn_run *runs, uint32_t count, struct tn_err *err)
 {
-    struct tn_pick_rules rules = tn_table_pick_rules(&e->reader.options);
+    struct tn_pick_rules rules = tn_table_pick_rules(&e->reader.options, &e->reader.app->env);
     struct tn_pick pick = o.full ? tn_pick_full(runs, count, &rules) : tn_pick(runs, count, &rules);
     int64_t size = 0;
     const char *partition;

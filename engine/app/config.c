@@ -92,6 +92,17 @@ static void take_limits(struct tn_config_reader *r, struct tn_config_node *node,
     (void)tn_config_members(r, node, members, sizeof members / sizeof members[0], target);
 }
 
+static void take_compaction(struct tn_config_reader *r, struct tn_config_node *node,
+                            const struct tn_config_member *member, void *target)
+{
+    static const struct tn_config_member members[] = {
+        {"unit_size_max", tn_config_take_size, offsetof(struct tn_config, unit_size_max), 1,
+         UINT64_C(1) << 50, false},
+    };
+    (void)member;
+    (void)tn_config_members(r, node, members, sizeof members / sizeof members[0], target);
+}
+
 #define AT(member) offsetof(struct tn_config, member)
 
 static const struct tn_config_member members[] = {
@@ -99,6 +110,7 @@ static const struct tn_config_member members[] = {
     {"memory", tn_config_take_size, AT(memory), 1 << 20, UINT64_C(1) << 40, false},
     {"disk_reserve", tn_config_take_size, AT(disk_reserve), 4 << 20, UINT64_C(1) << 50, false},
     {"wear_budget", tn_config_take_size, AT(wear_budget), 0, UINT64_C(1) << 50, false},
+    {"compaction", take_compaction, 0, 0, 0, false},
     {"listen", take_listen, AT(http.listen), 0, 0, false},
     {"token", tn_config_take_token, AT(http.token), 0, 0, false},
     {"tls", tn_config_take_tls, AT(http.tls), 0, 0, false},

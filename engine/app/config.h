@@ -167,7 +167,9 @@ struct tn_config {
     const char *warehouse; /* from "/"; relative paths begin in the config's folder */
     uint64_t memory;       /* bytes; 0: the board's */
     uint64_t disk_reserve;
-    uint64_t wear_budget; /* bytes a day; TN_CONFIG_NO_BUDGET: any */
+    uint64_t wear_budget;   /* bytes a day; TN_CONFIG_NO_BUDGET: any */
+    uint64_t unit_size_max; /* `compaction`: bytes of a unit, of tables that don't say it; 0: the
+                               board's */
     uint32_t pace_ms; /* at most one commit that is due by age alone begins in so long; 0: any */
     struct tn_config_http http; /* `listen`, `token`, `tls` and `limits` of the file */
     struct tn_config_journal journal;

@@ -243,6 +243,9 @@ static tn_rc make_room_for_states(struct tn_daemon *d, struct tn_err *err)
 static tn_rc open_tables(struct tn_daemon *d, struct tn_err *err)
 {
     void *room;
+    uint64_t unit = d->spec.config->unit_size_max;
+    struct tn_env *env = &d->spec.app->env;
+    env->unit_size_max = unit > 0 ? (int64_t)unit : env->unit_size_max;
     tn_rc rc = tn_daemon_make_tables(d, &room, err);
     if (rc == TN_OK) {
         open_wear(d);

@@ -12,7 +12,8 @@ enum {
     PAUSE_MS_MIN = 500,
     PAUSE_MS_MAX = 60 * 1000,
     QUIET_MS_MIN = 60 * 1000,
-    WEAR_MS = 60 * 1000,      /* looks at a budget that is spent */
+    WEAR_MS = 60 * 1000,      /* looks at a budget that is spent, */
+    HELD_MS = 60 * 1000,      /* and at the hour, where compactions wait for it */
     SAY_AGAIN_MS = 60 * 1000, /* the same trouble is said once in so long */
     LOOK_MS = 10 * 1000,      /* from one look for its folder to the next */
     MOVED_MS = 5 * 60 * 1000, /* a place without rows waits so long for its commit */
@@ -460,6 +461,9 @@ static void watch(struct tn_keeper *k, int64_t now_ms, uint32_t *wait_ms)
     if (k->table && tn_table_spared(k->table)) {
         uint32_t ms = tn_wear_wait_ms(k->spec.share->env.wear, WEAR_MS);
         tn_wait_lower(wait_ms, ms > 0 ? ms : 1); /* 0: it begins when nothing else is under way */
+    }
+    if (k->table && tn_table_held(k->table)) {
+        tn_wait_lower(wait_ms, HELD_MS);
     }
 }
 

@@ -32,6 +32,7 @@ _Static_assert(sizeof board_parts <= TN_PARTS_MAX * sizeof board_parts[0],
 const struct tn_board tn_board = {
     .name = TN_BOARD_NAME,
     .other_kib = TN_BOARD_OTHER_KIB,
+    .unit_kib = TN_BOARD_UNIT_KIB,
     .part_count = sizeof board_parts / sizeof board_parts[0],
     .parts = board_parts,
 };

@@ -39,6 +39,7 @@ enum { TN_PARTS_MAX = 16 };
 struct tn_board {
     const char *name;
     uint32_t other_kib; /* of the process, outside the block: libc, stacks, code */
+    uint32_t unit_kib;  /* what compactions take at once in the ordinary course (table/env.h) */
     uint32_t part_count;
     const struct tn_part_spec *parts;
 };

@@ -118,10 +118,15 @@ static bool too_much_waste(const struct tn_run *runs, uint32_t count,
            multiply_sat(rules->max_size_amplification, runs[count - 1].size);
 }
 
+static uint32_t trigger_of(const struct tn_pick_rules *rules)
+{
+    return rules->trigger > 1 ? (uint32_t)rules->trigger : 1;
+}
+
 static struct tn_pick pick_universal(const struct tn_run *runs, uint32_t count,
                                      const struct tn_pick_rules *rules)
 {
-    uint32_t trigger = rules->trigger > 1 ? (uint32_t)rules->trigger : 1;
+    uint32_t trigger = trigger_of(rules);
     if (full_is_due(runs, count, rules)) {
         return take_all(runs, count, rules, TN_PICK_OPTIMIZE);
     }
@@ -140,8 +145,78 @@ static struct tn_pick pick_universal(const struct tn_run *runs, uint32_t count,
     return take > 1 ? take_first(runs, count, take, rules, reason) : take_none(TN_PICK_APART);
 }
 
-/* Paimon: ForceUpLevel0Compaction. */
-static struct tn_pick pick_level0(const struct tn_run *runs, uint32_t count,
+/* How many of the newest runs one unit may take. */
+static uint32_t free_runs(const struct tn_run *runs, uint32_t count,
+                          const struct tn_pick_rules *rules)
+{
+    uint32_t free = 0;
+    int64_t size = 0;
+    while (free < count) {
+        size = add_sat(size, runs[free].size);
+        if (rules->unit_size_max > 0 && size > rules->unit_size_max) {
+            break;
+        }
+        free++;
+    }
+    return free;
+}
+
+/* As take_first, of the first `most` runs. What is swallowed, since its level is wanted, is not
+ * rewritten alone each time: then the next is of like size, too. `must`: more are swallowed where
+ * there is no level above the held ones. */
+static struct tn_pick take_free(const struct tn_run *runs, uint32_t count, uint32_t most,
+                                uint32_t take, const struct tn_pick_rules *rules, bool must,
+                                enum tn_pick_reason reason)
+{
+    take = extend_by_ratio(runs, most, take, rules);
+    while (take < count && runs[take].level <= 1) {
+        if (take >= most && !must) {
+            return take_none(TN_PICK_HELD);
+        }
+        take = extend_by_ratio(runs, most, take + 1, rules);
+    }
+    if (take == count) {
+        return take_all(runs, count, rules, reason);
+    }
+    return (struct tn_pick){take, runs[take].level - 1, false, reason};
+}
+
+/* By the rules for all runs, with those that are held back as one. */
+static struct tn_pick pick_free(const struct tn_run *runs, uint32_t count, uint32_t free,
+                                const struct tn_pick_rules *rules)
+{
+    uint32_t seen = free + 1;
+    uint32_t trigger = trigger_of(rules);
+    if (free < 2 || seen < trigger) {
+        return take_none(TN_PICK_FEW);
+    }
+    uint32_t take = extend_by_ratio(runs, free, 1, rules);
+    enum tn_pick_reason reason = TN_PICK_RATIO;
+    if (take == 1 && seen > trigger) {
+        take = seen - trigger + 1 < free ? seen - trigger + 1 : free;
+        reason = TN_PICK_COUNT;
+    }
+    return take > 1 ? take_free(runs, count, free, take, rules, false, reason)
+                    : take_none(TN_PICK_APART);
+}
+
+static struct tn_pick pick_held(const struct tn_run *runs, uint32_t count, uint32_t free,
+                                const struct tn_pick_rules *rules)
+{
+    struct tn_pick pick = pick_free(runs, count, free, rules);
+    if (pick.take == 0 && count > 1 && count >= rules->crowd) {
+        return take_free(runs, count, count, free + 1 > 2 ? free + 1 : 2, rules, true,
+                         TN_PICK_CROWD);
+    }
+    if (pick.take == 0 && pick_universal(runs, count, rules).take > 0) {
+        pick.reason = TN_PICK_HELD;
+    }
+    return pick;
+}
+
+/* Paimon: ForceUpLevel0Compaction. Rows are seen and changes told once they are above level 0: that
+ * waits for nothing. */
+static struct tn_pick pick_level0(const struct tn_run *runs, uint32_t count, uint32_t free,
                                   const struct tn_pick_rules *rules)
 {
     uint32_t level0 = 0;
@@ -150,6 +225,9 @@ static struct tn_pick pick_level0(const struct tn_run *runs, uint32_t count,
     }
     if (level0 == 0) {
         return take_none(TN_PICK_FEW);
+    }
+    if (free < count) {
+        return take_free(runs, count, free, level0, rules, true, TN_PICK_LEVEL0);
     }
     return take_first(runs, count, extend_by_ratio(runs, count, level0, rules), rules,
                       TN_PICK_LEVEL0);
@@ -160,9 +238,12 @@ struct tn_pick tn_pick(const struct tn_run *runs, uint32_t count, const struct t
     if (count == 0) {
         return take_none(TN_PICK_FEW);
     }
-    struct tn_pick pick = pick_universal(runs, count, rules);
+    uint32_t free = free_runs(runs, count, rules);
+    struct tn_pick pick = free < count && !full_is_due(runs, count, rules)
+                              ? pick_held(runs, count, free, rules)
+                              : pick_universal(runs, count, rules);
     if (pick.take == 0 && rules->force_level0) {
-        pick = pick_level0(runs, count, rules);
+        pick = pick_level0(runs, count, free, rules);
     }
     /* One file that is where it would go. Paimon: MergeTreeCompactManager.triggerCompaction. */
     if (pick.take == 1 && runs[0].file_count <= 1 && runs[0].level == pick.output_level) {
@@ -192,8 +273,14 @@ static struct tn_append_pick pick_append_full(const int64_t *sizes, uint32_t cou
     return (struct tn_append_pick){first, left >= FULL_MIN ? left : 0};
 }
 
+/* Of a window of more than one file. */
+static bool too_large(int64_t size, int64_t target_size, int64_t unit_size_max)
+{
+    return size >= multiply_sat(2, target_size) || (unit_size_max > 0 && size > unit_size_max);
+}
+
 struct tn_append_pick tn_pick_append(const int64_t *sizes, uint32_t count, int64_t target_size,
-                                     uint32_t min_file_num, bool full)
+                                     int64_t unit_size_max, uint32_t min_file_num, bool full)
 {
     if (full) {
         return pick_append_full(sizes, count, target_size);
@@ -202,7 +289,7 @@ struct tn_append_pick tn_pick_append(const int64_t *sizes, uint32_t count, int64
     int64_t sum = 0;
     for (uint32_t i = 0; i < count; i++) {
         sum += sizes[i];
-        while (first < i && sum >= 2 * target_size) {
+        while (first < i && too_large(sum, target_size, unit_size_max)) {
             sum -= sizes[first++];
         }
         uint32_t window = i + 1 - first;

@@ -136,10 +136,14 @@ struct tn_options {
     int64_t optimization_interval_ms;   /* -1: unset */
     int64_t total_size_threshold;       /* -1: unset */
     int64_t incremental_size_threshold; /* -1: unset */
-    int32_t min_file_num;               /* append tables: compaction.min.file-num */
-    bool force_compact;                 /* commit.force-compact */
-    bool force_up_level0;               /* compaction.force-up-level-0 */
-    bool force_rewrite;                 /* compaction.force-rewrite-all-files */
+    int64_t unit_size_max;  /* tarn.compaction.unit-size-max; 0: what the engine has (env.h) */
+    int32_t off_peak_start; /* compaction.offpeak.start.hour, likewise; -1: none */
+    int32_t off_peak_end;
+    int32_t off_peak_ratio; /* percent, beside size_ratio */
+    int32_t min_file_num;   /* append tables: compaction.min.file-num */
+    bool force_compact;     /* commit.force-compact */
+    bool force_up_level0;   /* compaction.force-up-level-0 */
+    bool force_rewrite;     /* compaction.force-rewrite-all-files */
 
     int32_t snapshot_retained_min;
     int32_t snapshot_retained_max; /* INT32_MAX: unlimited */
@@ -159,6 +163,20 @@ static inline bool tn_options_need_lookup(const struct tn_options *options)
 {
     return options->changelog_producer == TN_CHANGELOG_LOOKUP || options->force_lookup ||
            options->merge_engine == TN_MERGE_FIRST_ROW;
+}
+
+/* True in the hours in which more may be compacted. `local_ms`: by the local clock, as if UTC.
+ * Source: Paimon, OffPeakHours. */
+static inline bool tn_options_off_peak(const struct tn_options *options, int64_t local_ms)
+{
+    enum { HOUR_MS = 3600 * 1000, DAY_MS = 24 * HOUR_MS };
+    int64_t hour = (local_ms % DAY_MS + DAY_MS) % DAY_MS / HOUR_MS;
+    int32_t start = options->off_peak_start;
+    int32_t end = options->off_peak_end;
+    if (start == -1 || end == -1 || start == end) {
+        return false;
+    }
+    return start < end ? start <= hour && hour < end : start <= hour || hour < end;
 }
 
 struct tn_retention {

@@ -77,6 +77,7 @@ tn_rc tn_env_open(struct tn_env *env, const struct tn_env_spec *spec, struct tn_
                            .exec = &spec->exec->exec,
                            .levels = spec->levels,
                            .arena = spec->table,
+                           .unit_size_max = (int64_t)tn_board.unit_kib * 1024,
                            .block_size = TN_BLOCK_SIZE};
     tn_rc rc = init_workers(spec, env, err);
     if (rc == TN_OK) {

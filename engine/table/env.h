@@ -26,6 +26,8 @@ struct tn_env {
      */
     struct tn_benches *benches;
     struct tn_wear *wear;  /* what may be written; NULL: anything */
+    int64_t unit_size_max; /* bytes of files that a compaction takes, where the table doesn't say
+                              it; 0: any */
     uint32_t sharers;      /* tables that are open at once; 0: one */
     size_t worker_room;    /* bytes that the part "long" has for a task, beside its contexts */
     uint32_t block_size;   /* raw bytes of a data block */

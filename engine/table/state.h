@@ -191,6 +191,7 @@ struct tn_table {
     uint32_t state_gone;   /* flushes in a row that lost a file of the state before */
     struct tn_setbacks setbacks;
     bool spared;       /* compactions that are due wait for the wear budget */
+    bool held;         /* others are too large now, and the table has hours for them */
     bool compact_due;  /* something changed since the last pick found nothing */
     bool sweeps;       /* between the first tn_table_sweep and its end */
     uint64_t cut_rows; /* row_count of the last cut */

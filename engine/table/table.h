@@ -236,11 +236,15 @@ tn_rc tn_table_behind(const struct tn_table *table, uint32_t *count);
 /* Compactions that are due wait for the wear budget of its env. */
 bool tn_table_spared(const struct tn_table *table);
 
+/* A compaction that is due takes more than one may now, and waits for the off-peak hours. */
+bool tn_table_held(const struct tn_table *table);
+
 /* Costs a walk over the files of open buckets. */
 void tn_table_backlog(const struct tn_table *table, struct tn_backlog *backlog);
 
-/* The rules for tn_pick that options say. */
-struct tn_pick_rules tn_table_pick_rules(const struct tn_options *options);
+/* The rules for tn_pick that options say, where they are compacted, at this hour. */
+struct tn_pick_rules tn_table_pick_rules(const struct tn_options *options,
+                                         const struct tn_env *env);
 
 /* Closes the buckets in which nothing is uncommitted or under way: their files' memory is free. */
 void tn_table_release(struct tn_table *table);

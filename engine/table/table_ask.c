@@ -120,6 +120,11 @@ bool tn_table_spared(const struct tn_table *table)
     return table->spared;
 }
 
+bool tn_table_held(const struct tn_table *table)
+{
+    return table->held;
+}
+
 const char *tn_table_position_of(const struct tn_table *table, const char *source)
 {
     const struct tn_json_map *map = &table->recovered.properties;

@@ -232,10 +232,21 @@ static void look_at_wear(struct tn_table *t)
     }
 }
 
+/* In the hours for it, what was too large is due. */
+static void look_at_hours(struct tn_table *t)
+{
+    struct tn_clock *clock = t->env->clock;
+    if (t->held && tn_options_off_peak(&t->options, clock->vtable->local_ms(clock))) {
+        t->held = false;
+        t->compact_due = true;
+    }
+}
+
 static void begin_compaction(struct tn_table *t)
 {
     struct tn_benches *benches = t->env->benches;
     look_at_wear(t);
+    look_at_hours(t);
     if (!tn_table_may_compact(t) || !t->compact_due || t->slice.active || t->reload ||
         (benches && !tn_bench_take(benches, t, &t->slice.arena))) {
         return;

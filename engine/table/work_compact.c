@@ -10,18 +10,51 @@ enum {
     ENTRY_SIZE_GUESS = 1024,       /* of a round's memory a file takes at the least */
 };
 
-struct tn_pick_rules tn_table_pick_rules(const struct tn_options *options)
+static bool off_peak(const struct tn_options *options, const struct tn_env *env)
 {
-    return (struct tn_pick_rules){
-        .max_size_amplification = options->max_size_amplification,
-        .size_ratio = options->size_ratio,
-        .trigger = options->compaction_trigger,
-        .num_levels = options->num_levels,
-        .force_level0 = options->force_up_level0 || tn_options_need_lookup(options),
-        .optimization_interval_ms = options->optimization_interval_ms,
-        .since_full_ms = -1,
-        .total_size_threshold = options->total_size_threshold,
-        .incremental_size_threshold = options->incremental_size_threshold};
+    return options->off_peak_start >= 0 &&
+           tn_options_off_peak(options, env->clock->vtable->local_ms(env->clock));
+}
+
+static int64_t unit_size_max(const struct tn_options *options, const struct tn_env *env)
+{
+    if (off_peak(options, env)) {
+        return 0;
+    }
+    return options->unit_size_max > 0 ? options->unit_size_max : env->unit_size_max;
+}
+
+static int32_t size_ratio(const struct tn_options *options, const struct tn_env *env)
+{
+    int32_t more = off_peak(options, env) ? options->off_peak_ratio : 0;
+    return more < INT32_MAX - options->size_ratio ? options->size_ratio + more : INT32_MAX;
+}
+
+/* Runs at which none is held back any more: writing would wait for it, or, where it never does,
+ * there are as many as levels and level 0 usually have. More than the trigger, in any case: else
+ * nothing may be due. */
+static uint32_t crowd(const struct tn_options *options)
+{
+    int64_t trigger = options->compaction_trigger;
+    int64_t most = trigger + options->num_levels;
+    most = options->stop_trigger < most ? options->stop_trigger : most;
+    return (uint32_t)(most > trigger ? most : trigger + 1);
+}
+
+struct tn_pick_rules tn_table_pick_rules(const struct tn_options *options, const struct tn_env *env)
+{
+    return (struct tn_pick_rules){.max_size_amplification = options->max_size_amplification,
+                                  .size_ratio = size_ratio(options, env),
+                                  .trigger = options->compaction_trigger,
+                                  .num_levels = options->num_levels,
+                                  .force_level0 =
+                                      options->force_up_level0 || tn_options_need_lookup(options),
+                                  .optimization_interval_ms = options->optimization_interval_ms,
+                                  .since_full_ms = -1,
+                                  .total_size_threshold = options->total_size_threshold,
+                                  .incremental_size_threshold = options->incremental_size_threshold,
+                                  .unit_size_max = unit_size_max(options, env),
+                                  .crowd = crowd(options)};
 }
 
 static void set_busy(const struct tn_slice_task *slice, bool busy)
@@ -78,13 +111,15 @@ static tn_rc plan_compaction(struct tn_table *t, struct tn_bucket *bucket, struc
     return rc;
 }
 
-/* More runs than can be merged at once: the oldest of them go to the highest level, where nothing
- * older is, and newer ones stay for the next time. */
-static struct unit oldest_runs(const struct tn_levels *levels, uint32_t run_count,
+/* Of more runs than can be merged at once the oldest go where all were to go, and newer ones, which
+ * lie in levels above that one, stay for the next time. */
+static struct unit oldest_runs(const struct tn_levels *levels, struct tn_pick pick,
                                int32_t level_max, uint32_t merge_max)
 {
-    uint32_t first = tn_levels_files_of(levels, run_count - merge_max);
-    return (struct unit){levels->files + first, levels->count - first, level_max, level_max, -1};
+    uint32_t first = pick.take > merge_max ? tn_levels_files_of(levels, pick.take - merge_max) : 0;
+    uint32_t end = tn_levels_files_of(levels, pick.take);
+    return (struct unit){levels->files + first, end - first, pick.output_level, level_max,
+                         tn_levels_highest_behind(levels, end)};
 }
 
 /* With lookup-compact = gentle level 0 is forced up only every so many times that nothing else was
@@ -124,22 +159,18 @@ static struct tn_pick pick_runs(const struct tn_table *t, struct tn_bucket *buck
     return tn_pick(runs, count, &rules);
 }
 
-static struct unit pick_unit(const struct tn_table *t, struct tn_bucket *bucket,
+static struct unit pick_unit(struct tn_table *t, struct tn_bucket *bucket,
                              const struct tn_run *runs, uint32_t count)
 {
-    struct tn_pick_rules rules = tn_table_pick_rules(&t->options);
+    struct tn_pick_rules rules = tn_table_pick_rules(&t->options, t->env);
     if (bucket->last_full_ms >= 0) {
         rules.since_full_ms = t->env->clock->vtable->now_ms(t->env->clock) - bucket->last_full_ms;
     }
     struct tn_pick pick = pick_runs(t, bucket, runs, count, rules);
     int32_t level_max = tn_pick_level_max(runs, count, &rules);
     uint32_t merge_max = bucket->halved < HALVED_MAX ? (uint32_t)MERGE_MAX >> bucket->halved : 2;
-    if (pick.take > merge_max) {
-        return oldest_runs(bucket->levels, count, level_max, merge_max);
-    }
-    uint32_t files = tn_levels_files_of(bucket->levels, pick.take);
-    return (struct unit){bucket->levels->files, files, pick.output_level, level_max,
-                         tn_levels_highest_behind(bucket->levels, files)};
+    t->held = t->held || (pick.reason == TN_PICK_HELD && t->options.off_peak_start >= 0);
+    return oldest_runs(bucket->levels, pick, level_max, merge_max);
 }
 
 /* By the numbers of their rows; without buckets all begin with 0, and time decides. */
@@ -202,8 +233,9 @@ static tn_rc pick_append_unit(struct tn_table *t, struct tn_bucket *bucket, bool
         sizes[i] = files[i]->size;
     }
     bool full = t->spec.full || bucket->swept == TN_SWEEP_FULL;
-    struct tn_append_pick pick = tn_pick_append(sizes, count, t->options.target_file_size,
-                                                (uint32_t)t->options.min_file_num, full);
+    struct tn_append_pick pick =
+        tn_pick_append(sizes, count, t->options.target_file_size,
+                       unit_size_max(&t->options, t->env), (uint32_t)t->options.min_file_num, full);
     *picked = pick.count > 0;
     if (*picked) {
         struct unit unit = {files + pick.first, pick.count, 0, -1, -1};

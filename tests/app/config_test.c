@@ -133,13 +133,21 @@ static void members_on_top_are_told_with_what_would_do(void)
         {on_top, "wear_budget = '500M'", NULL},
         {on_top, "wear_budget = '500M a day'",
          "wear_budget: got '500M a day', want a size like '32M', from 0 to 1048576G\n"},
+        {on_top, "compaction = { unit_size_max = '64M' }", NULL},
+        {on_top, "compaction = { unit_size_max = 0 }",
+         "compaction.unit_size_max: got 0, want a size like '32M', from 1 to 1048576G\n"},
+        {on_top, "compaction = { unit_size = '64M' }",
+         "compaction.unit_size: is unknown; known here: unit_size_max\n"},
+        {on_top, "compaction = '64M'", "compaction: got '64M', want a table of members\n"},
         {on_top, "memroy = '32M'", "memroy: is unknown; did you mean 'memory'?\n"},
         {on_top, "zebra = 1",
-         "zebra: is unknown; known here: warehouse, memory, disk_reserve, wear_budget, listen, "
-         "token, tls, limits, journal, pace, tables, sources, lakes or metered\n"},
+         "zebra: is unknown; known here: warehouse, memory, disk_reserve, wear_budget, "
+         "compaction, listen, token, tls, limits, journal, pace, tables, sources, lakes or "
+         "metered\n"},
         {on_top, "['\\27[2J'] = 1",
-         "['?[2J']: is unknown; known here: warehouse, memory, disk_reserve, wear_budget, listen, "
-         "token, tls, limits, journal, pace, tables, sources, lakes or metered\n"},
+         "['?[2J']: is unknown; known here: warehouse, memory, disk_reserve, wear_budget, "
+         "compaction, listen, token, tls, limits, journal, pace, tables, sources, lakes or "
+         "metered\n"},
         {on_top, "'a'", "[1]: a list's item where members have names\n"},
         {on_top, "[true] = 1", "has a member whose name is no text\n"},
         {on_top, "listen = '127.0.0.1'",
@@ -719,7 +727,8 @@ static void a_whole_configuration_arrives(void)
     tn_rc rc = read_text(
         "return { warehouse = 'data', memory = '24M', disk_reserve = '8M', listen = '[::1]:7080',\n"
         "limits = { connections = 3, body_size = '64K', timeout = '1500ms', idle = '5s' },\n"
-        "journal = { sync = '50ms or 128K', size = '8M' }, pace = '5s', tables = {\n"
+        "journal = { sync = '50ms or 128K', size = '8M' }, pace = '5s',\n"
+        "compaction = { unit_size_max = '2M' }, tables = {\n"
         "['d.b'] = { fields = { 'k INT', 'p STRING', 'ts TIMESTAMP(3)' }, primary_key = { 'p', 'k' "
         "},\n  partition_by = 'p', options = { bucket = 2, ['write-only'] = false }, script = "
         "'s.lua',\n  commit = '5000 rows', dead_letters = 'd.letters', unknown = 'drop', times = { "
@@ -737,6 +746,7 @@ static void a_whole_configuration_arrives(void)
     CHECK(config.warehouse[0] == '/' && strstr(config.warehouse, "/data"));
     CHECK(config.http.connections == 3 && config.http.body_size_max == 64 * 1024);
     CHECK(config.http.timeout_ms == 1500 && config.http.idle_ms == 5000 && !config.http.token);
+    CHECK(config.unit_size_max == 2 << 20);
     CHECK(config.pace_ms == 5000 && config.plain_count == 1 && config.tables->plain);
     CHECK(config.journal.sync_ms == 50 && config.journal.sync_bytes == 128 * 1024);
     const struct tn_config_table *a = config.tables;

@@ -456,15 +456,21 @@ def sizes_of_level_0(lake, ids):
 
 
 def test_a_mirror_sends_what_is_new(args):
-    """Commits that each change a hundredth of the keys: the bytes that travel are those of new files. A sync that goes on where one ended
-    asks for the owner and the newest snapshot, once each, and sends."""
+    """Commits that each change a hundredth of the keys: the bytes that travel are those of new files, and with units of two thirds of the
+    table, which is what a board's are of 100 MB, at most five times those of level 0. A sync that goes on where one ended asks for the owner and the newest snapshot, once each,
+    and sends."""
     keys, commits, width = (100000, 100, 1000) if args.large else (10000, 100, 400)
+    sends_what_is_new(args, keys, commits, width, 64 << 20 if args.large else keys * width * 2 // 3)
+
+
+def sends_what_is_new(args, keys, commits, width, unit):
+    """`width` bytes a row, of which compression saves nothing to speak of; `unit`: the largest that is compacted at once."""
     with Place(args) as place:
         tarn, rng, lake = peer.Tarn(place.folder / "warehouse"), place.rng, place.lake
         asked, syncs = Counter(), 0
 
         def write(some):
-            text = "".join('{"k":%d,"v":"%s"}\n' % (k, rng.randbytes(width // 2).hex()) for k in some)
+            text = "".join('{"k":%d,"v":"%s"}\n' % (k, base64.b64encode(rng.randbytes(width)).decode()) for k in some)
             tarn.run("write", TABLE, stdin=text).ok("write")
 
         def sync():
@@ -478,7 +484,8 @@ def test_a_mirror_sends_what_is_new(args):
             need(counts["GET"] <= 1 and counts["HEAD"] <= heads and not counts["LIST"] and not counts["DELETE"], "a sync asked %s" % counts)
             asked.update(counts)
 
-        tarn.run("create", TABLE, "--field", "k INT", "--field", "v STRING", "--primary-key", "k", "--option", "bucket=1").ok("create")
+        tarn.run("create", TABLE, "--field", "k INT", "--field", "v STRING", "--primary-key", "k", "--option", "bucket=1",
+                 "--option", "tarn.compaction.unit-size-max=%d" % unit).ok("create")
         write(range(keys))
         sync()
         before, in_lake, at = store.files_below(Path(tarn.warehouse) / "db.db"), lake.files(), lake.mark()
@@ -498,6 +505,7 @@ def test_a_mirror_sends_what_is_new(args):
         print("%d commits, %d syncs: %d bytes sent, %.2f of the new files', %.1f of level 0's; requests: %s" % (
             commits, syncs + 1, sent, sent / new, sent / level_0, dict(asked) or "none are counted"))
         need(sent <= 1.2 * new, "%d bytes were sent, new files have %d" % (sent, new))
+        need(sent <= 5 * level_0, "%d bytes were sent, level 0 has %d" % (sent, level_0))
 
 
 # ---------------------------------------------------------------- tests of a store

@@ -121,6 +121,11 @@ def file_options(rng, table):
     maybe(0.2, "compaction.size-ratio", 0, 10, 50)
     maybe(0.2, "compaction.max-size-amplification-percent", 50, 100, 400)
     maybe(0.2, "compaction.min.file-num", 2, 3)
+    maybe(0.3, "tarn.compaction.unit-size-max", "1 b", "2 kb", "10 kb")
+    if rng.random() < 0.1:
+        table.options["compaction.offpeak.start.hour"] = str(rng.randrange(24))
+        table.options["compaction.offpeak.end.hour"] = str(rng.randrange(25))
+        table.options["compaction.offpeak-ratio"] = str(rng.choice([10, 100]))
     maybe(0.3, "target-file-size", "1 kb", "4 kb", "64 kb")
     maybe(0.3, "manifest.merge-min-count", 2, 3, 5)
     maybe(0.3, "manifest.target-file-size", "1 kb", "10 kb")

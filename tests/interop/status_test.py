@@ -606,6 +606,23 @@ def test_without_a_wear_budget_rows_go_on_and_the_overdraft_is_told():
         need(0 < (1 << 30) - seen["wear_left"] <= seen["written_bytes"], "what was written is taken of it: %s" % seen)
 
 
+def test_the_daemon_says_how_much_is_merged_at_once():
+    """Of a limit that nothing fits runs go up to the stop trigger; a table with one of its own goes by that."""
+    fields = 'fields = { "k INT NOT NULL", "v INT" }, primary_key = "k", commit = "1 rows"'
+    tables = '["db.t"] = { %s, options = { bucket = 1 } }, ["db.u"] = { %s, options = { bucket = 1, %s } }' % (
+        fields, fields, '["tarn.compaction.unit-size-max"] = "1 gb"')
+    with Daemon(tables, rest="compaction = { unit_size_max = 1 },") as d:
+        d.start()
+        most = {"db.t": 0, "db.u": 0}
+        for i in range(12):
+            for name in most:
+                d.put(name, [{"k": i, "v": i}])
+                d.committed(name, i + 1)
+                most[name] = max(most[name], d.status()["table", name]["runs_max"])
+        need(most["db.t"] in (7, 8) and most["db.u"] <= 5, "runs: %s" % most)
+        need(all(d.status()["table", name]["compactions"] > 0 for name in most), "none was made")
+
+
 def answer_by_hand(address, request):
     with socket.create_connection(address, timeout=DEADLINE) as s:
         s.sendall(request.encode())

@@ -59,7 +59,8 @@ static void defaults_are_paimons(void)
     CHECK(o.compaction_trigger == 5 && o.stop_trigger == 8 && o.num_levels == 6);
     CHECK(o.max_size_amplification == 200 && o.size_ratio == 1);
     CHECK(o.optimization_interval_ms == -1 && o.total_size_threshold == -1);
-    CHECK(o.incremental_size_threshold == -1 && o.min_file_num == 5);
+    CHECK(o.incremental_size_threshold == -1 && o.min_file_num == 5 && o.unit_size_max == 0);
+    CHECK(o.off_peak_start == -1 && o.off_peak_end == -1 && o.off_peak_ratio == 0);
     CHECK(!o.force_compact && !o.force_up_level0 && !o.force_rewrite);
     CHECK(o.snapshot_retained_min == 10 && o.snapshot_retained_max == INT32_MAX);
     CHECK(o.snapshot_time_retained_ms == 3600000 && o.snapshot_expire_limit == 50);
@@ -99,6 +100,36 @@ static void values_are_obeyed(void)
     CHECK(o.stats_modes[3] == TN_STATS_NONE);
     CHECK(o.compaction_trigger == 9 && o.stop_trigger == 9 && o.num_levels == 10);
     CHECK(o.snapshot_time_retained_ms == 172800000);
+}
+
+/* As Paimon's OffPeakHours has them. */
+static void off_peak_hours_are_from_one_to_before_the_other(void)
+{
+    static const struct {
+        int start;
+        int end;
+        const char *hours; /* of a day, from 0 on */
+    } cases[] = {
+        {-1, -1, "........................"}, {3, -1, "........................"},
+        {-1, 3, "........................"},  {4, 4, "........................"},
+        {2, 5, "..xxx..................."},   {22, 3, "xxx...................xx"},
+        {0, 24, "xxxxxxxxxxxxxxxxxxxxxxxx"},  {23, 0, ".......................x"},
+        {24, 1, "x......................."},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char options[128];
+        (void)snprintf(options, sizeof options,
+                       "\"bucket\":1,\"compaction.offpeak.start.hour\":%d,"
+                       "\"compaction.offpeak.end.hour\":%d",
+                       cases[i].start, cases[i].end);
+        struct tn_schema schema = schema_of("\"k\"", "", options);
+        struct tn_options o = read_options(&schema, TN_OPTIONS_CREATE);
+        for (int64_t hour = -48; hour < 48; hour++) { /* before 1970, too */
+            bool off_peak = cases[i].hours[(hour + 48) % 24] == 'x';
+            CHECK(tn_options_off_peak(&o, hour * 3600000) == off_peak);
+            CHECK(tn_options_off_peak(&o, hour * 3600000 + 3599999) == off_peak);
+        }
+    }
 }
 
 struct refusal {
@@ -164,6 +195,10 @@ static void what_cannot_be_obeyed_is_refused_by_name(void)
         {"\"bucket\":1,\"tarn.script\":\"\"", TN_INVALID, "option 'tarn.script': '' names no file"},
         {"\"bucket\":1,\"tarn.sequence.field\":\"v\"", TN_INVALID,
          "option 'tarn.sequence.field': 'v' is for a table with 'tarn.script'"},
+        {"\"bucket\":1,\"tarn.compaction.unit-size-max\":0", TN_INVALID,
+         "option 'tarn.compaction.unit-size-max': '0'"},
+        {"\"bucket\":1,\"compaction.offpeak.start.hour\":25", TN_INVALID,
+         "option 'compaction.offpeak.start.hour': '25' is not an integer of -1..24"},
         {"\"bucket\":1,\"tarn.new\":1", TN_UNSUPPORTED, "option 'tarn.new': '1' asks for what"},
         {"\"bucket\":1,\"manifest.compression\":\"lz4\"", TN_UNSUPPORTED,
          "option 'manifest.compression': 'lz4' is not written"},
@@ -745,6 +780,7 @@ static const struct test tests[] = {
     TEST(defaults_are_paimons),
     TEST(options_of_append_tables),
     TEST(values_are_obeyed),
+    TEST(off_peak_hours_are_from_one_to_before_the_other),
     TEST(what_cannot_be_obeyed_is_refused_by_name),
     TEST(a_script_goes_with_plain_tables),
     TEST(append_tables_need_a_bucket_key_for_buckets),

@@ -76,10 +76,27 @@ static const char bed_schema_format[] =
     "\"manifest.merge-min-count\":\"%d\",\"manifest.target-file-size\":\"%s\","
     "\"manifest.full-compaction-threshold-size\":\"%s\"}}";
 
+static __attribute__((unused, noinline, format(printf, 2, 3))) void
+bed_scenario_option(struct bed_scenario *s, const char *format, ...)
+{
+    va_list args;
+    size_t length = strlen(s->schema) - 2;
+    CHECK(strcmp(s->schema + length, "}}") == 0);
+    va_start(args, format);
+    int added = vsnprintf(s->schema + length, sizeof s->schema - length, format, args);
+    va_end(args);
+    CHECK(added > 0 && length + (size_t)added + 3 <= sizeof s->schema);
+    memcpy(s->schema + length + added, "}}", 3);
+}
+
 static __attribute__((unused, noinline)) void bed_scenario_options(struct bed_scenario *s,
                                                                    uint64_t *random)
 {
     const char *keys = s->partitioned ? "\"p\",\"k\"" : "\"k\"";
+    static const char *const limits[] = {
+        "1 b\"", "4 kb\"",
+        "10 kb\",\"compaction.offpeak.start.hour\":\"22\",\"compaction.offpeak.end.hour\":\"9\","
+        "\"compaction.offpeak-ratio\":\"50\""};
     int trigger = 1 + (int)random_below(random, 3);
     (void)snprintf(s->schema, sizeof s->schema, bed_schema_format, s->partitioned ? "\"p\"" : "",
                    s->keyed ? keys : "", s->buckets, s->keyed ? "" : "\"bucket-key\":\"k\",",
@@ -91,6 +108,10 @@ static __attribute__((unused, noinline)) void bed_scenario_options(struct bed_sc
                    1 + (int)random_below(random, 4), 2 + (int)random_below(random, 3),
                    random_below(random, 2) == 0 ? "1 kb" : "8 mb",
                    random_below(random, 2) == 0 ? "1 kb" : "16 mb");
+    uint32_t limit = random_below(random, 6);
+    if (limit < sizeof limits / sizeof limits[0]) {
+        bed_scenario_option(s, ",\"tarn.compaction.unit-size-max\":\"%s", limits[limit]);
+    }
 }
 
 /* With a sequence field nothing is deleted: what a late row finds after a delete depends on when it
@@ -137,19 +158,6 @@ static __attribute__((unused, noinline)) void bed_scenario_keep_snapshots(struct
 }
 
 /* ---- any engine and producer ---- */
-
-static __attribute__((unused, noinline, format(printf, 2, 3))) void
-bed_scenario_option(struct bed_scenario *s, const char *format, ...)
-{
-    va_list args;
-    size_t length = strlen(s->schema) - 2;
-    CHECK(strcmp(s->schema + length, "}}") == 0);
-    va_start(args, format);
-    int added = vsnprintf(s->schema + length, sizeof s->schema - length, format, args);
-    va_end(args);
-    CHECK(added > 0 && length + (size_t)added + 3 <= sizeof s->schema);
-    memcpy(s->schema + length + added, "}}", 3);
-}
 
 static __attribute__((unused, noinline)) void bed_scenario_engine(struct bed_scenario *s,
                                                                   uint64_t *random)
