@@ -147,6 +147,13 @@ static void report(struct loop *loop)
                       " files=%" PRIu32 "\n",
                       r->snapshot_id, r->rows, loop->gathering.table, r->entries, r->files);
     }
+    if (r->written_over > 0) {
+        (void)fprintf(stderr,
+                      "tarn: warning: %s: somebody wrote over snapshot %" PRId64
+                      ", which this gather had made: rows that it had of gateways may be lost; "
+                      "official writers need a pause\n",
+                      loop->gathering.table, r->written_over);
+    }
     bool says = r->paused && !loop->paused && !(o.once && r->pause_alive);
     if (says && !tn_common.quiet) {
         struct tn_err said;

@@ -29,6 +29,39 @@ static tn_rc read_newest(struct tn_gather_run *run, struct tn_err *err)
     return rc == TN_ABSENT ? tn_err_set(err, TN_CONFLICT, 0, "the table went on") : rc;
 }
 
+static bool made_by(const struct tn_gather *g, const struct tn_snapshot *snapshot)
+{
+    return strcmp(snapshot->commit_user, g->user) == 0 && snapshot->commit_identifier.present &&
+           snapshot->commit_identifier.value == g->made_round;
+}
+
+/* Our last one: as long as it is the newest that costs nothing, and behind others one read. */
+static tn_rc look_at_made(struct tn_gather_run *run, struct tn_err *err)
+{
+    struct tn_gather *g = run->gather;
+    struct tn_worker *worker = g->spec.worker;
+    struct tn_snapshot old;
+    const struct tn_snapshot *snapshot = &run->snapshot;
+    if (g->made == 0 || run->newest < g->made) {
+        return TN_OK;
+    }
+    size_t mark = tn_arena_mark(&worker->arena);
+    tn_rc rc = TN_OK;
+    if (run->newest > g->made) {
+        snapshot = &old;
+        rc = tn_snapshot_read(worker->io, g->spec.table.root, g->made, &worker->arena, &old, err);
+    }
+    bool ours = rc == TN_OK && made_by(g, snapshot);
+    tn_arena_reset(&worker->arena, mark);
+    if (rc == TN_OK && !ours) {
+        run->result->written_over = g->made;
+    }
+    if (rc == TN_ABSENT || (rc == TN_OK && (!ours || run->newest > g->made))) {
+        g->made = 0; /* it has expired, or all is known of it */
+    }
+    return rc == TN_ABSENT ? TN_OK : rc;
+}
+
 static tn_rc look_for_pause(struct tn_gather_run *run, struct tn_err *err)
 {
     struct tn_gather *g = run->gather;
@@ -54,6 +87,9 @@ static tn_rc read_all(struct tn_gather_run *run, struct tn_err *err)
     tn_rc rc = look_for_pause(run, err);
     if (rc == TN_OK && !run->result->paused) {
         rc = read_newest(run, err);
+    }
+    if (rc == TN_OK && run->newest > 0) {
+        rc = look_at_made(run, err);
     }
     if (rc != TN_OK || run->result->paused || run->result->old_schema) {
         return rc;
@@ -287,6 +323,10 @@ static tn_rc commit(struct tn_gather_run *run, struct tn_err *err)
                                   .foreign = note_foreign};
     rc = tn_commit(&spec, g->spec.worker, &made, err);
     run->result->snapshot_id = made.append_id;
+    if (rc == TN_OK) {
+        g->made = made.append_id;
+        g->made_round = g->rounds;
+    }
     return rc;
 }
 

@@ -9,6 +9,10 @@
  * another gather made above S ends a round, since it may hold the same entries; those of others
  * don't.
  *
+ * Official Paimon copies over a name that is taken: beside it, outside of a pause, a snapshot that
+ * was made may be another's afterwards, and its entries are gone. So the last one is looked at
+ * until somebody has gone on with it, and a loss is said.
+ *
  * What is wrong with an entry is said and the entry put aside: the others go on. Merging of
  * manifests is the commit's; compaction and expiry are the caller's.
  */
@@ -35,6 +39,8 @@ struct tn_gather {
     struct tn_gather_spec spec;
     char user[TN_GATHER_USER_SIZE]; /* commits as */
     int64_t rounds;
+    int64_t made;       /* its newest snapshot, on which nobody was seen to go on; 0: none */
+    int64_t made_round; /* in which */
     char turn[TN_INBOX_GATEWAY_SIZE]; /* the gateway behind which a round begins; "": the first */
     struct tn_gather_marks marks;
     struct tn_pause_watch pause_watch;
@@ -48,8 +54,9 @@ struct tn_gather_result {
     int64_t rows;
     uint32_t known; /* entries that were in the table before */
     uint32_t refused;
-    bool more;             /* there are entries that did not fit */
-    bool old_schema;       /* nothing was done: somebody made a newer one than the spec's */
+    int64_t written_over; /* a snapshot that this gather had made, and somebody replaced; 0: none */
+    bool more;            /* there are entries that did not fit */
+    bool old_schema;      /* nothing was done: somebody made a newer one than the spec's */
     struct tn_pause pause; /* that was read, */
     bool paused;           /* and holds: nothing was committed */
     bool pause_alive;      /* somebody was seen to hold it; else it may have been left behind */

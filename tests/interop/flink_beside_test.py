@@ -7,6 +7,7 @@ sent again, which `sync` says; what the official writer had is in the table whol
 one without a key, so that a row that was sent twice shows.
 """
 import random
+import re
 import sys
 import threading
 from collections import Counter
@@ -22,6 +23,7 @@ import store
 from peer import TABLE, need, same
 
 WARNING = "somebody wrote over what this gateway had committed"
+WARNING_OF_GATHER = "which this gather had made"
 GAVE_UP = "Commit failed after"
 LOST = "of the snapshot before"  # what fsck says of a snapshot that doesn't go on with the one before
 
@@ -43,8 +45,8 @@ class Held(store.Proxy):
 class Gateway(share_test.Gateway):
     """Each of its rows is another one."""
 
-    def __init__(self, folder, at, name):
-        super().__init__(folder, at, name)
+    def __init__(self, folder, at, name, way):
+        super().__init__(folder, at, name, "--commit", way)
         self.said = ""
 
     def commit(self):
@@ -60,9 +62,9 @@ class Gateway(share_test.Gateway):
 class Place:
     """A shared table in a store, two gateways with a commit each, and a writer behind a proxy."""
 
-    def __init__(self, folder, at, proxy):
-        self.at, self.proxy = at, proxy
-        self.gateways = [Gateway(folder, at, name) for name in "ab"]
+    def __init__(self, folder, at, proxy, way):
+        self.folder, self.at, self.proxy = folder, at, proxy
+        self.gateways = [Gateway(folder, at, name, way) for name in "ab"]
         for g in self.gateways:
             g.commit()
         self.flink = flink.Catalog(at.where, store.options(proxy.endpoint))
@@ -116,9 +118,9 @@ class Place:
 
 
 @contextmanager
-def place():
+def place(way="direct"):
     with peer.Folder("tarn-beside-") as f, store.Store(f.folder) as s, Held(s) as proxy:
-        yield Place(f.folder, share_test.Lake(f.folder, s, created=("--option", "bucket=-1")), proxy)
+        yield Place(f.folder, share_test.Lake(f.folder, s, created=("--option", "bucket=-1")), proxy, way)
 
 
 def test_a_writer_copies_over_the_newest_snapshot(_args):
@@ -144,6 +146,28 @@ def test_a_writer_copies_over_one_that_another_goes_on_with(_args):
         p.settle()
         need(p.check(), "nobody says that the writer's rows are lost")
         same([g.said.count(WARNING) for g in p.gateways], [0, 0], "warnings")
+
+
+def test_a_writer_copies_over_what_a_gather_has_made(_args):
+    """It is lost, and the gather says so; all else is there."""
+    with place("gather") as p:
+        gather = child.Child(p.folder / "gather.log")
+        gather.start([str(peer.TARN), "gather", p.at.where + "/db.db/t", "--warehouse", str(p.folder / "gather"), *p.at.options])
+        try:
+            gather.until("both are in", lambda: len(re.findall("entries=1 ", gather.said)) + 2 * gather.said.count("entries=2 ") == 2)
+            rows = dict(p.gateways[0].rows)
+            made = gather.said.count("committed snapshot=")
+            with p.held_insert():
+                p.gateways[0].commit()
+                gather.until("it commits", lambda: gather.said.count("committed snapshot=") > made)
+            gather.until("it says so", lambda: WARNING_OF_GATHER in gather.said)
+            p.gateways[0].rows = rows
+            p.gateways[1].commit()
+            gather.until("it goes on", lambda: gather.said.count("committed snapshot=") > made + 1)
+        finally:
+            gather.stop()
+        same(gather.said.count(WARNING_OF_GATHER), 1, "warnings")
+        need(not p.check(), "the writer's rows are lost")
 
 
 def test_a_writer_and_two_gateways_at_once(args):

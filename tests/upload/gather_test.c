@@ -351,6 +351,53 @@ static void a_pause_that_was_left_behind_runs_out(void)
     world_deinit(&w);
 }
 
+/* An official writer's, who doesn't ask whether the name is free. */
+static void write_over(int64_t id)
+{
+    struct tn_bytes text;
+    struct tn_io *io = &w.bed.disk.io;
+    size_t mark = tn_arena_mark(&w.bed.own);
+    char path[64];
+    (void)snprintf(path, sizeof path, "db.db/t/snapshot/snapshot-%d", (int)id);
+    tn_rc rc = tn_io_read_all(io, path, TN_SNAPSHOT_SIZE_MAX, &w.bed.own, &text, &w.err);
+    CHECK_OK(rc, w.err);
+    char *user = memmem(text.data, text.size, TN_GATHER_USER, strlen(TN_GATHER_USER));
+    CHECK(user != NULL);
+    memcpy(user, "official", strlen("official"));
+    rc = io->vtable->unlink(io, path, &w.err);
+    CHECK_OK(rc, w.err);
+    rc = tn_io_write_new(io, path, text, &w.err);
+    CHECK_OK(rc, w.err);
+    tn_arena_reset(&w.bed.own, mark);
+}
+
+/* Whether the next round finds it as the newest, or behind another one; it is said once. */
+static void a_snapshot_that_was_written_over_is_said(void)
+{
+    const struct tn_gather_result *r = &w.gathers[0].result;
+    for (int behind = 0; behind <= 1; behind++) {
+        world_init(&w, 18);
+        world_put(&w, 0);
+        round_of(0);
+        CHECK(r->snapshot_id == 1 && r->written_over == 0);
+        round_of(0);
+        CHECK(r->written_over == 0);
+        world_put(&w, 1);
+        round_of(0);
+        CHECK(r->snapshot_id == 2);
+        if (behind) {
+            world_put(&w, 2);
+            round_of(1);
+        }
+        write_over(2);
+        round_of(0);
+        CHECK(r->written_over == 2);
+        round_of(0);
+        CHECK(r->written_over == 0);
+        world_deinit(&w);
+    }
+}
+
 /* Of those that stood still while another went on none writes marks, also not with the help of what
  * one before it has left. */
 static void marks_of_who_stood_still_are_refused(void)
@@ -480,6 +527,7 @@ static const struct test tests[] = {
     TEST(nothing_is_gathered_while_commits_are_paused),
     TEST(a_pause_that_was_left_behind_runs_out),
     TEST(a_pause_in_the_middle_is_seen),
+    TEST(a_snapshot_that_was_written_over_is_said),
 };
 
 int main(int argc, char **argv)
