@@ -54,12 +54,26 @@ static void say_tags(const struct tn_delta_result *result, const char *where)
     }
 }
 
+static void say_kept(const struct tn_delta_result *result, const char *where)
+{
+    if (result->expired > 0) {
+        (void)fprintf(stderr, "expired %" PRIu32 " snapshots in %s\n", result->expired, where);
+    }
+    if (result->keep_denied) {
+        (void)fprintf(stderr,
+                      "tarn: %s keeps more snapshots than lake.snapshot... of the table say: "
+                      "permission to list or to remove was denied\n",
+                      where);
+    }
+}
+
 static void say_synced(const struct tn_delta_result *result, const char *where)
 {
     if (tn_common.quiet) {
         return;
     }
     say_tags(result, where);
+    say_kept(result, where);
     if (result->first_id == 0 && result->tags == 0 && result->tags_removed == 0) {
         (void)fprintf(stderr, "synced nothing: %s is at snapshot %" PRId64 "\n", where,
                       result->last_id);
@@ -343,7 +357,7 @@ const struct tn_command tn_cmd_sync = {
     "sync",
     "sync D.T TARGET",
     "brings a mirror in a folder or a bucket up to the newest snapshot; it keeps what the table "
-    "expires",
+    "expires, or as long as lake.snapshot... say",
     flags,
     sizeof flags / sizeof flags[0],
     run,

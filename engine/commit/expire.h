@@ -22,8 +22,9 @@
  * folder and finishes. Without an unlink of EARLIEST's own there is nothing to undo. Official
  * readers take EARLIEST when it names a snapshot that exists, which it does throughout.
  *
- * A file is a candidate when a DELETE entry of an expired delta names it, and stays when it is live
- * in what is kept. Official expiry trusts the order of entries in the delta instead; this holds for
+ * A file is a candidate when a DELETE entry of an expired delta names it, or when it was live in
+ * front of ids that are missing (a mirror has such a gap), and stays when it is live in what is
+ * kept. Official expiry trusts the order of entries in the delta instead; this holds for
  * either order, and after a rollback that brought files back.
  */
 #pragma once
@@ -37,6 +38,10 @@ struct tn_expire_spec {
     const struct tn_options *options; /* retained_min, _max, time, limit as to be applied */
     bool dry_run;
     bool settled; /* snapshot/ was synced since a run before removed names from it */
+
+    /* Who knows the newest OVERWRITE spares reading every snapshot that stays. */
+    bool overwrite_known;
+    int64_t overwrite; /* its id; 0: there is none */
 };
 
 struct tn_expire_result {

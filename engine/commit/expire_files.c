@@ -44,9 +44,34 @@ static tn_rc count_deletes(struct tn_expire_run *e, const struct tn_snapshot *sn
                            struct tn_err *err)
 {
     struct sum sum = {0};
+    e->met = true;
     tn_rc rc = tn_list_each_meta(e->spec->root, snapshot->delta_manifest_list,
                                  tn_manifest_size(snapshot->delta_manifest_list_size), e->worker,
                                  sum_meta, &sum, err);
+    e->name_count += sum.count;
+    return tn_expire_forgive(rc);
+}
+
+static tn_rc sum_added(void *user, const struct tn_manifest_meta *meta, struct tn_err *err)
+{
+    (void)err;
+    struct sum *sum = user;
+    sum->count += meta->added_count > 0 ? (uint64_t)meta->added_count & INT32_MAX : 0;
+    return TN_OK;
+}
+
+/* As many are live at the most. */
+static tn_rc count_live(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
+                        struct tn_err *err)
+{
+    struct tn_list lists[TN_LIST_COUNT];
+    struct sum sum = {0};
+    tn_rc rc = TN_OK;
+    tn_lists_of(snapshot, lists);
+    for (int i = 0; rc == TN_OK && i < TN_LIST_COUNT - 1; i++) {
+        rc = tn_list_each_meta(e->spec->root, lists[i].name, lists[i].size, e->worker, sum_added,
+                               &sum, err);
+    }
     e->name_count += sum.count;
     return tn_expire_forgive(rc);
 }
@@ -57,13 +82,45 @@ static int64_t first_delta(const struct tn_expire_run *e)
     return e->oldest < e->first ? e->oldest : e->oldest + 1;
 }
 
+/* What a snapshot had that the next has not, the next one's delta says. Where ids are missing (a
+ * mirror that its source has outrun) nobody's does, so all that was live in front of them is looked
+ * at. */
+static tn_rc with_gap(struct tn_expire_run *e, int64_t id, int64_t *before,
+                      tn_expire_snapshot_fn *delta, tn_expire_snapshot_fn *live, struct tn_err *err)
+{
+    e->met = false;
+    tn_rc rc = tn_expire_with_snapshot(e, id, delta, err);
+    if (rc == TN_OK && e->met) {
+        rc = *before < id - 1 ? tn_expire_with_snapshot(e, *before, live, err) : TN_OK;
+        *before = id;
+    }
+    return rc;
+}
+
+static tn_rc each_delta(struct tn_expire_run *e, tn_expire_snapshot_fn *delta,
+                        tn_expire_snapshot_fn *live, struct tn_err *err)
+{
+    int64_t before = e->oldest;
+    tn_rc rc = TN_OK;
+    for (int64_t id = first_delta(e); rc == TN_OK && id <= e->end; id++) {
+        rc = with_gap(e, id, &before, delta, live, err);
+    }
+    return rc;
+}
+
 struct fit {
     int64_t from;
     int64_t to;
     int64_t before; /* a run may end so many before the one that doesn't fit */
-    tn_rc (*with)(struct tn_expire_run *e, int64_t id, tn_expire_snapshot_fn *each,
-                  struct tn_err *err);
+    bool records;   /* of long-lived changelogs */
 };
+
+static tn_rc count(struct tn_expire_run *e, const struct fit *fit, int64_t id, int64_t *before,
+                   struct tn_err *err)
+{
+    return fit->records ? tn_expire_with_record(e, id, count_deletes, err)
+                        : with_gap(e, id, before, count_deletes, count_live, err);
+}
 
 size_t tn_expire_room(const struct tn_expire_run *e)
 {
@@ -75,10 +132,11 @@ size_t tn_expire_room(const struct tn_expire_run *e)
 static tn_rc fit(struct tn_expire_run *e, const struct fit *fit, struct tn_err *err)
 {
     size_t room = tn_expire_room(e);
-    uint64_t count = 0;
+    uint64_t fitting = 0;
+    int64_t before = e->oldest;
     e->name_count = 0;
     for (int64_t id = fit->from; id <= fit->to; id++) {
-        tn_rc rc = fit->with(e, id, count_deletes, err);
+        tn_rc rc = count(e, fit, id, &before, err);
         if (rc != TN_OK) {
             return rc;
         }
@@ -86,21 +144,21 @@ static tn_rc fit(struct tn_expire_run *e, const struct fit *fit, struct tn_err *
             e->end = id - fit->before;
             break;
         }
-        count = e->name_count;
+        fitting = e->name_count;
     }
-    return tn_set_init(&e->files, count, &e->worker->arena, err);
+    return tn_set_init(&e->files, fitting, &e->worker->arena, err);
 }
 
 /* The delta of the first snapshot that stays says what the last one that goes had. */
 tn_rc tn_expire_fit_files(struct tn_expire_run *e, struct tn_err *err)
 {
-    struct fit all = {first_delta(e), e->end, 1, tn_expire_with_snapshot};
+    struct fit all = {first_delta(e), e->end, 1, false};
     return fit(e, &all, err);
 }
 
 tn_rc tn_expire_fit_records(struct tn_expire_run *e, struct tn_err *err)
 {
-    struct fit all = {e->oldest, e->end - 1, 0, tn_expire_with_record};
+    struct fit all = {e->oldest, e->end - 1, 0, true};
     return fit(e, &all, err);
 }
 
@@ -112,10 +170,10 @@ static bool tells(const struct tn_expire_run *e, const struct tn_entry *entry)
     return e->decoupled && e->told_by_deltas && appended;
 }
 
-static tn_rc add_file(void *user, const struct tn_entry *entry, struct tn_err *err)
+static tn_rc add_live(void *user, const struct tn_entry *entry, struct tn_err *err)
 {
     struct tn_expire_run *e = user;
-    if (entry->kind != TN_ENTRY_DELETE || entry->file.external_path || tells(e, entry)) {
+    if (entry->file.external_path || tells(e, entry)) {
         return TN_OK;
     }
     if (!tn_set_add(&e->files, tn_expire_path_hash(entry))) {
@@ -125,10 +183,29 @@ static tn_rc add_file(void *user, const struct tn_entry *entry, struct tn_err *e
     return TN_OK;
 }
 
+static tn_rc add_file(void *user, const struct tn_entry *entry, struct tn_err *err)
+{
+    return entry->kind == TN_ENTRY_DELETE ? add_live(user, entry, err) : TN_OK;
+}
+
 static tn_rc add_files(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
                        struct tn_err *err)
 {
+    e->met = true;
     return tn_expire_each_delta_entry(e, snapshot, add_file, err);
+}
+
+static tn_rc each_live(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
+                       tn_live_fn *each, struct tn_err *err)
+{
+    return tn_expire_forgive(
+        tn_live_each(e->spec->root, snapshot, e->spec->schema, NULL, e->worker, each, e, err));
+}
+
+static tn_rc add_all_live(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
+                          struct tn_err *err)
+{
+    return each_live(e, snapshot, add_live, err);
 }
 
 static tn_rc keep_file(void *user, const struct tn_entry *entry, struct tn_err *err)
@@ -162,12 +239,9 @@ tn_rc tn_expire_keep_live(struct tn_expire_run *e, const struct tn_snapshot *sna
 
 tn_rc tn_expire_collect_files(struct tn_expire_run *e, struct tn_err *err)
 {
-    tn_rc rc = TN_OK;
     e->bucket_min = INT32_MAX;
     e->bucket_max = INT32_MIN;
-    for (int64_t id = first_delta(e); rc == TN_OK && id <= e->end; id++) {
-        rc = tn_expire_with_snapshot(e, id, add_files, err);
-    }
+    tn_rc rc = each_delta(e, add_files, add_all_live, err);
     if (rc == TN_OK && e->files.count > 0) {
         rc = tn_expire_each_keeper(e, tn_expire_keep_live, err);
     }
@@ -221,7 +295,19 @@ tn_rc tn_expire_remove_deleted(void *user, const struct tn_entry *entry, struct 
 static tn_rc remove_files(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
                           struct tn_err *err)
 {
+    e->met = true;
     return tn_expire_each_delta_entry(e, snapshot, tn_expire_remove_deleted, err);
+}
+
+static tn_rc remove_live(void *user, const struct tn_entry *entry, struct tn_err *err)
+{
+    return entry->file.external_path ? TN_OK : tn_expire_remove_candidate(user, entry, err);
+}
+
+static tn_rc remove_all_live(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
+                             struct tn_err *err)
+{
+    return each_live(e, snapshot, remove_live, err);
 }
 
 static tn_rc remove_added(void *user, const struct tn_entry *entry, struct tn_err *err)
@@ -243,10 +329,7 @@ tn_rc tn_expire_remove_changelog(struct tn_expire_run *e, const struct tn_snapsh
 
 tn_rc tn_expire_remove_data(struct tn_expire_run *e, struct tn_err *err)
 {
-    tn_rc rc = TN_OK;
-    for (int64_t id = first_delta(e); rc == TN_OK && id <= e->end; id++) {
-        rc = tn_expire_with_snapshot(e, id, remove_files, err);
-    }
+    tn_rc rc = each_delta(e, remove_files, remove_all_live, err);
     for (int64_t id = e->oldest; rc == TN_OK && !e->decoupled && id < e->end; id++) {
         rc = tn_expire_with_snapshot(e, id, tn_expire_remove_changelog, err);
     }

@@ -60,12 +60,19 @@ static tn_rc keep_branch(void *user, const char *name, bool is_dir, struct tn_er
     return rc;
 }
 
+static int64_t last_overwrite(const struct tn_expire_run *e)
+{
+    const struct tn_expire_spec *spec = e->spec;
+    return spec->overwrite_known && spec->overwrite < e->last ? spec->overwrite : e->last;
+}
+
 /* A rollback "as latest" is an OVERWRITE whose lists name files that a delta before it deleted. */
 static tn_rc each_overwrite(struct tn_expire_run *e, tn_expire_snapshot_fn *each,
                             struct tn_err *err)
 {
+    int64_t last = last_overwrite(e);
     tn_rc rc = TN_OK;
-    for (int64_t id = e->kept + 1; e->overwritten && rc == TN_OK && id <= e->last; id++) {
+    for (int64_t id = e->kept + 1; e->overwritten && rc == TN_OK && id <= last; id++) {
         rc = tn_expire_with_overwrite(e, id, each, err);
     }
     return rc;
@@ -82,8 +89,9 @@ static tn_rc note_overwrite(struct tn_expire_run *e, const struct tn_snapshot *s
 
 static tn_rc look_for_overwrite(struct tn_expire_run *e, struct tn_err *err)
 {
+    int64_t last = last_overwrite(e);
     tn_rc rc = TN_OK;
-    for (int64_t id = e->kept + 1; rc == TN_OK && !e->overwritten && id <= e->last; id++) {
+    for (int64_t id = e->kept + 1; rc == TN_OK && !e->overwritten && id <= last; id++) {
         rc = tn_expire_with_overwrite(e, id, note_overwrite, err);
     }
     return rc;

@@ -31,6 +31,7 @@ struct tn_expire_run {
     bool told_by_deltas; /* ...and are what the deltas add: there is no changelog producer */
     bool keeps_copy;     /* the keeper at hand is a tag, or of a branch */
     bool keeps_record;   /* or a long-lived changelog */
+    bool met;            /* the snapshot that was looked for */
     int64_t consumer_min;
     int64_t time_ms;     /* of the snapshot that was looked at last */
     struct tn_set files; /* paths with a DELETE entry; marked: reached, or gone by now */

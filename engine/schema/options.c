@@ -233,6 +233,13 @@ static tn_rc finish_snapshots(const struct tn_option_reader *r)
                           " is more than snapshot.num-retained.max, %" PRId32,
                           r->options->snapshot_retained_min, r->options->snapshot_retained_max);
     }
+    if (r->options->lake_retained_max > 0 &&
+        r->options->lake_retained_min > r->options->lake_retained_max) {
+        return tn_err_set(r->err, TN_INVALID, 0,
+                          "option 'lake.snapshot.num-retained.min': %" PRId32
+                          " is more than lake.snapshot.num-retained.max, %" PRId32,
+                          r->options->lake_retained_min, r->options->lake_retained_max);
+    }
     struct tn_retention kept = tn_options_changelog_retention(r->options);
     return kept.count_min <= kept.count_max
                ? TN_OK
@@ -277,6 +284,7 @@ tn_rc tn_options_read(const struct tn_schema *schema, enum tn_options_use use,
                               .path_directory = "",
                               .optimization_interval_ms = -1,
                               .changelog_time_retained_ms = -1,
+                              .lake_time_retained_ms = -1,
                               .total_size_threshold = -1,
                               .incremental_size_threshold = -1};
     struct tn_option_reader r = {schema, use, arena, &read, err};
@@ -310,20 +318,56 @@ static bool says_where(const struct tn_option_rule *rule)
     }
 }
 
-tn_rc tn_options_read_places(const struct tn_schema *schema, struct tn_arena *arena,
-                             struct tn_options *options, struct tn_err *err)
+typedef bool of_use_fn(const struct tn_option_rule *rule);
+
+static tn_rc read_some(const struct tn_schema *schema, of_use_fn *of_use, struct tn_arena *arena,
+                       struct tn_options *options, struct tn_err *err)
 {
-    struct tn_options read = {.path_directory = ""};
+    struct tn_options read = {
+        .path_directory = "", .changelog_time_retained_ms = -1, .lake_time_retained_ms = -1};
     struct tn_option_reader r = {schema, TN_OPTIONS_READ, arena, &read, err};
     tn_rc rc = TN_OK;
     for (size_t i = 0; i < tn_option_rule_count && rc == TN_OK; i++) {
         const struct tn_option_rule *rule = &tn_option_rules[i];
         const char *value = tn_option_value(schema, rule->name);
         value = value ? value : rule->fallback;
-        rc = value && says_where(rule) ? rule->read(&r, rule, value) : TN_OK;
+        rc = value && of_use(rule) ? rule->read(&r, rule, value) : TN_OK;
     }
     if (rc == TN_OK) {
         *options = read;
     }
     return rc;
+}
+
+tn_rc tn_options_read_places(const struct tn_schema *schema, struct tn_arena *arena,
+                             struct tn_options *options, struct tn_err *err)
+{
+    return read_some(schema, says_where, arena, options, err);
+}
+
+/* By what commit/expire asks of the options. */
+static bool says_how_long(const struct tn_option_rule *rule)
+{
+    switch (rule->offset) {
+    case offsetof(struct tn_options, snapshot_retained_min):
+    case offsetof(struct tn_options, snapshot_retained_max):
+    case offsetof(struct tn_options, snapshot_time_retained_ms):
+    case offsetof(struct tn_options, snapshot_expire_limit):
+    case offsetof(struct tn_options, changelog_retained_min):
+    case offsetof(struct tn_options, changelog_retained_max):
+    case offsetof(struct tn_options, changelog_time_retained_ms):
+    case offsetof(struct tn_options, changelog_producer):
+    case offsetof(struct tn_options, lake_retained_min):
+    case offsetof(struct tn_options, lake_retained_max):
+    case offsetof(struct tn_options, lake_time_retained_ms):
+        return rule->read != NULL;
+    default:
+        return says_where(rule);
+    }
+}
+
+tn_rc tn_options_read_retention(const struct tn_schema *schema, struct tn_arena *arena,
+                                struct tn_options *options, struct tn_err *err)
+{
+    return read_some(schema, says_how_long, arena, options, err);
 }

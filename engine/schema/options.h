@@ -152,6 +152,9 @@ struct tn_options {
     int32_t changelog_retained_min;     /* 0: as snapshots, also below */
     int32_t changelog_retained_max;     /* 0 */
     int64_t changelog_time_retained_ms; /* -1 */
+    int32_t lake_retained_min;          /* 0: unset, also below; of a table's mirrors */
+    int32_t lake_retained_max;          /* 0 */
+    int64_t lake_time_retained_ms;      /* -1 */
     int64_t tag_time_retained_ms;       /* tag.default-time-retained; 0: for good */
     bool clean_empty_directories;
     int32_t commit_max_retries;
@@ -204,6 +207,23 @@ static inline bool tn_options_changelogs_outlive(const struct tn_options *o)
            kept.time_ms > o->snapshot_time_retained_ms;
 }
 
+/* Whether mirrors keep less than all. */
+static inline bool tn_options_lake_expires(const struct tn_options *o)
+{
+    return o->lake_retained_min > 0 || o->lake_retained_max > 0 || o->lake_time_retained_ms >= 0;
+}
+
+/* How long mirrors keep snapshots. What isn't said lets nothing go by itself: who gives the largest
+ * number alone means no age. */
+static inline struct tn_retention tn_options_lake_retention(const struct tn_options *o)
+{
+    int32_t max = o->lake_retained_max > 0 ? o->lake_retained_max : INT32_MAX;
+    int32_t min = o->lake_retained_min > 0 ? o->lake_retained_min : o->snapshot_retained_min;
+    int64_t age = o->lake_retained_min > 0 ? o->snapshot_time_retained_ms : INT64_MAX;
+    return (struct tn_retention){min < max ? min : max, max,
+                                 o->lake_time_retained_ms >= 0 ? o->lake_time_retained_ms : age};
+}
+
 const char *tn_merge_engine_name(enum tn_merge_engine engine);
 const char *tn_aggregate_name(enum tn_aggregate aggregate); /* "sum" */
 bool tn_aggregate_knows_no_retract(enum tn_aggregate aggregate);
@@ -221,6 +241,11 @@ TN_MUST_USE tn_rc tn_options_read(const struct tn_schema *schema, enum tn_option
  * other members are empty. */
 TN_MUST_USE tn_rc tn_options_read_places(const struct tn_schema *schema, struct tn_arena *arena,
                                          struct tn_options *options, struct tn_err *err);
+
+/* The same, and how long snapshots and changelogs are kept, here and in mirrors. INVALID: a value
+ * that says nothing. */
+TN_MUST_USE tn_rc tn_options_read_retention(const struct tn_schema *schema, struct tn_arena *arena,
+                                            struct tn_options *options, struct tn_err *err);
 
 /* Appends one line a hazard that it sees in the schema and its options (write-only without expiry,
  * descending sequence, fixed buckets with a key that lacks the partition, deletes under

@@ -187,6 +187,13 @@ const struct tn_option_rule tn_option_rules[] = {
             "changelogs that are kept however young; default: as snapshots"),
     DURATION("changelog.time-retained", changelog_time_retained_ms, NULL,
              "age of changelogs that is kept; default: as snapshots"),
+    INTEGER("lake.snapshot.num-retained.min", lake_retained_min, NULL, 1, INT32_MAX,
+            "snapshots that its mirrors keep however old; default: as here"),
+    INTEGER("lake.snapshot.num-retained.max", lake_retained_max, NULL, 1, INT32_MAX,
+            "snapshots that its mirrors keep however young; without any of these three they keep "
+            "all"),
+    DURATION("lake.snapshot.time-retained", lake_time_retained_ms, NULL,
+             "age that its mirrors keep; default: as here where .min is set, else any"),
     DURATION("tag.default-time-retained", tag_time_retained_ms, NULL,
              "age that a tag goes with; default: it stays"),
     SWITCH("snapshot.clean-empty-directories", clean_empty_directories, "false",

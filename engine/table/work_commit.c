@@ -341,7 +341,8 @@ static void after_commit(struct tn_commit_task *commit, struct tn_worker *worker
     tn_work_remove_garbage(commit->table, commit->round);
     move_consumer(commit, worker);
     if (commit->expires) {
-        struct tn_expire_spec spec = {t->root, t->schema, &t->options, false, true};
+        struct tn_expire_spec spec = {
+            .root = t->root, .schema = t->schema, .options = &t->options, .settled = true};
         tn_rc rc = tn_expire(&spec, worker, &commit->expired, &commit->not_expired);
         if (rc == TN_OK) { /* else the next round tries again */
             commit->not_expired.text[0] = 0;

@@ -168,7 +168,7 @@ static tn_rc run(struct tn_delta *d, struct tn_err *err)
         d->result->restarts++;
         rc = run_once(d, err);
     }
-    return rc;
+    return rc == TN_OK ? tn_delta_keep(d, err) : rc;
 }
 
 tn_rc tn_delta_sync(const struct tn_delta_spec *spec, struct tn_worker *worker,

@@ -23,10 +23,18 @@
  *
  * The table is only read; no lock is needed. Its expiry may take files away meanwhile: then the
  * sync begins again with what is left, a few times. So that this does not happen the mirror is a
- * consumer of the source: no expiry, ours or official, passes what the target has. At the target
- * nothing is removed: it keeps the history. If the source expired ids that the target never got,
- * EARLIEST of the target is set behind the gap, since a streaming reader would wait for the missing
- * ids for ever; the snapshots below go when the mirror is expired by whoever keeps it.
+ * consumer of the source: no expiry, ours or official, passes what the target has. If the source
+ * expired ids that the target never got, EARLIEST of the target is set behind the gap, since a
+ * streaming reader would wait for the missing ids for ever; the snapshots below go then.
+ *
+ * Else nothing is removed at the target, which keeps the history, unless the table's options say
+ * how much of it (lake.snapshot.num-retained.min, .max, lake.snapshot.time-retained). Then, behind
+ * all else, it is expired as at home (expire.h): what its tags, its consumers and its branches hold
+ * stays, EARLIEST moves first, changelogs outlive their snapshots where they do here. That asks a
+ * lot (LIST and GET, a DELETE for each file), so a tenth more is let stand, an hour at the most,
+ * and what can't go is looked at once an hour. It is begun only by who is the owner just then, and
+ * has the newest snapshot of the target as its own. Who may not list or remove there is told so
+ * (keep_denied), and all else goes on.
  *
  * A PUT of a process that was killed may come when the next one has asked for that name and gone
  * on; no store can be told to refuse it. What the source still has is sent again, with the same
@@ -42,9 +50,10 @@
  * Which are the source's is in a file beside the table (tag_record.h). Tags that stand cost
  * nothing; when some don't: GET and two PUT of the record; for each tag GET, PUT, or DELETE, and
  * where its snapshot isn't the newest two GET before and behind. One that may not be removed is
- * asked for again once an hour, with GET and DELETE. A file that only a removed tag reached stays
- * until the mirror is cleaned. Official expiry at the target that runs while a tag is brought there
- * may not see it.
+ * asked for again once an hour, with two GET and DELETE. A file that only a removed tag reached
+ * goes with it, if the target may be listed; one that only a replaced tag reached stays until the
+ * mirror is cleaned. Official expiry at the target that runs while a tag is brought there may not
+ * see it.
  *
  * A target whose newest snapshot, or any schema, has our id and other content is another table, or
  * another history of this one: CONFLICT, and nothing is sent. Branches and consumers of the source
@@ -80,13 +89,16 @@ struct tn_delta_result {
     uint32_t tags_removed;
     uint32_t tags_denied; /* that were to be removed and may not be */
     uint32_t tags_left;   /* that stayed at home: others have made tags of the same names */
+    uint32_t expired;     /* snapshots that went there */
+    bool keep_denied;     /* some are to go there and may not be removed, or listed */
     bool limited;         /* bytes_max or requests_max ended it */
 };
 
 /* Reads the source through the worker's io, and needs some 100 KiB of its arena beside what reading
- * manifests takes. ABSENT: no such table; CONFLICT: diverged, or somebody took the mirror over;
- * CORRUPT: a file that a snapshot reaches is missing or has another size; UNSUPPORTED: files
- * outside the table, manifests that aren't avro; AGAIN: too little memory, or expiry was faster
- * each time. After an error `result` says what was sent. */
+ * manifests takes; as much again where the target expires, and a folder beside the table,
+ * `.tarn/<db>.<table>.<lake>.keep`, which is gone behind it. ABSENT: no such table; CONFLICT:
+ * diverged, or somebody took the mirror over; CORRUPT: a file that a snapshot reaches is missing or
+ * has another size; UNSUPPORTED: files outside the table, manifests that aren't avro; AGAIN: too
+ * little memory, or expiry was faster each time. After an error `result` says what was sent. */
 TN_MUST_USE tn_rc tn_delta_sync(const struct tn_delta_spec *spec, struct tn_worker *worker,
                                 struct tn_delta_result *result, struct tn_err *err);

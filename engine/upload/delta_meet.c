@@ -266,6 +266,10 @@ static tn_rc discover(struct tn_delta *d, struct tn_err *err)
     d->ledger.schema = -1;
     d->ledger.sending = 0;
     d->ledger.tags_known = false;
+    d->ledger.first = 0;
+    d->ledger.below = false;
+    d->ledger.wait_ms = 0;
+    d->ledger.overwrite_known = false;
     d->marked = false;
     d->dirty = true;
     tn_rc rc = discover_snapshots(d, err);
@@ -294,7 +298,11 @@ static tn_rc catch_up(struct tn_delta *d, struct tn_err *err)
     if (rc == TN_OK) {
         rc = check_ahead(d, err);
     }
+    if (d->ledger.have != had) { /* what they are isn't known here */
+        d->ledger.overwrite_known = false;
+    }
     if (d->ledger.have >= sending && (had == 0 || had != sending - 1)) {
+        tn_delta_note_first(d, sending, had);
         d->first_due = sending;
         d->first_hidden = false;
     }
@@ -332,7 +340,8 @@ static bool nothing_to_do(struct tn_delta *d)
 {
     return d->ledger.sending == 0 && d->ledger.have == d->source_last &&
            d->ledger.schema >= d->schema_last && tn_delta_tags_stand(d) &&
-           !tn_delta_is_hour_over(d, d->ledger.checked_ms) && same_history(d);
+           !tn_delta_is_hour_over(d, d->ledger.checked_ms) && same_history(d) &&
+           !tn_delta_keep_is_due(d);
 }
 
 /* ---- whose it is ---- */
@@ -434,6 +443,8 @@ static tn_rc make_owner(struct tn_delta *d, struct tn_err *err)
     d->ledger.tags = (struct tn_hash_128){0};
     d->ledger.tags_next = 0;
     d->ledger.denied_ms = 0;
+    d->ledger.overwrite_known = d->ledger.have == 0;
+    d->ledger.overwrite = 0;
     d->owner_asked = rc == TN_OK;
     d->owner_ns = now_ns(d);
     d->ledger.checked_ms = owner->since_ms;

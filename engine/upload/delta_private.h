@@ -5,6 +5,7 @@
  * delta_known.c  what of a snapshot its predecessor has brought
  * delta_send.c   one snapshot: its files, its lists, then its name
  * delta_tags.c   tags: made, replaced and removed as at the source
+ * delta_keep.c   what the target keeps no longer
  * delta_marks.c  hints at the target, the ledger and the consumer at the source
  * delta.c        the order of it all, and starting over after an expiry
  */
@@ -95,6 +96,16 @@ TN_MUST_USE tn_rc tn_delta_send_snapshot(struct tn_delta *d, int64_t id, struct 
 /* Versions up to `last`; those that are gone at the source are needed by nothing. */
 TN_MUST_USE tn_rc tn_delta_bring_schemas(struct tn_delta *d, int64_t last, struct tn_err *err);
 
+/* A snapshot is the first that the target keeps: those in front of a gap are to go. `had` is the
+ * newest before it; 0: none. */
+static inline void tn_delta_note_first(struct tn_delta *d, int64_t id, int64_t had)
+{
+    d->ledger.below = d->ledger.below || had > 0;
+    d->ledger.first = id;
+    d->ledger.first_ms = 0;
+    d->ledger.wait_ms = 0;
+}
+
 /* The rows of a tag's snapshot, with what it takes to read them, up to the barrier; each file is
  * asked for. */
 TN_MUST_USE tn_rc tn_delta_bring_tagged(struct tn_delta *d, const struct tn_snapshot *tagged,
@@ -106,6 +117,14 @@ TN_MUST_USE tn_rc tn_delta_find_tags(struct tn_delta *d, struct tn_err *err);
 bool tn_delta_tags_stand(const struct tn_delta *d);
 /* Behind the snapshots. A tag of a snapshot that isn't there yet waits for it. */
 TN_MUST_USE tn_rc tn_delta_bring_tags(struct tn_delta *d, struct tn_err *err);
+
+/* By the ledger and the table's options something is to go there. */
+bool tn_delta_keep_is_due(struct tn_delta *d);
+/* Snapshots that the table's options don't keep there go, when it is time; behind all else. */
+TN_MUST_USE tn_rc tn_delta_keep(struct tn_delta *d, struct tn_err *err);
+/* A tag at the target goes, if it is there, and files that nothing else reaches. IO with EACCES: it
+ * may not be removed. */
+TN_MUST_USE tn_rc tn_delta_remove_tag(struct tn_delta *d, const char *name, struct tn_err *err);
 
 /* Sets d->there from the snapshot before `snapshot`, and from what its delta list moves to another
  * level; sets d->ask where that can't be known. In the arena until the snapshot is sent. */

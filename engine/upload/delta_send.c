@@ -345,6 +345,9 @@ static tn_rc send_parts(struct tn_delta *d, int64_t id, const char *path, struct
     if (rc == TN_OK && !d->spec->dry_run) {
         rc = publish(d, path, text, err);
     }
+    if (rc == TN_OK && is_overwrite(&snapshot)) {
+        d->ledger.overwrite = id;
+    }
     return rc == TN_OK ? rc : tn_err_in(err, "snapshot %" PRId64, id);
 }
 
@@ -352,6 +355,9 @@ static tn_rc send_parts(struct tn_delta *d, int64_t id, const char *path, struct
 static tn_rc note_sent(struct tn_delta *d, int64_t id, struct tn_bytes text, struct tn_err *err)
 {
     bool first = d->ledger.have == 0 || d->ledger.have != id - 1;
+    if (first) {
+        tn_delta_note_first(d, id, d->ledger.have);
+    }
     d->ledger.have = id;
     d->ledger.hash = tn_hash_128(text);
     d->ledger.sending = id + 1;

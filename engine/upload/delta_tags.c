@@ -335,10 +335,7 @@ static bool any_due(const struct tn_tag_record *record)
 /* Who may not remove anything there leaves it due, until tags change again or an hour is over. */
 static tn_rc remove_tag(struct tn_delta *d, const char *name, bool *gone, struct tn_err *err)
 {
-    const char *path = path_of_tag(d, name);
-    tn_rc rc = !path              ? tn_delta_no_room(err)
-               : d->spec->dry_run ? TN_OK
-                                  : d->target->vtable->remove(d->target, path, err);
+    tn_rc rc = d->spec->dry_run ? TN_OK : tn_delta_remove_tag(d, name, err);
     bool denied = rc == TN_IO && err->os == EACCES;
     d->result->tags_removed += rc == TN_OK;
     d->result->tags_denied += denied;

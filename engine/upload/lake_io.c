@@ -4,7 +4,7 @@
 #include "base/check.h"
 #include "upload/lake_io_private.h"
 
-enum { ARENA_SIZE = TN_LAKE_IO_SMALL_MAX + 64 * 1024 }; /* a small file, or lists in lists */
+enum { LISTS_SIZE = 64 * 1024 }; /* lists in lists: beside a small file */
 
 static const char LOCK[] = "lake.lock";
 
@@ -365,7 +365,7 @@ static tn_rc put(struct tn_lake_io *lake, struct tn_lake_file *file, const char 
     char name[TN_LAKE_NUMBER_SIZE];
     size_t mark = tn_arena_mark(&lake->arena);
     tn_lake_number(file->number, name);
-    tn_rc rc = tn_io_read_all(lake->scratch, name, TN_LAKE_IO_SMALL_MAX, &lake->arena, &bytes, err);
+    tn_rc rc = tn_io_read_all(lake->scratch, name, lake->small_size, &lake->arena, &bytes, err);
     if (rc != TN_OK) {
         return about(sent(rc, err), path_new, err);
     }
@@ -583,27 +583,33 @@ static uint32_t files_of(uint32_t files)
     return files > 0 ? files : TN_LAKE_IO_FILES;
 }
 
+static size_t size_of(uint32_t files, uint32_t small_size)
+{
+    return files * sizeof(struct tn_lake_file) +
+           TN_LAKE_IO_HANDLES * sizeof(struct tn_lake_handle) + small_size + LISTS_SIZE + 64;
+}
+
 size_t tn_lake_io_size(uint32_t files)
 {
-    return files_of(files) * sizeof(struct tn_lake_file) +
-           TN_LAKE_IO_HANDLES * sizeof(struct tn_lake_handle) + ARENA_SIZE + 64;
+    return size_of(files_of(files), TN_LAKE_IO_SMALL_MAX);
 }
 
 static tn_rc carve(struct tn_lake_io *lake, struct tn_arena *arena, struct tn_err *err)
 {
     void *memory = NULL;
     size_t mark = tn_arena_mark(arena);
-    tn_rc rc =
-        tn_arena_need(arena, tn_lake_io_size(lake->file_count), "a lake's files", &memory, err);
+    size_t size = size_of(lake->file_count, lake->small_size);
+    tn_rc rc = tn_arena_need(arena, size, "a lake's files", &memory, err);
     if (rc != TN_OK) {
         return rc;
     }
     tn_arena_reset(arena, mark);
     lake->files = tn_arena_take(arena, lake->file_count * sizeof *lake->files);
     lake->handles = tn_arena_take(arena, TN_LAKE_IO_HANDLES * sizeof *lake->handles);
-    memory = tn_arena_take_raw(arena, ARENA_SIZE);
+    size = lake->small_size + LISTS_SIZE;
+    memory = tn_arena_take_raw(arena, size);
     TN_CHECK(lake->files && lake->handles && memory);
-    tn_arena_init(&lake->arena, memory, ARENA_SIZE);
+    tn_arena_init(&lake->arena, memory, size);
     return TN_OK;
 }
 
@@ -615,6 +621,8 @@ tn_rc tn_lake_io_open(struct tn_lake_io *lake, const struct tn_lake_io_spec *spe
                                 .target = spec->target,
                                 .scratch = spec->scratch,
                                 .file_count = files_of(spec->files),
+                                .small_size =
+                                    spec->small_size > 0 ? spec->small_size : TN_LAKE_IO_SMALL_MAX,
                                 .cache_size = spec->cache_size,
                                 .ready = spec->ready,
                                 .user = spec->user,

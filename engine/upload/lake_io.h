@@ -43,6 +43,8 @@ struct tn_lake_io_spec {
     struct tn_arena *arena; /* tn_lake_io_size() bytes of it, as long as the io */
     uint64_t cache_size;    /* bytes of files that stay though nobody has them open */
     uint32_t files;         /* that are in the scratch folder at once; 0: TN_LAKE_IO_FILES */
+    uint32_t small_size;    /* of a file that gets its name by being renamed;
+                               0: TN_LAKE_IO_SMALL_MAX */
     /* Asked right before `rename_new` gives a file its name there: its error is the call's. NULL:
      * nobody is. */
     tn_rc (*ready)(void *user, const char *path, struct tn_err *err);
@@ -60,6 +62,7 @@ struct tn_lake_io {
     struct tn_lake_file *files;
     struct tn_lake_handle *handles;
     uint32_t file_count;
+    uint32_t small_size;
     uint64_t cache_size;
     uint64_t kept_size; /* bytes of files that could go */
     uint64_t uses;      /* counts up: which file was used last */

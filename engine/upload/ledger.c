@@ -21,6 +21,11 @@ struct record {
     const char *tags; /* or NULL */
     struct tn_json_i64 tags_next;
     struct tn_json_i64 denied_ms;
+    struct tn_json_i64 first;
+    struct tn_json_i64 first_ms;
+    struct tn_json_i64 below;
+    struct tn_json_i64 wait_ms;
+    struct tn_json_i64 overwrite;
 };
 
 #define MEMBER(key, kind, name)                                              \
@@ -48,6 +53,11 @@ static const struct tn_json_field fields[] = {
     OPTIONAL("tags", TEXT, tags),
     OPTIONAL("tagsNext", I64, tags_next),
     OPTIONAL("deniedMs", I64, denied_ms),
+    OPTIONAL("first", I64, first),
+    OPTIONAL("firstMs", I64, first_ms),
+    OPTIONAL("below", I64, below),
+    OPTIONAL("waitMs", I64, wait_ms),
+    OPTIONAL("overwrite", I64, overwrite),
 };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
@@ -57,6 +67,11 @@ static tn_rc kind_of(const char *lake, struct tn_arena *arena, const char **kind
 {
     *kind = tn_arena_format(arena, "%s.ledger", lake);
     return *kind ? TN_OK : tn_err_set(err, TN_AGAIN, 0, "no memory for a ledger's name");
+}
+
+static int64_t or_zero(struct tn_json_i64 number)
+{
+    return number.present ? number.value : 0;
 }
 
 /* Whether it may be what was written. */
@@ -72,8 +87,14 @@ static bool take(const struct record *record, struct tn_ledger *ledger)
     (void)snprintf(ledger->owner.writer, sizeof ledger->owner.writer, "%s", record->writer);
     (void)snprintf(ledger->owner.mirror, sizeof ledger->owner.mirror, "%s", record->mirror);
     ledger->tags_known = record->tags && tn_hash_128_parse(record->tags, &ledger->tags);
-    ledger->tags_next = record->tags_next.present ? record->tags_next.value : 0;
-    ledger->denied_ms = record->denied_ms.present ? record->denied_ms.value : 0;
+    ledger->tags_next = or_zero(record->tags_next);
+    ledger->denied_ms = or_zero(record->denied_ms);
+    ledger->first = or_zero(record->first);
+    ledger->first_ms = or_zero(record->first_ms);
+    ledger->below = or_zero(record->below) > 0;
+    ledger->wait_ms = or_zero(record->wait_ms);
+    ledger->overwrite_known = record->overwrite.present;
+    ledger->overwrite = or_zero(record->overwrite);
     return record->version == 1 && record->have >= 0 && record->schema >= -1 &&
            record->generation > 0 && strlen(record->writer) < sizeof ledger->owner.writer &&
            strlen(record->mirror) < sizeof ledger->owner.mirror &&
@@ -127,7 +148,12 @@ static void encode(const struct tn_ledger *ledger, struct tn_buf *text)
                             .owner_since_ms = ledger->owner.since_ms,
                             .tags = ledger->tags_known ? tags : NULL,
                             .tags_next = {ledger->tags_next, ledger->tags_next > 0},
-                            .denied_ms = {ledger->denied_ms, ledger->denied_ms > 0}};
+                            .denied_ms = {ledger->denied_ms, ledger->denied_ms > 0},
+                            .first = {ledger->first, ledger->first > 0},
+                            .first_ms = {ledger->first_ms, ledger->first_ms > 0},
+                            .below = {1, ledger->below},
+                            .wait_ms = {ledger->wait_ms, ledger->wait_ms > 0},
+                            .overwrite = {ledger->overwrite, ledger->overwrite_known}};
     tn_hash_128_format(ledger->hash, hash);
     tn_hash_128_format(ledger->tags, tags);
     tn_json_write(&record, fields, FIELDS, text);

@@ -3,7 +3,8 @@
  *
  *     {"version": 1, "have": 17, "hash": "<of snapshot-17>", "schema": 2, "sending": 18,
  *      "sinceMs": ..., "checkedMs": ..., "generation": 1, "writer": "...",
- *      "mirror": "...", "ownerSinceMs": ..., "tags": "<hash of all>", "deniedMs": ...}
+ *      "mirror": "...", "ownerSinceMs": ..., "tags": "<hash of all>", "deniedMs": ..., "first": 3,
+ *      "firstMs": ..., "overwrite": 0}
  *
  * It is written before a sync sends its first file (`sending` is set) and at its end (it is 0). One
  * that says `sending` belongs to a sync that was cut: what it published since is asked for. A lost
@@ -26,6 +27,12 @@ struct tn_ledger {
     struct tn_hash_128 tags; /* of the source's, when the last of them were brought or removed */
     int64_t tags_next;       /* those of snapshots from this one on weren't; 0: all were */
     int64_t denied_ms;       /* when tags were to be removed and might not be; 0: there are none */
+    int64_t first;           /* oldest snapshot that is kept there; 0: not known */
+    int64_t first_ms;        /* when it was committed; 0: not known */
+    bool below;              /* older ones are to go */
+    int64_t wait_ms;         /* until then nothing can go; 0: who knows */
+    bool overwrite_known;
+    int64_t overwrite; /* newest OVERWRITE there; 0: there is none */
 };
 
 /* ABSENT: there is none, or nothing of use is in it. */

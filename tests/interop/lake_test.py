@@ -7,6 +7,7 @@ S3 when the lake is there; what it must read is what `tarn cat` said of each sna
 cut a reader of its own process looks again and again: it sees whole snapshots only, and never an older one.
 """
 import base64
+import contextlib
 import json
 import random
 import shutil
@@ -144,8 +145,8 @@ STORES = {"folder": Folder, "s3": Bucket}
 class Table:
     """A random table that changes, what it holds at each of its snapshots, and its lake."""
 
-    def __init__(self, folder, lake, rng):
-        self.folder, self.lake, self.rng = folder, lake, rng
+    def __init__(self, folder, lake, rng, options=()):
+        self.folder, self.lake, self.rng, self.options = folder, lake, rng, dict(options)
         self.tarn = peer.Tarn(folder / "warehouse")
         self.keyed, self.partitioned = rng.random() < 0.7, rng.random() < 0.7
         self.columns = ["p", "k", "v"]
@@ -161,6 +162,7 @@ class Table:
             options["num-sorted-run.compaction-trigger"] = rng.choice(["2", "5"])
         if rng.random() < 0.5:
             options["manifest.target-file-size"] = "1 kb"
+        options.update(self.options)
         schema = {"fields": [{"name": "p", "type": "STRING"}, {"name": "k", "type": "INT"}, {"name": "v", "type": "STRING"}],
                   "primaryKeys": ["p", "k"] if self.keyed else [], "partitionKeys": ["p"] if self.partitioned else [], "options": options}
         path = self.folder / "schema.json"
@@ -388,8 +390,8 @@ class Place:
         else:
             print("kept: %s" % self.folder)
 
-    def table(self):
-        return Table(self.folder, self.lake, self.rng)
+    def table(self, **options):
+        return Table(self.folder, self.lake, self.rng, **options)
 
 
 # ---------------------------------------------------------------- tests
@@ -442,6 +444,75 @@ def test_a_lake_needs_no_memory_of_the_sender(args):
             table.sync()
             shutil.rmtree(Path(table.tarn.warehouse) / ".tarn")
         table.check_all(reader, 5)
+
+
+def kept_is_whole(table, most, reader, java):
+    """Of the newest so many; nothing else is left."""
+    ids, first = table.ids(), max(1, table.newest() - most + 1)
+    same(ids, list(range(first, table.newest() + 1)), "snapshots in the lake")
+    same((table.lake.root / "db.db/t/snapshot/EARLIEST").read_text(), str(first), "EARLIEST")
+    table.check_rows(reader, ids)
+    table.sound()
+    lake = peer.Tarn(table.lake.root)
+    left = rows_of(lake.run("clean", TABLE, "--older-than", "0 s", "--dry-run"), "clean")
+    need(left[0]["files"] == 0, "files that nothing reaches: %s" % left)
+    if java:
+        java.run("fsck", table.lake.root, TABLE, "--quiet", "--orphans").ok("official fsck of the lake")
+
+
+def test_a_lake_keeps_as_many_as_the_table_says(args):
+    """More than the table does, and no more; with tags, a rollback, and syncs that are killed."""
+    with contextlib.ExitStack() as stack:
+        reader = stack.enter_context(peer.pypaimon())
+        java = stack.enter_context(peer.java()) if args.store == "s3" else None
+        for number in range(min(args.cases, 2)):
+            place = stack.enter_context(Place(args, number))
+            rng, most = place.rng, place.rng.randint(3, 7)
+            table = place.table(options={"lake.snapshot.num-retained.max": str(most), "lake.snapshot.num-retained.min": "1",
+                                         "lake.snapshot.time-retained": "1 d"})
+            table.write()
+            table.look()
+            table.sync()
+            for turn in range(6):
+                for _ in range(rng.randint(1, 4)):
+                    table.step(alters=False)
+                if turn == 2:
+                    table.tarn.run("tag", TABLE, "old").ok("tag")
+                if turn == 3 and table.keyed:
+                    table.tarn.run("rollback", TABLE, "old").ok("rollback")
+                    table.look()
+                if turn == 4:
+                    with table.start() as process:
+                        table.lake.kill(process, 0.05)
+                        process.stderr.read()
+                table.expire()
+                said = table.tarn.run(*table.sync_words())
+                same(said.rc, 0, "sync: %s" % said.err)
+                kept_is_whole(table, most, reader, java)
+            table.tarn.run("tag", TABLE, "old", "--delete").ok("tag")
+            while table.newest() < 20:
+                table.write()
+                table.look()
+            same(table.tarn.run(*table.sync_words()).rc, 0, "sync")
+            kept_is_whole(table, most, reader, java)
+
+
+def test_s3_who_may_not_remove_is_told_so(args):
+    """And all else goes on: nothing is half gone."""
+    with Place(args) as place, peer.pypaimon() as reader:
+        table = place.table(options={"lake.snapshot.num-retained.max": "2", "lake.snapshot.num-retained.min": "1"})
+        place.lake.store.make_user("device", "device-secret")
+        place.lake.options = store.options(place.lake.proxy.endpoint, "device", "device-secret")
+        place.lake.store.allow("device", "s3:GetObject", "s3:PutObject")
+        for _ in range(5):
+            table.write()
+            table.look()
+        said = table.tarn.run(*table.sync_words())
+        same(said.rc, 0, "sync: %s" % said.err)
+        need("permission to list or to remove was denied" in said.err, "sync said %s" % said.err)
+        same(table.ids(), sorted(table.rows), "snapshots in the lake")
+        table.check_rows(reader, table.ids())
+        table.sound()
 
 
 def sizes_of_level_0(lake, ids):

@@ -524,7 +524,8 @@ static void expire_as_other(struct unseen *u)
     reader.options.snapshot_retained_min = 2;
     reader.options.snapshot_retained_max = 2;
     reader.options.snapshot_expire_limit = 10000;
-    struct tn_expire_spec spec = {BED_ROOT, reader.schema, &reader.options, false, false};
+    struct tn_expire_spec spec = {
+        .root = BED_ROOT, .schema = reader.schema, .options = &reader.options};
     tn_rc rc = tn_expire(&spec, &engine->workers[TN_LANE_LONG], &result, &err);
     CHECK_OK(rc, err);
     rc = tn_snapshot_earliest(engine->env.io, BED_ROOT, &engine->own, &first, &err);

@@ -77,6 +77,9 @@ static tn_rc counting_list(struct tn_target *target, const char *path, tn_io_nam
                            void *user, struct tn_err *err)
 {
     struct tn_target *inner = counting_ask(target, TN_TARGET_LIST, path);
+    if (counting_of(target)->hides) {
+        return tn_err_set(err, TN_IO, EACCES, "list %s: permission denied", path);
+    }
     return inner->vtable->list(inner, path, each, user, err);
 }
 

@@ -284,7 +284,7 @@ static void tags_cost_their_requests_and_nothing_when_they_stand(void)
     check_asked(&w, 7, 3, 0);
     remove_tag(&w, names[0]);
     must_sync(&w);
-    check_asked(&w, 2, 2, 1);
+    check_asked(&w, 3, 2, 1);
     CHECK(w.result.tags_removed == 1);
     check_tags(&w, true);
     world_lose_ledger(&w);
@@ -422,13 +422,13 @@ static void denied_tag_is_removed_an_hour_later(void)
         pass_an_hour(&w);
         must_sync(&w);
         CHECK(w.result.tags_denied == 1);
-        check_asked(&w, 2, 0, 0);
+        check_asked(&w, 3, 0, 0);
     }
     pass_an_hour(&w);
     w.counting.keeps = false;
     must_sync(&w);
     CHECK(w.result.tags_removed == 1 && w.result.tags_denied == 0);
-    check_asked(&w, 2, 1, 1);
+    check_asked(&w, 3, 1, 1);
     check_tags(&w, true);
     pass_an_hour(&w);
     must_sync(&w);

@@ -164,7 +164,8 @@ static void an_entry_that_comes_again_is_known(void)
             round_of(random_below(&w.random, WORLD_GATHERS));
             world_count(&w);
             if (random_below(&w.random, 3) == 0) {
-                struct tn_expire_spec expire = {ROOT, &w.bed.schema, &w.bed.options, false, false};
+                struct tn_expire_spec expire = {
+                    .root = ROOT, .schema = &w.bed.schema, .options = &w.bed.options};
                 struct tn_expire_result expired;
                 world_compact(&w);
                 world_count(&w);
