@@ -143,6 +143,7 @@ void tn_script_apply(lua_State *L, struct tn_script_merging *m)
     struct tn_script *script = m->script;
     script->vm->call_place = script->places[m->handler];
     script->calling = m->handler;
+    tn_script_state_mark(L, script);
     tn_script_row_point(script->row, m->row);
     if (m->handler == TN_SCRIPT_MERGE && script->folds) {
         apply_folds(L, m);
@@ -242,6 +243,7 @@ tn_rc tn_script_retract(struct tn_script *script, const struct tn_row *now, stru
 bool tn_script_show(lua_State *L, struct tn_script *script, struct tn_row row, struct tn_row *image)
 {
     script->vm->call_place = script->places[TN_SCRIPT_ANNOUNCE];
+    tn_script_state_mark(L, script);
     tn_script_row_point(script->row, row);
     push_reference(L, script->handlers[TN_SCRIPT_ANNOUNCE]);
     push_reference(L, script->row_at);

@@ -60,7 +60,8 @@ TN_MUST_USE tn_rc tn_script_check_parked(const struct tn_script *script, struct 
 
 /* It is loaded: which stores there are is known from here on. */
 TN_MUST_USE tn_rc tn_script_state_begin(struct tn_script *script, struct tn_err *err);
-/* Inside a tn_vm_call, before `map` is called: it can be taken back from here on. */
+/* Inside a tn_vm_call, before a handler is called: what it writes can be taken back, and nothing
+ * from before: else that would grow from call to call. */
 void tn_script_state_mark(struct lua_State *L, const struct tn_script *script);
 /* That call failed, so it changed no store. */
 void tn_script_state_undo(struct tn_script *script);

@@ -351,6 +351,7 @@ static void ask(lua_State *L, struct tn_script *script, const struct tn_upload_s
 {
     script->vm->call_place = script->places[TN_SCRIPT_UPLOAD];
     script->calling = TN_SCRIPT_UPLOAD;
+    tn_script_state_mark(L, script);
     (void)lua_rawgeti(L, LUA_REGISTRYINDEX, script->handlers[TN_SCRIPT_UPLOAD]);
     push_state(L, state);
     (void)lua_rawgeti(L, LUA_REGISTRYINDEX, script->ctx_at);

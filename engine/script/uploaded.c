@@ -158,6 +158,7 @@ static void ask(lua_State *L, struct tn_script *script, const struct tn_uploaded
 {
     script->vm->call_place = script->places[TN_SCRIPT_UPLOADED];
     script->calling = TN_SCRIPT_UPLOADED;
+    tn_script_state_mark(L, script);
     (void)lua_rawgeti(L, LUA_REGISTRYINDEX, script->handlers[TN_SCRIPT_UPLOADED]);
     push_event(L, event);
     (void)lua_rawgeti(L, LUA_REGISTRYINDEX, script->ctx_at);

@@ -750,6 +750,30 @@ static void another_script_gets_what_it_has_stores_for(void)
     map_all(look, COUNT(look));
 }
 
+/* What could be taken back of a call is nothing of the next one's, whoever is called. */
+static void whoever_writes_into_a_store_it_stays_in_its_size(void)
+{
+    enum { CALLS = 20000 };
+    load("local seen = tarn.state('seen', { size = 400 })\nlocal m, n = {}, 0\n"
+         "local function write() n = n + 1 seen['k' .. n] = n end\n"
+         "function m.merge(now, row) write() return row end\n"
+         "function m.retract(now, row) write() return tarn.KEEP end\n"
+         "function m.announce(row) write() return row end\nreturn m");
+    for (int i = 0; i < CALLS; i++) {
+        static unsigned char data[128];
+        struct tn_row row = pack_texts(&c, one, data);
+        tn_rc rc = merge(&s.script, i % 2);
+        CHECK_OK(rc, s.err);
+        tn_buf_init(&out, out_memory, sizeof out_memory);
+        rc = tn_script_retract(&s.script, NULL, row, &ctx, &verdict, &out, &s.err);
+        CHECK_OK(rc, s.err);
+        tn_buf_init(&out, out_memory, sizeof out_memory);
+        bool shown;
+        rc = tn_script_announce(&s.script, row, &shown, &out, &s.err);
+        CHECK_OK(rc, s.err);
+    }
+}
+
 static const struct test tests[] = {
     TEST(merge_gives_a_row_or_one_of_two_words),
     TEST(a_plain_table_is_a_row_with_the_key_of_the_one_that_came),
@@ -774,6 +798,7 @@ static const struct test tests[] = {
     TEST(the_saved_form_is_this_one_and_damage_to_any_byte_is_seen),
     TEST(stores_are_made_while_the_script_loads),
     TEST(another_script_gets_what_it_has_stores_for),
+    TEST(whoever_writes_into_a_store_it_stays_in_its_size),
 };
 
 int main(int argc, char **argv)
