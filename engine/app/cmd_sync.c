@@ -7,15 +7,13 @@
 
 #include "app/cells.h"
 #include "app/cmd.h"
-#include "app/hand_in.h"
 #include "app/lake_progress.h"
 #include "app/place.h"
 #include "app/side_folder.h"
 #include "app/suggest.h"
 #include "commit/snapshot.h"
 #include "file/names.h"
-#include "upload/direct.h"
-#include "upload/share.h"
+#include "upload/share_sync.h"
 
 static struct {
     bool dry_run;
@@ -87,19 +85,16 @@ static void say_synced(const struct tn_delta_result *result, const char *where)
                   result->first_id, result->last_id, result->files, result->bytes);
 }
 
-/* A store's plan tells what it would be asked: what was asked for the plan, a PUT for each file and
- * one for the hint. */
-static uint64_t requests_of(const struct tn_delta_result *result, const struct tn_target *target)
-{
-    uint64_t sum = result->first_id > 0 ? result->files + 1 : 0;
-    for (int i = 0; i < TN_TARGET_VERBS; i++) {
-        sum += target->counts.requests[i];
-    }
-    return sum;
-}
+struct plan {
+    int64_t first_id;
+    int64_t last_id;
+    uint64_t files;
+    uint64_t bytes;
+    uint64_t requests;
+};
 
-static tn_rc print_plan(struct tn_app *app, const struct tn_delta_result *result,
-                        const struct tn_target *store, struct tn_err *err)
+/* Only a store is asked anything. */
+static tn_rc print_plan(struct tn_app *app, const struct plan *plan, bool store, struct tn_err *err)
 {
     static const char *const columns[] = {"first_snapshot", "last_snapshot", "files", "bytes",
                                           "requests"};
@@ -108,19 +103,29 @@ static tn_rc print_plan(struct tn_app *app, const struct tn_delta_result *result
     if (rc != TN_OK) {
         return rc;
     }
-    if (result->first_id == 0) {
+    if (plan->first_id == 0) {
         tn_cells_text(&cells, NULL);
     } else {
-        tn_cells_number(&cells, result->first_id);
+        tn_cells_number(&cells, plan->first_id);
     }
-    tn_cells_number(&cells, result->last_id);
-    tn_cells_number(&cells, (int64_t)result->files);
-    tn_cells_number(&cells, (int64_t)result->bytes);
+    tn_cells_number(&cells, plan->last_id);
+    tn_cells_number(&cells, (int64_t)plan->files);
+    tn_cells_number(&cells, (int64_t)plan->bytes);
     if (store) {
-        tn_cells_number(&cells, (int64_t)requests_of(result, store));
+        tn_cells_number(&cells, (int64_t)plan->requests);
     }
     rc = tn_cells_end(&cells, err);
     return rc == TN_OK ? tn_cells_close(&cells, err) : rc;
+}
+
+/* What was asked for the plan, a PUT for each file and one for the hint. */
+static tn_rc print_mirror(struct tn_app *app, const struct tn_delta_result *result,
+                          const struct tn_lake *lake, struct tn_err *err)
+{
+    struct plan plan = {result->first_id, result->last_id, result->files, result->bytes,
+                        result->first_id > 0 ? result->files + 1 : 0};
+    plan.requests += lake->is_store ? tn_target_asked(&lake->target->counts) : 0;
+    return print_plan(app, &plan, lake->is_store, err);
 }
 
 /* Before a folder is made for nothing. */
@@ -149,23 +154,34 @@ static int64_t newest_of(struct tn_app *app, const char *root)
     return rc == TN_OK ? id : 0;
 }
 
+/* Where files go: what says how far it is, or the lake itself. */
+static struct tn_target *begin_progress(struct tn_lake_progress *progress, struct tn_app *app,
+                                        struct tn_lake *lake, int64_t newest)
+{
+    bool says =
+        lake->target && !o.dry_run && !tn_common.quiet && (o.progress || isatty(STDERR_FILENO));
+    if (says) {
+        tn_lake_progress_init(progress, lake->target, app->env.clock, newest);
+    }
+    return says ? &progress->target : lake->target;
+}
+
+static void end_progress(struct tn_lake_progress *progress, const struct tn_target *target)
+{
+    if (target == &progress->target) {
+        tn_lake_progress_end(progress);
+    }
+}
+
 static tn_rc sync_open(struct tn_lake *lake, struct tn_app *app, struct tn_delta_spec *spec,
                        struct tn_delta_result *result, struct tn_err *err)
 {
     static struct tn_lake_progress progress;
-    struct tn_worker *worker = &app->workers[TN_LANE_LONG];
-    bool says =
-        lake->target && !o.dry_run && !tn_common.quiet && (o.progress || isatty(STDERR_FILENO));
     spec->consumer = o.no_consumer ? NULL : lake->consumer;
     spec->lake = lake->consumer;
-    spec->target = lake->target;
-    if (!says) {
-        return tn_delta_sync(spec, worker, result, err);
-    }
-    tn_lake_progress_init(&progress, lake->target, app->env.clock, newest_of(app, spec->root));
-    spec->target = &progress.target;
-    tn_rc rc = tn_delta_sync(spec, worker, result, err);
-    tn_lake_progress_end(&progress);
+    spec->target = begin_progress(&progress, app, lake, newest_of(app, spec->root));
+    tn_rc rc = tn_delta_sync(spec, &app->workers[TN_LANE_LONG], result, err);
+    end_progress(&progress, spec->target);
     return rc;
 }
 
@@ -197,11 +213,26 @@ static tn_rc check_shared(struct tn_app *app, const struct tn_text_list *words,
     return rc;
 }
 
-static void say_shared(const struct tn_direct_result *result, const char *where)
+static void say_handed_in(const struct tn_direct_result *result, const struct tn_lake *lake,
+                          const char *where)
 {
-    if (tn_common.quiet) {
+    if (result->first_id == 0) {
+        (void)fprintf(stderr, "handed in nothing: %s has all up to snapshot %" PRId64 "\n", where,
+                      result->last_id);
         return;
     }
+    (void)fprintf(stderr,
+                  "handed in snapshots %" PRId64 "..%" PRId64 " entries=%" PRIu32 " files=%" PRIu64
+                  " bytes=%" PRIu64,
+                  result->first_id, result->last_id, result->commits, result->files, result->bytes);
+    if (lake->is_store) {
+        (void)fprintf(stderr, " requests=%" PRIu64, tn_target_asked(&lake->target->counts));
+    }
+    (void)fputc('\n', stderr);
+}
+
+static void say_committed(const struct tn_direct_result *result, const char *where)
+{
     if (result->replaced > 0) {
         (void)fprintf(stderr,
                       "tarn: warning: %s: somebody wrote over what this gateway had committed: it "
@@ -220,29 +251,48 @@ static void say_shared(const struct tn_direct_result *result, const char *where)
                   result->lake_id);
 }
 
-static tn_rc commit_to(struct tn_app *app, struct tn_place *place, const char *table,
-                       struct tn_direct_result *result, struct tn_err *err)
+static tn_rc send_shared(struct tn_app *app, struct tn_place *place, const char *table,
+                         enum tn_share_way way, struct tn_direct_result *result, struct tn_err *err)
 {
-    struct tn_direct_spec spec = {
-        .table = table, .target = place->lake.target, .wait = let_pass, .dry_run = o.dry_run};
+    static struct tn_lake_progress progress;
     struct tn_worker *worker = &app->workers[TN_LANE_LONG];
+    struct tn_direct_spec spec = {.table = table, .wait = let_pass, .dry_run = o.dry_run};
     struct tn_side_folder scratch;
     if (o.dry_run) {
-        return tn_direct_sync(&spec, worker, result, err);
+        return tn_share_sync(way, &spec, worker, result, err);
     }
     const char *name = tn_arena_format(&app->table, "%s.sending", table);
     tn_rc rc =
         name ? tn_side_folder_open(&scratch, &app->posix.io, app->warehouse, name, &app->table, err)
              : tn_err_set(err, TN_AGAIN, 0, "no memory for a folder's name");
     if (rc == TN_OK) {
+        spec.target = begin_progress(&progress, app, &place->lake, 0);
         spec.scratch = tn_side_folder_io(&scratch);
-        rc = tn_direct_sync(&spec, worker, result, err);
+        rc = tn_share_sync(way, &spec, worker, result, err);
+        end_progress(&progress, spec.target);
         tn_side_folder_close(&scratch);
     }
     return rc;
 }
 
-static tn_rc sync_direct(struct tn_app *app, const struct tn_text_list *words,
+static tn_rc report_shared(struct tn_app *app, const struct tn_lake *lake, const char *where,
+                           enum tn_share_way way, const struct tn_direct_result *result,
+                           struct tn_err *err)
+{
+    if (o.dry_run) {
+        const struct plan plan = {result->first_id, result->last_id, result->files, result->bytes,
+                                  result->requests};
+        return print_plan(app, &plan, lake->is_store, err);
+    }
+    if (!tn_common.quiet && way == TN_SHARE_GATHER) {
+        say_handed_in(result, lake, where);
+    } else if (!tn_common.quiet) {
+        say_committed(result, where);
+    }
+    return TN_OK;
+}
+
+static tn_rc sync_shared(struct tn_app *app, const struct tn_text_list *words,
                          const struct tn_share *share, struct tn_err *err)
 {
     static struct tn_place place;
@@ -254,52 +304,19 @@ static tn_rc sync_direct(struct tn_app *app, const struct tn_text_list *words,
                                   .make = !o.dry_run,
                                   .shared = true};
     struct tn_direct_result result = {0};
-    tn_rc rc = tn_place_open(&place, app, &where, err);
-    if (rc == TN_OK) {
-        rc = commit_to(app, &place, words->items[0], &result, err);
-    }
-    if (rc == TN_OK && o.dry_run) {
-        struct tn_delta_result plan = {.first_id = result.first_id,
-                                       .last_id = result.last_id,
-                                       .files = result.files,
-                                       .bytes = result.bytes};
-        rc = print_plan(app, &plan, place.lake.is_store ? place.lake.target : NULL, err);
-    } else if (rc == TN_OK) {
-        say_shared(&result, words->items[1]);
-    }
-    tn_place_close(&place);
-    return rc;
-}
-
-static tn_rc hand_in(struct tn_app *app, const struct tn_text_list *words,
-                     const struct tn_share *share, struct tn_err *err)
-{
-    struct tn_inbox_sent sent;
-    struct tn_hand_in_spec spec = {.table = words->items[0],
-                                   .where = share->where,
-                                   .options = &o.options,
-                                   .rate = o.rate,
-                                   .dry_run = o.dry_run};
-    tn_rc rc = tn_hand_in(app, &spec, &sent, err);
-    if (rc == TN_OK && o.dry_run) {
-        struct tn_delta_result plan = {.first_id = sent.first_id,
-                                       .last_id = sent.last_id,
-                                       .files = sent.files,
-                                       .bytes = sent.bytes};
-        rc = print_plan(app, &plan, NULL, err);
-    }
-    return rc;
-}
-
-static tn_rc sync_shared(struct tn_app *app, const struct tn_text_list *words,
-                         const struct tn_share *share, struct tn_err *err)
-{
     tn_rc rc = check_shared(app, words, share, err);
     if (rc != TN_OK) {
         return rc;
     }
-    return share->way == TN_SHARE_GATHER ? hand_in(app, words, share, err)
-                                         : sync_direct(app, words, share, err);
+    rc = tn_place_open(&place, app, &where, err);
+    if (rc == TN_OK) {
+        rc = send_shared(app, &place, words->items[0], share->way, &result, err);
+    }
+    if (rc == TN_OK) {
+        rc = report_shared(app, &place.lake, share->where, share->way, &result, err);
+    }
+    tn_place_close(&place);
+    return rc;
 }
 
 /* ---- a mirror ---- */
@@ -322,7 +339,7 @@ static tn_rc sync_mirror(struct tn_app *app, const struct tn_text_list *words, c
         rc = sync_open(lake, app, &spec, &result, err);
     }
     if (rc == TN_OK && o.dry_run) {
-        rc = print_plan(app, &result, lake->is_store ? lake->target : NULL, err);
+        rc = print_mirror(app, &result, lake, err);
     } else if (rc == TN_OK) {
         say_synced(&result, words->items[1]);
     }

@@ -25,10 +25,17 @@ static struct tn_target *below(struct tn_target *target)
 
 static void say(struct tn_lake_progress *progress)
 {
-    (void)fprintf(stderr, "%ssnapshot %" PRId64 " of %" PRId64 ", %" PRIu64 " files, %.1f MB%s",
-                  progress->terminal ? "\r" : "", progress->snapshot, progress->newest,
-                  progress->files, (double)progress->inner->counts.bytes_sent / 1e6,
-                  progress->terminal ? "" : "\n");
+    (void)fputs(progress->terminal ? "\r" : "", stderr);
+    if (progress->newest > 0) {
+        (void)fprintf(stderr, "snapshot %" PRId64 " of %" PRId64 ", ", progress->snapshot,
+                      progress->newest);
+    }
+    (void)fprintf(stderr, "%" PRIu64 " files, %.1f MB", progress->files,
+                  (double)progress->inner->counts.bytes_sent / 1e6);
+    if (progress->newest == 0 && progress->snapshot > 0) {
+        (void)fprintf(stderr, ", the lake's snapshot %" PRId64, progress->snapshot);
+    }
+    (void)fputs(progress->terminal ? "" : "\n", stderr);
     (void)fflush(stderr);
     progress->said = true;
 }
@@ -125,6 +132,11 @@ static tn_rc remove_file(struct tn_target *target, const char *path, struct tn_e
     return below(target)->vtable->remove(below(target), path, err);
 }
 
+static tn_rc race(struct tn_target *target, struct tn_target_race *race, struct tn_err *err)
+{
+    return below(target)->vtable->race(below(target), race, err);
+}
+
 static const struct tn_target_vtable vtable = {
     .stat = stat_file,
     .modified = modified,
@@ -138,6 +150,7 @@ static const struct tn_target_vtable vtable = {
     .replace = replace,
     .swap = swap,
     .remove = remove_file,
+    .race = race,
 };
 
 /* ---- */

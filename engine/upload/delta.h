@@ -85,6 +85,7 @@ struct tn_delta_result {
     uint64_t files;    /* sent, or to be sent */
     uint64_t bytes;    /* of them */
     uint32_t restarts; /* times that expiry was faster */
+    bool tags_looked;  /* at, and the next four count; else they stand as they did */
     uint32_t tags;     /* made or replaced */
     uint32_t tags_removed;
     uint32_t tags_denied; /* that were to be removed and may not be */

@@ -21,10 +21,7 @@ static bool counted_before(struct tn_delta *d, const char *path)
 bool tn_delta_is_spent(const struct tn_delta *d)
 {
     const struct tn_delta_spec *spec = d->spec;
-    uint64_t asked = 0;
-    for (int verb = 0; d->target && verb < TN_TARGET_VERBS; verb++) {
-        asked += d->target->counts.requests[verb];
-    }
+    uint64_t asked = d->target ? tn_target_asked(&d->target->counts) : 0;
     return d->result->files > 0 && ((spec->bytes_max > 0 && d->result->bytes >= spec->bytes_max) ||
                                     (spec->requests_max > 0 && asked >= spec->requests_max));
 }

@@ -438,6 +438,7 @@ tn_rc tn_delta_bring_tags(struct tn_delta *d, struct tn_err *err)
     if (tn_delta_tags_stand(d)) {
         return TN_OK;
     }
+    d->result->tags_looked = true;
     d->at = d->source_last; /* what a tag lacks is no matter of expiry */
     tn_rc rc = d->target ? tn_tag_record_read(d->target, d->table, !d->spec->dry_run,
                                               &d->worker->arena, &t.old, err)

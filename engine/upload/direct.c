@@ -14,12 +14,13 @@ enum {
     LAKE_FILES = 64, /* that are at hand at once: lists, and manifests where one is searched */
     PASSES_MAX = 4,
     SENDING_MIN = 1 << 20,
+    COMMIT_REQUESTS = 10,
+    SHARE_SIZE = 448 * 1024, /* of either side: three blocks with what they are packed from */
 };
 
-#define BYTES_MAX   (UINT64_C(256) << 20)
-#define CACHE_SIZE  (UINT64_C(16) << 20)
-#define ASK_MS      (5 * 60 * INT64_C(1000))  /* of the lake's newer schemas */
-#define REPLACED_MS (10 * 60 * INT64_C(1000)) /* a writer's pause between looking and copying */
+#define BYTES_MAX  (UINT64_C(256) << 20)
+#define CACHE_SIZE (UINT64_C(16) << 20)
+#define ASK_MS     (5 * 60 * INT64_C(1000)) /* of the lake's newer schemas */
 #define AGE_MAX_MS                                                                \
     (12 * 60 * 60 * INT64_C(1000)) /* cleaning of orphans takes what is a day old \
                                     */
@@ -51,6 +52,7 @@ static tn_rc forget_last(struct tn_direct *d, struct tn_err *err)
     d->sent.lake_id = 0;
     d->sent.manifest[0] = 0;
     d->result->replaced++;
+    d->result->last_id = d->sent.done;
     return tn_direct_save(d, err);
 }
 
@@ -72,7 +74,7 @@ static tn_rc settle_last(struct tn_direct *d, bool *replaced, struct tn_err *err
     struct tn_snapshot snapshot = {.commit_user = ""};
     *replaced = false;
     int64_t age = now_ms(d) - d->sent.since_ms;
-    if (d->sent.safe == d->sent.done || (age >= 0 && age < REPLACED_MS)) {
+    if (d->sent.safe == d->sent.done || (age >= 0 && age < TN_DIRECT_SETTLE_MS)) {
         return TN_OK;
     }
     tn_rc rc = d->sent.lake_id > 0 ? tn_direct_read(d, d->sent.lake_id, &snapshot, err) : TN_ABSENT;
@@ -105,7 +107,7 @@ static tn_rc resolve(struct tn_direct *d, struct tn_err *err)
     if (rc == TN_OK && found == TN_DIRECT_THERE) {
         sent->done = sent->trying;
         sent->trying = 0;
-        sent->sending = 0;
+        sent->sending = sent->sending > sent->done ? sent->sending : 0;
         sent->lake_id = d->own_id > 0 ? d->own_id : d->base.id;
         d->own_id = 0;
         rc = tn_direct_save(d, err);
@@ -115,15 +117,18 @@ static tn_rc resolve(struct tn_direct *d, struct tn_err *err)
 
 /* ---- picks ---- */
 
-/* Of a few bytes it is cheaper to send them twice than to write down that they may be there. */
+/* Of a few bytes it is cheaper to send them twice than to write down that they may be there; but
+ * who is bounded would begin with the same ones each time. */
 static tn_rc mark_sending(struct tn_direct *d, struct tn_share_pick *pick, struct tn_err *err)
 {
+    const struct tn_share_bounds *bounds = &d->tally.bounds;
+    bool bounded = bounds->bytes_max > 0 || bounds->requests_max > 0;
     pick->ask = d->sent.sending >= pick->first;
     d->sent.sending = pick->last > d->sent.sending ? pick->last : d->sent.sending;
-    if (d->sent.trying == 0) {
+    if (d->sent.trying == 0 && !pick->ask) {
         d->sent.since_ms = now_ms(d);
     }
-    return pick->bytes > SENDING_MIN ? tn_direct_save(d, err) : TN_OK;
+    return pick->bytes > SENDING_MIN || bounded ? tn_direct_save(d, err) : TN_OK;
 }
 
 static bool is_old(struct tn_direct *d, int64_t since_ms)
@@ -136,12 +141,12 @@ static bool is_old(struct tn_direct *d, int64_t since_ms)
 static tn_rc send_files(struct tn_direct *d, struct tn_share_pick *pick, struct tn_err *err)
 {
     int64_t since_ms = now_ms(d);
-    tn_rc rc = tn_share_send(pick, d->target, err);
+    tn_rc rc = tn_share_send(pick, d->target, &d->tally, err);
     for (int i = 1; rc == TN_OK && i < PASSES_MAX && is_old(d, since_ms); i++) {
         rc = d->target->vtable->settle(d->target, err);
         since_ms = now_ms(d);
         pick->ask = true;
-        rc = rc == TN_OK ? tn_share_send(pick, d->target, err) : rc;
+        rc = rc == TN_OK ? tn_share_send(pick, d->target, &d->tally, err) : rc;
     }
     return rc;
 }
@@ -174,6 +179,10 @@ static tn_rc send_pick(struct tn_direct *d, struct tn_share_pick *pick, bool *re
     if (rc == TN_OK) {
         rc = send_files(d, pick, err);
     }
+    if (rc == TN_CANCELED && d->tally.spent) { /* what went is asked for by the next sync */
+        d->result->limited = true;
+        return d->target->vtable->settle(d->target, err);
+    }
     if (rc == TN_OK) {
         rc = tn_direct_commit(d, pick, replaced, err);
     }
@@ -188,11 +197,19 @@ static tn_rc send_pick(struct tn_direct *d, struct tn_share_pick *pick, bool *re
 /* What is tried is what was tried: another number of snapshots would be another commit. */
 static tn_rc next_pick(struct tn_direct *d, struct tn_share_pick *pick, struct tn_err *err)
 {
-    static const struct tn_share_limits usual = {FILES_MAX, BYTES_MAX};
-    static const struct tn_share_limits none = {0, 0};
+    static const struct tn_share_limits none = {0};
+    const struct tn_share_limits usual = {FILES_MAX, BYTES_MAX, d->tally.bounds.through};
     bool again = d->sent.trying > 0;
     return tn_share_pick(d->root, d->sent.done, d->sent.trying, again ? &none : &usual, d->worker,
                          pick, err);
+}
+
+/* Whether another one may be begun. */
+static bool goes_on(struct tn_direct *d, const struct tn_share_pick *pick)
+{
+    bool spent = tn_share_is_spent(&d->tally, d->target);
+    d->result->limited = d->result->limited || (spent && !tn_share_pick_empty(pick));
+    return !d->result->limited;
 }
 
 /* ---- the sync ---- */
@@ -257,6 +274,7 @@ static tn_rc look_at_schemas(struct tn_direct *d, struct tn_err *err)
     }
     tn_arena_reset(arena, mark);
     rc = tn_share_look_at_schemas(&d->place, &d->sent, err);
+    d->result->why = rc == TN_INVALID ? TN_SHARE_SCHEMA : d->result->why;
     d->sent.asked = now_ms(d);
     return rc == TN_OK ? open_schema(d, err) : rc;
 }
@@ -278,6 +296,7 @@ static tn_rc watch_pause(struct tn_direct *d, struct tn_err *err)
                              : TN_OK;
         }
         if (watch.alive) {
+            d->result->why = TN_SHARE_PAUSED;
             return tn_pause_say(&pause, table, err);
         }
         d->spec->wait(d->spec->user, TN_DIRECT_LOOK_MS);
@@ -312,20 +331,27 @@ static tn_rc send_all(struct tn_direct *d, struct tn_err *err)
     }
     bool more = true;
     for (uint32_t healed = 0; rc == TN_OK && more && healed < HEALS_MAX; healed += replaced) {
+        replaced = false;
         rc = next_pick(d, &pick, err);
         more = rc == TN_OK && !tn_share_pick_empty(&pick);
+        if (rc == TN_OK && !goes_on(d, &pick)) {
+            return TN_OK;
+        }
         if (more) {
             rc = send_pick(d, &pick, &replaced, err);
+            more = !d->result->limited;
         } else if (rc == TN_OK) {
             rc = pass_over(d, &pick, err);
             rc = rc == TN_OK ? settle_last(d, &replaced, err) : rc;
             more = replaced;
         }
     }
-    return rc == TN_OK && more
-               ? tn_err_set(err, TN_IO, 0, "%s: somebody replaces snapshots that are there",
-                            d->target->name)
-               : rc;
+    if (rc != TN_OK || !more) {
+        return rc;
+    }
+    d->result->why = TN_SHARE_REPLACED;
+    return tn_err_set(err, TN_IO, 0, "%s: somebody replaces snapshots that are there",
+                      d->target->name);
 }
 
 /* Without a question to anybody: is there something to do? */
@@ -338,19 +364,29 @@ static tn_rc look_here(struct tn_direct *d, bool *quiet, struct tn_err *err)
     if (*quiet && !d->spec->dry_run) {
         rc = pass_over(d, &pick, err);
         int64_t age = now_ms(d) - d->sent.since_ms;
-        *quiet = d->sent.safe == d->sent.done || (age >= 0 && age < REPLACED_MS);
+        *quiet = d->sent.safe == d->sent.done || (age >= 0 && age < TN_DIRECT_SETTLE_MS);
     }
     tn_arena_reset(&d->worker->arena, mark);
     return rc;
 }
 
+/* With a changelog a commit has a manifest and a list more. */
 static tn_rc plan(struct tn_direct *d, struct tn_err *err)
 {
-    static const struct tn_share_limits none = {0, 0};
     struct tn_share_pick pick;
-    tn_rc rc = tn_share_pick(d->root, d->sent.done, 0, &none, d->worker, &pick, err);
-    if (rc == TN_OK && !tn_share_pick_empty(&pick)) {
-        note_sent(d, &pick);
+    tn_rc rc = TN_OK;
+    bool more = true;
+    while (rc == TN_OK && more) {
+        rc = next_pick(d, &pick, err);
+        more = rc == TN_OK && !tn_share_pick_empty(&pick);
+        if (more) {
+            note_sent(d, &pick);
+            d->result->commits++;
+            d->result->requests += (uint64_t)(pick.data_count + pick.change_count) +
+                                   COMMIT_REQUESTS + (pick.change_count > 0 ? 2 : 0);
+            d->sent.done = pick.last;
+            d->sent.trying = 0;
+        }
     }
     return rc;
 }
@@ -383,6 +419,11 @@ static tn_rc run(struct tn_direct *d, struct tn_err *err)
     return rc == TN_OK ? protect(d, err) : rc;
 }
 
+size_t tn_direct_memory(void)
+{
+    return sizeof(struct tn_direct) + tn_lake_io_size(LAKE_FILES) + 2 * (size_t)SHARE_SIZE;
+}
+
 tn_rc tn_direct_sync(const struct tn_direct_spec *spec, struct tn_worker *worker,
                      struct tn_direct_result *result, struct tn_err *err)
 {
@@ -400,10 +441,12 @@ tn_rc tn_direct_sync(const struct tn_direct_spec *spec, struct tn_worker *worker
     d->result = result;
     d->target = spec->target;
     d->newest = -1;
+    d->tally.bounds = spec->bounds;
     rc = tn_name_table_root(arena, spec->table, &d->root, err);
     if (rc == TN_OK) {
         d->place = (struct tn_share_place){spec->table, d->root, spec->target, worker};
         rc = run(d, err);
+        result->open = d->sent.safe < d->sent.done;
     }
     tn_arena_reset(arena, mark);
     return rc == TN_OK ? rc : tn_err_in(err, "sync %s", spec->table);

@@ -29,7 +29,7 @@
 #pragma once
 
 #include "file/worker.h"
-#include "upload/share.h"
+#include "upload/share_pick.h"
 #include "upload/target.h"
 
 enum {
@@ -38,6 +38,7 @@ enum {
     TN_DIRECT_LOOK_MS = 1000, /* at a pause, from one look to the next */
     TN_DIRECT_DOUBLINGS = 8,  /* ... and the longest 2^8 times */
     TN_DIRECT_TRIES_MAX = 64,
+    TN_DIRECT_SETTLE_MS = 10 * 60 * 1000, /* a writer's pause between looking and copying */
 };
 
 struct tn_direct_spec {
@@ -47,21 +48,31 @@ struct tn_direct_spec {
     /* Lets so much time pass, or less when the target is to stop. */
     void (*wait)(void *user, uint32_t ms);
     void *user;
-    bool dry_run; /* nothing is written, and nobody is asked */
+    struct tn_share_bounds bounds; /* files that are whole are committed in any case */
+    uint32_t tries_max;            /* at one commit; 0: TN_DIRECT_TRIES_MAX */
+    bool dry_run;                  /* nothing is written, and nobody is asked */
 };
 
 struct tn_direct_result {
-    int64_t first_id; /* of the local snapshots that were sent; 0: none */
-    int64_t last_id;  /* up to it all is in the lake */
-    int64_t lake_id;  /* its snapshot that has them; 0: not known */
-    uint64_t files;   /* sent, or to be sent: data and changelog */
-    uint64_t bytes;   /* of them */
-    uint32_t commits;
+    int64_t first_id;  /* of the local snapshots that were sent; 0: none */
+    int64_t last_id;   /* up to it all is in the lake */
+    int64_t lake_id;   /* its snapshot that has them; 0: not known */
+    uint64_t files;    /* sent, or to be sent: data and changelog */
+    uint64_t bytes;    /* of them */
+    uint32_t commits;  /* made, or to be made */
     uint32_t lost;     /* names that somebody else got first */
     uint32_t replaced; /* commits that somebody wrote over, sent again */
+    uint64_t requests; /* of a dry run: what it would take if nobody is in the way */
+    bool limited;      /* the bounds ended it */
+    bool open; /* the last commit may yet be replaced: who comes in TN_DIRECT_SETTLE_MS sees it */
+    enum tn_share_why why; /* of an error */
 };
 
-/* The worker's io is the table's; it takes about 1 MiB of its arena. INVALID: the schemas differ;
+/* Bytes of the worker's arena that a sync takes at the least. */
+size_t tn_direct_memory(void);
+
+/* The worker's io is the table's, and its codec compresses blocks of TN_MANIFEST_BLOCK_SIZE. AGAIN:
+ * all are asked to wait, or there is too little memory; INVALID: the schemas differ;
  * CONFLICT: the lake or the table went back; IO: too many manifests, or others were always faster;
  * CORRUPT: a snapshot is gone that was not sent, or nobody can tell whether an attempt came there.
  * After an error `result` says what was sent. */

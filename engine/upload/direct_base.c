@@ -179,6 +179,7 @@ tn_rc tn_direct_look_at_base(struct tn_direct *d, bool *has_ours, struct tn_err 
     }
     *has_ours = look.found;
     if (rc == TN_OK && look.count > TN_DIRECT_MANIFESTS_MAX) {
+        d->result->why = TN_SHARE_UNMERGED;
         return tn_err_set(
             err, TN_IO, 0,
             "%s: the table has %" PRIu32

@@ -28,6 +28,7 @@ struct tn_direct {
     const char *root;
     char user[TN_DIRECT_USER_SIZE]; /* of our commits */
     struct tn_sent sent;
+    struct tn_share_tally tally;
     struct tn_schemas schemas;
     const struct tn_schema *schema; /* the newest */
     struct tn_options options;

@@ -193,7 +193,7 @@ static tn_rc note_done(struct commit *c, int64_t id, struct tn_err *err)
     d->own_id = 0;
     d->sent.done = c->pick->last;
     d->sent.trying = 0;
-    d->sent.sending = 0;
+    d->sent.sending = d->sent.sending > d->sent.done ? d->sent.sending : 0;
     d->sent.lake_id = id;
     d->sent.since_ms = clock->vtable->now_ms(clock);
     d->result->commits++;
@@ -282,7 +282,8 @@ static tn_rc try_until(struct commit *c, bool *replaced, struct tn_err *err)
 {
     struct tn_direct *d = c->d;
     struct tn_arena *arena = &d->worker->arena;
-    while (c->lost < TN_DIRECT_TRIES_MAX) {
+    uint32_t tries = d->spec->tries_max > 0 ? d->spec->tries_max : TN_DIRECT_TRIES_MAX;
+    while (c->lost < tries) {
         size_t mark = tn_arena_mark(arena);
         tn_rc rc = try_once(c, replaced, err);
         bool published = rc == TN_CONFLICT && d->sent.trying == c->pick->last && c->path;
@@ -295,6 +296,7 @@ static tn_rc try_until(struct commit *c, bool *replaced, struct tn_err *err)
         d->result->lost++;
         wait_some(c);
     }
+    d->result->why = TN_SHARE_RACED;
     return tn_err_set(err, TN_IO, 0, "%s: others were faster %" PRIu32 " times", d->target->name,
                       c->lost);
 }

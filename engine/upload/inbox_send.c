@@ -9,7 +9,12 @@
 #include "upload/inbox.h"
 #include "upload/share_pick.h"
 
-enum { FILES_MAX = 128 /* of an entry, beyond one snapshot */ };
+enum {
+    FILES_MAX = 128, /* of an entry, beyond one snapshot */
+    ENTRY_REQUESTS = 2,
+    WORK_SIZE =
+        448 * 1024, /* beside an entry: two blocks with what they are packed from, schemas */
+};
 
 #define BYTES_MAX (UINT64_C(256) << 20)
 
@@ -20,6 +25,7 @@ struct hand {
     const char *root;
     struct tn_share share;
     struct tn_sent sent;
+    struct tn_share_tally tally;
     char user[TN_INBOX_GATEWAY_SIZE + 8];
 };
 
@@ -107,17 +113,23 @@ static void note(struct hand *h, const struct tn_share_pick *pick)
     result->entries++;
 }
 
-/* Of what was tried the same snapshots, or it would be another entry. */
-static tn_rc send_pick(struct hand *h, const struct tn_share_pick *pick, struct tn_err *err)
+/* Of what was tried the same snapshots, or it would be another entry; some of its files are there.
+ */
+static tn_rc send_pick(struct hand *h, struct tn_share_pick *pick, struct tn_err *err)
 {
     struct tn_target *target = h->spec->target;
     tn_rc rc = tn_share_check_folders(pick, TN_COMMITTABLE_FOLDER_MAX, err);
-    if (rc == TN_OK && h->sent.trying != pick->last) {
+    pick->ask = h->sent.trying == pick->last;
+    if (rc == TN_OK && !pick->ask) {
         h->sent.trying = pick->last;
         rc = save(h, err);
     }
     if (rc == TN_OK) {
-        rc = tn_share_send(pick, target, err);
+        rc = tn_share_send(pick, target, &h->tally, err);
+    }
+    if (rc == TN_CANCELED && h->tally.spent) {
+        h->result->limited = true;
+        return target->vtable->settle(target, err);
     }
     if (rc == TN_OK) {
         rc = target->vtable->settle(target, err);
@@ -159,8 +171,8 @@ static tn_rc look_at_size(struct hand *h, const struct tn_share_pick *pick, bool
 /* Files of many columns say more of themselves: then fewer are one entry. What is tried did fit. */
 static tn_rc next_pick(struct hand *h, struct tn_share_pick *pick, struct tn_err *err)
 {
-    static const struct tn_share_limits none = {0, 0};
-    struct tn_share_limits limits = {FILES_MAX, BYTES_MAX};
+    static const struct tn_share_limits none = {0};
+    struct tn_share_limits limits = {FILES_MAX, BYTES_MAX, h->tally.bounds.through};
     int64_t done = h->sent.done;
     bool fits = h->sent.trying > 0;
     tn_rc rc =
@@ -190,6 +202,14 @@ static tn_rc pass_over(struct hand *h, const struct tn_share_pick *pick, struct 
     return rc == TN_OK ? protect(h, err) : rc;
 }
 
+/* What is half sent goes on when it is allowed, and as what was tried: it may be there. */
+static bool may_go(const struct hand *h, const struct tn_share_pick *pick)
+{
+    int64_t through = h->tally.bounds.through;
+    return (through == 0 || pick->last <= through) &&
+           !tn_share_is_spent(&h->tally, h->spec->target);
+}
+
 /* Until there is nothing new; the lake's schemas are looked at before the first. */
 static tn_rc send_all(struct hand *h, struct tn_err *err)
 {
@@ -201,15 +221,18 @@ static tn_rc send_all(struct hand *h, struct tn_err *err)
         size_t mark = tn_arena_mark(arena);
         tn_rc rc = next_pick(h, &pick, err);
         bool more = rc == TN_OK && !tn_share_pick_empty(&pick);
-        if (more && !looked) {
+        if (more && !may_go(h, &pick)) {
+            h->result->limited = true;
+        } else if (more && !looked) {
             rc = tn_share_look_at_schemas(&place, &h->sent, err);
+            h->result->why = rc == TN_INVALID ? TN_SHARE_SCHEMA : TN_SHARE_WHY_OTHER;
             looked = true;
         }
-        if (rc == TN_OK) {
+        if (rc == TN_OK && !h->result->limited) {
             rc = more ? send_pick(h, &pick, err) : pass_over(h, &pick, err);
         }
         tn_arena_reset(arena, mark);
-        if (rc != TN_OK || !more) {
+        if (rc != TN_OK || !more || h->result->limited) {
             return rc;
         }
     }
@@ -217,11 +240,21 @@ static tn_rc send_all(struct hand *h, struct tn_err *err)
 
 static tn_rc plan(struct hand *h, struct tn_err *err)
 {
-    static const struct tn_share_limits none = {0, 0};
-    struct tn_share_pick pick;
-    tn_rc rc = tn_share_pick(h->root, h->sent.done, 0, &none, h->worker, &pick, err);
-    if (rc == TN_OK && !tn_share_pick_empty(&pick)) {
-        note(h, &pick);
+    struct tn_arena *arena = &h->worker->arena;
+    tn_rc rc = TN_OK;
+    bool more = true;
+    while (rc == TN_OK && more) {
+        struct tn_share_pick pick;
+        size_t mark = tn_arena_mark(arena);
+        rc = next_pick(h, &pick, err);
+        tn_arena_reset(arena, mark);
+        more = rc == TN_OK && !tn_share_pick_empty(&pick);
+        if (more) {
+            note(h, &pick);
+            h->result->requests += (uint64_t)(pick.data_count + pick.change_count) + ENTRY_REQUESTS;
+            h->sent.done = pick.last;
+            h->sent.trying = 0;
+        }
     }
     return rc;
 }
@@ -246,10 +279,16 @@ static tn_rc run(struct hand *h, struct tn_err *err)
     return h->spec->dry_run ? plan(h, err) : send_all(h, err);
 }
 
+size_t tn_inbox_send_memory(void)
+{
+    return TN_COMMITTABLE_SIZE_MAX + WORK_SIZE;
+}
+
 tn_rc tn_inbox_send(const struct tn_inbox_send_spec *spec, struct tn_worker *worker,
                     struct tn_inbox_sent *result, struct tn_err *err)
 {
-    struct hand h = {.spec = spec, .worker = worker, .result = result};
+    struct hand h = {
+        .spec = spec, .worker = worker, .result = result, .tally.bounds = spec->bounds};
     size_t mark = tn_arena_mark(&worker->arena);
     *result = (struct tn_inbox_sent){0};
     tn_rc rc = run(&h, err);

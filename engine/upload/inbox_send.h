@@ -15,24 +15,31 @@
 #pragma once
 
 #include "file/worker.h"
-#include "upload/share.h"
+#include "upload/share_pick.h"
 #include "upload/target.h"
 
 struct tn_inbox_send_spec {
-    const char *table;        /* "db.t" */
-    struct tn_target *target; /* the lake that it is shared with; NULL: for a dry run */
-    bool dry_run;             /* nothing is written, and nobody is asked */
+    const char *table;             /* "db.t" */
+    struct tn_target *target;      /* the lake that it is shared with; NULL: for a dry run */
+    bool dry_run;                  /* nothing is written, and nobody is asked */
+    struct tn_share_bounds bounds; /* files that are whole are handed in in any case */
 };
 
 struct tn_inbox_sent {
-    int64_t first_id; /* of the local snapshots that were handed in; 0: none */
-    int64_t last_id;  /* up to it all was */
-    uint64_t files;   /* data and changelog, */
-    uint64_t bytes;   /* of them */
-    uint32_t entries;
+    int64_t first_id;      /* of the local snapshots that were handed in; 0: none */
+    int64_t last_id;       /* up to it all was */
+    uint64_t files;        /* data and changelog, */
+    uint64_t bytes;        /* of them */
+    uint32_t entries;      /* put, or to be put */
+    uint64_t requests;     /* of a dry run: what it would take */
+    bool limited;          /* the bounds ended it */
+    enum tn_share_why why; /* of an error */
 };
 
-/* The worker's io is the table's; it takes some 300 KiB of its arena. INVALID: the schemas differ,
+/* Bytes of the worker's arena that it takes at the least. */
+size_t tn_inbox_send_memory(void);
+
+/* The worker's io is the table's. AGAIN: there is too little memory; INVALID: the schemas differ,
  * one snapshot has more files than an entry takes, or a folder's path is too long for a gather;
  * CONFLICT: there is another history of this gateway; CORRUPT: a snapshot is gone that was not
  * sent. After an error `result` says what was handed in. */

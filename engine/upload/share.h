@@ -50,6 +50,16 @@ bool tn_share_way_parse(const char *text, enum tn_share_way *way);
 /* Two texts for one place: a final '/' is none. */
 bool tn_share_same_place(const char *a, const char *b);
 
+/* Why nothing could be sent, beside what the lake says. */
+enum tn_share_why {
+    TN_SHARE_WHY_OTHER,
+    TN_SHARE_PAUSED,   /* all are asked to wait */
+    TN_SHARE_SCHEMA,   /* both sides' schemas differ */
+    TN_SHARE_UNMERGED, /* the lake's table has too many manifests */
+    TN_SHARE_RACED,    /* others were faster, each time */
+    TN_SHARE_REPLACED, /* somebody writes over what was committed, again and again */
+};
+
 struct tn_sent {
     int64_t done;     /* local snapshots up to it are in the lake; 0: none */
     int64_t safe;     /* up to it they are known to stay there; <= done */

@@ -166,7 +166,8 @@ tn_rc tn_share_pick(const char *root, int64_t done, int64_t last,
                           " was sent: it was made anew, or went back",
                           root, newest, last > done ? last : done);
     }
-    newest = last > 0 ? last : newest;
+    bool ends = last == 0 && limits->through > 0 && limits->through < newest;
+    newest = last > 0 ? last : ends ? limits->through : newest;
     if (rc == TN_OK && newest > done) {
         rc = settle(root, worker, err);
     }
@@ -218,6 +219,7 @@ tn_rc tn_share_each_change(const struct tn_share_pick *pick, tn_live_fn *each, v
 struct sending {
     const struct tn_share_pick *pick;
     struct tn_target *target;
+    struct tn_share_tally *tally;
     size_t folder_max; /* bytes */
     struct tn_schemas schemas;
     const struct tn_schema *schema;
@@ -249,6 +251,28 @@ static tn_rc folder_of(const struct sending *s, const struct tn_entry *entry,
                           entry->bucket, dir, err);
 }
 
+bool tn_share_is_spent(const struct tn_share_tally *tally, const struct tn_target *target)
+{
+    const struct tn_share_bounds *bounds = &tally->bounds;
+    return tally->files > 0 &&
+           ((bounds->bytes_max > 0 && tally->bytes >= bounds->bytes_max) ||
+            (bounds->requests_max > 0 && tn_target_asked(&target->counts) >= bounds->requests_max));
+}
+
+static tn_rc bring_file(const struct sending *s, const char *path, uint64_t size,
+                        struct tn_err *err)
+{
+    struct tn_target *target = s->target;
+    if (tn_share_is_spent(s->tally, target)) {
+        s->tally->spent = true;
+        return tn_err_set(err, TN_CANCELED, 0, "as much as was allowed is sent");
+    }
+    tn_rc rc = target->vtable->send(target, s->pick->worker->io, path, size, err);
+    s->tally->files += rc == TN_OK;
+    s->tally->bytes += rc == TN_OK ? size : 0;
+    return rc;
+}
+
 static tn_rc send_file(const struct sending *s, const char *path, uint64_t size, struct tn_err *err)
 {
     struct tn_target *target = s->target;
@@ -260,9 +284,7 @@ static tn_rc send_file(const struct sending *s, const char *path, uint64_t size,
     if (rc == TN_OK && there == size) {
         return TN_OK;
     }
-    return rc == TN_OK || rc == TN_ABSENT
-               ? target->vtable->send(target, s->pick->worker->io, path, size, err)
-               : rc;
+    return rc == TN_OK || rc == TN_ABSENT ? bring_file(s, path, size, err) : rc;
 }
 
 static tn_rc send_extra(const struct sending *s, const char *path, struct tn_err *err)
@@ -293,7 +315,8 @@ static tn_rc send_entry(void *user, const struct tn_entry *entry, struct tn_err 
 }
 
 /* A file that a snapshot adds can't be gone as long as the lake is a consumer. */
-tn_rc tn_share_send(const struct tn_share_pick *pick, struct tn_target *target, struct tn_err *err)
+tn_rc tn_share_send(const struct tn_share_pick *pick, struct tn_target *target,
+                    struct tn_share_tally *tally, struct tn_err *err)
 {
     struct tn_arena *arena = &pick->worker->arena;
     size_t mark = tn_arena_mark(arena);
@@ -304,6 +327,7 @@ tn_rc tn_share_send(const struct tn_share_pick *pick, struct tn_target *target, 
     tn_rc rc = open_sending(pick, &s, err);
     if (rc == TN_OK) {
         s->target = target;
+        s->tally = tally;
         rc = tn_share_each_data(pick, send_entry, s, err);
     }
     if (rc == TN_OK) {

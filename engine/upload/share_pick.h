@@ -16,6 +16,22 @@
 struct tn_share_limits {
     uint32_t files;
     uint64_t bytes;
+    int64_t through; /* none beyond it */
+};
+
+/* How far a sync goes; 0: as far as there is something. */
+struct tn_share_bounds {
+    int64_t through;       /* the newest local snapshot that is sent */
+    uint64_t bytes_max;    /* once so many bytes of files were sent, */
+    uint64_t requests_max; /* or so many requests made, no file is begun any more but a first one */
+};
+
+/* What a sync has sent. */
+struct tn_share_tally {
+    struct tn_share_bounds bounds;
+    uint64_t files;
+    uint64_t bytes;
+    bool spent; /* a bound ended it */
 };
 
 struct tn_share_pick {
@@ -57,9 +73,12 @@ TN_MUST_USE tn_rc tn_share_check_folders(const struct tn_share_pick *pick, size_
                                          struct tn_err *err);
 
 /* Hands all files to the target, which may only begin it: whole and durable after its `settle`.
- * With pick->ask each is asked for first. Errors as of the target. */
+ * With pick->ask each is asked for first. Errors as of the target; CANCELED with tally->spent: not
+ * all were, and the next sync may go on with `ask`. */
 TN_MUST_USE tn_rc tn_share_send(const struct tn_share_pick *pick, struct tn_target *target,
-                                struct tn_err *err);
+                                struct tn_share_tally *tally, struct tn_err *err);
+/* Nothing is to be begun any more. */
+bool tn_share_is_spent(const struct tn_share_tally *tally, const struct tn_target *target);
 
 /* The path of an entry's file; it and what it takes is in the worker's arena. */
 TN_MUST_USE tn_rc tn_share_path(const struct tn_share_pick *pick, const struct tn_entry *entry,

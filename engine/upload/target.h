@@ -141,6 +141,16 @@ struct tn_target_counts {
     uint32_t answer_ms; /* the shortest that it took to answer a question; 0: it was asked none */
 };
 
+/* Of all verbs. */
+static inline uint64_t tn_target_asked(const struct tn_target_counts *counts)
+{
+    uint64_t sum = 0;
+    for (int verb = 0; verb < TN_TARGET_VERBS; verb++) {
+        sum += counts->requests[verb];
+    }
+    return sum;
+}
+
 struct tn_target {
     const struct tn_target_vtable *vtable;
     const char *name; /* for messages */

@@ -207,6 +207,73 @@ static void every_commit_is_there_once_whatever_is_cut_or_lost(void)
     CHECK(failed > 0);
 }
 
+enum { LISTS_SIZE = 64 * 1024 }; /* a commit's own files, at the most */
+
+/* However little is allowed at a time it comes there, no file twice, nothing beyond `through`, and
+ * of bytes at most one file more. */
+static void what_is_allowed_little_by_little_comes_there(void)
+{
+    uint64_t first = given_number("SEED", 9);
+    for (uint64_t seed = first; seed < first + 4; seed++) {
+        static struct fleet f;
+        uint32_t limited = 0;
+        fleet_init(&f, 2, seed);
+        struct gateway *g = &f.gateways[0];
+        for (int step = 0; step < 120; step++) {
+            int64_t done = g->result.last_id;
+            if (step < 60) {
+                change(&g->w);
+                expire_here(g);
+            }
+            g->bounds = (struct tn_share_bounds){
+                .through =
+                    random_below(&f.random, 2) ? done + (int64_t)random_below(&f.random, 9) : 0,
+                .bytes_max = random_below(&f.random, 2) ? 1 + random_below(&f.random, 3000) : 0,
+                .requests_max = random_below(&f.random, 2) ? 1 + random_below(&f.random, 20) : 0};
+            tn_rc rc = fleet_sync(g);
+            CHECK_OK(rc, g->err);
+            int64_t through = g->bounds.through;
+            uint64_t most = g->bounds.bytes_max;
+            CHECK(through == 0 || g->result.last_id <= (through > done ? through : done));
+            CHECK(g->counting.sent_again == 0);
+            CHECK(most == 0 || g->directory.target.counts.bytes_sent <=
+                                   most + WORLD_BIG + LISTS_SIZE * g->result.commits);
+            limited += g->result.limited;
+        }
+        CHECK(limited > 0);
+        g->bounds = (struct tn_share_bounds){0};
+        sync_ok(g);
+        fleet_check_all(&f);
+        fleet_deinit(&f);
+    }
+}
+
+/* What a plan says is what is asked, when nobody is in the way. */
+static void a_plan_says_what_it_takes(void)
+{
+    static struct fleet f;
+    fleet_init(&f, 1, given_number("SEED", 10));
+    struct gateway *g = &f.gateways[0];
+    world_append(&g->w);
+    sync_ok(g); /* the store has been asked what it promises */
+    for (int i = 0; i < 8; i++) {
+        struct tn_direct_spec spec = {.table = "db.t", .dry_run = true};
+        struct tn_direct_result plan;
+        for (uint64_t n = random_below(&f.random, 40); n > 0; n--) {
+            change(&g->w);
+        }
+        tn_rc rc = tn_direct_sync(&spec, &g->w.source.worker, &plan, &g->err);
+        CHECK_OK(rc, g->err);
+        sync_ok(g);
+        CHECK(plan.commits == g->result.commits && plan.files == g->result.files);
+        CHECK(plan.bytes == g->result.bytes && plan.last_id >= g->result.first_id);
+        CHECK(plan.requests >= tn_target_asked(&g->counting.target.counts));
+        CHECK(plan.requests <= tn_target_asked(&g->counting.target.counts) + 3 * plan.commits);
+    }
+    fleet_check_all(&f);
+    fleet_deinit(&f);
+}
+
 /* Somebody who honours no condition had read the one before, and copies his own over the newest. */
 static void replace_newest(struct fleet *f, int64_t id)
 {
@@ -413,6 +480,8 @@ static const struct test tests[] = {
     TEST(a_pause_that_was_left_behind_is_waited_out),
     TEST(every_commit_is_there_once_whoever_is_faster),
     TEST(every_commit_is_there_once_whatever_is_cut_or_lost),
+    TEST(what_is_allowed_little_by_little_comes_there),
+    TEST(a_plan_says_what_it_takes),
     TEST(commit_that_was_replaced_is_sent_again),
     TEST(name_that_had_expired_is_no_commit),
     TEST(file_that_is_hidden_is_not_gone),

@@ -28,6 +28,7 @@ struct gateway {
     struct tn_direct_result result;
     struct tn_err err;
     bool at_work;
+    struct tn_share_bounds bounds;
     uint64_t waited_ms; /* in this sync */
     uint32_t number;
 };
@@ -173,7 +174,11 @@ static tn_rc fleet_sync(struct gateway *g)
                                   .target = &g->counting.target,
                                   .scratch = &g->scratch.io,
                                   .wait = fleet_wait,
-                                  .user = g};
+                                  .user = g,
+                                  .bounds = g->bounds};
+    if (tn_arena_free(&worker->arena) > tn_direct_memory()) { /* it takes no more */
+        (void)tn_arena_take_raw(&worker->arena, tn_arena_free(&worker->arena) - tn_direct_memory());
+    }
     g->waited_ms = 0;
     g->at_work = true;
     tn_rc rc = tn_direct_sync(&spec, worker, &g->result, &g->err);

@@ -18,6 +18,7 @@ static struct world w;
 static struct tn_directory directory;
 static struct counting counting;
 static struct tn_inbox_sent sent;
+static struct tn_share_bounds bounds;
 
 static void open_lake(void)
 {
@@ -53,13 +54,17 @@ static void set_up(uint64_t seed)
 
 static tn_rc hand_in(void)
 {
-    struct tn_inbox_send_spec spec = {.table = TABLE, .target = &counting.target};
-    size_t mark = tn_arena_mark(&w.source.worker.arena);
+    struct tn_inbox_send_spec spec = {.table = TABLE, .target = &counting.target, .bounds = bounds};
+    struct tn_arena *arena = &w.source.worker.arena;
+    size_t mark = tn_arena_mark(arena);
     size_t own = tn_arena_mark(&w.source.own);
     open_lake();
+    (void)tn_arena_take_raw(arena, tn_arena_free(arena) - tn_inbox_send_memory());
+    size_t before = tn_arena_mark(arena);
     tn_rc rc = tn_inbox_send(&spec, &w.source.worker, &sent, &w.err);
+    CHECK(tn_arena_mark(arena) == before);
     tn_arena_reset(&w.source.own, own);
-    CHECK(tn_arena_mark(&w.source.worker.arena) == mark);
+    tn_arena_reset(arena, mark);
     return rc;
 }
 
@@ -232,6 +237,39 @@ static void what_fails_is_handed_in_again(void)
     world_deinit(&w);
 }
 
+/* However little is allowed at a time. */
+static void what_is_allowed_little_by_little_comes_there(void)
+{
+    uint32_t limited = 0;
+    sent.last_id = 0;
+    set_up(given_number("SEED", 1));
+    for (int step = 0; step < 80; step++) {
+        int64_t done = sent.last_id;
+        if (step < 40) {
+            some_commits(1);
+        }
+        bounds.through =
+            random_below(&w.random, 2) ? done + (int64_t)random_below(&w.random, 9) : 0;
+        bounds.bytes_max = random_below(&w.random, 2) ? 1 + random_below(&w.random, 3000) : 0;
+        bounds.requests_max = random_below(&w.random, 2) ? 1 + random_below(&w.random, 9) : 0;
+        tn_rc rc = hand_in();
+        CHECK_OK(rc, w.err);
+        CHECK(bounds.through == 0 ||
+              sent.last_id <= (bounds.through > done ? bounds.through : done));
+        CHECK(bounds.bytes_max == 0 || directory.target.counts.bytes_sent <=
+                                           bounds.bytes_max + WORLD_BIG + TN_COMMITTABLE_SIZE_MAX);
+        CHECK(sent.last_id >= done && counting.sent_again == 0);
+        limited += sent.limited;
+    }
+    CHECK(limited > 0);
+    bounds = (struct tn_share_bounds){0};
+    tn_rc rc = hand_in();
+    CHECK_OK(rc, w.err);
+    CHECK(sent.last_id == w.newest);
+    gather_and_check();
+    world_deinit(&w);
+}
+
 /* An answer that was lost: the entry is there, was gathered, and is put again. */
 static void an_entry_that_was_taken_may_be_put_again(void)
 {
@@ -280,6 +318,7 @@ static const struct test tests[] = {
     TEST(a_commit_costs_three_requests_and_its_files),
     TEST(a_dry_run_writes_nothing),
     TEST(what_fails_is_handed_in_again),
+    TEST(what_is_allowed_little_by_little_comes_there),
     TEST(an_entry_that_was_taken_may_be_put_again),
     TEST(what_is_too_much_for_an_entry_takes_several),
 };

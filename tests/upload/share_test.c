@@ -355,6 +355,7 @@ static void take_one_pick(struct walk *k)
     struct tn_share_limits limits = {.files = 1 + (uint32_t)random_below(&w->random, 12)};
     struct tn_share_pick pick;
     struct tn_share_pick again;
+    struct tn_share_tally tally = {0};
     size_t mark = tn_arena_mark(&worker->arena);
     tn_rc rc = tn_share_pick(ROOT, k->done, 0, &limits, worker, &pick, &w->err);
     CHECK_OK(rc, w->err);
@@ -367,7 +368,7 @@ static void take_one_pick(struct walk *k)
     CHECK_OK(rc, w->err);
     CHECK(k->seen.count == pick.data_count && k->seen.rows == pick.data_rows);
     CHECK(pick.change_count == 0 && (pick.data_count == 0 || pick.schema_id == 0));
-    rc = tn_share_send(&pick, &k->lake.target, &w->err);
+    rc = tn_share_send(&pick, &k->lake.target, &tally, &w->err);
     CHECK_OK(rc, w->err);
     rc = k->lake.target.vtable->settle(&k->lake.target, &w->err);
     CHECK_OK(rc, w->err);
