@@ -46,7 +46,7 @@ struct tn_daemon {
     struct tn_net *net;
     struct tn_exec *exec;
     _Alignas(max_align_t) unsigned char threads[TN_EXEC_THREADS_SIZE];
-    struct tn_share *shares;
+    struct tn_table_share *shares;
     struct tn_keeper *keepers;
     struct tn_scripted *scripted; /* room for the next one */
     uint32_t keeper_count;        /* open */

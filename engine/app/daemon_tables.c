@@ -10,7 +10,7 @@
 #include "table/make.h"
 
 /* What share it gets. */
-static void note_share(struct tn_share *share, const struct tn_config_table *table,
+static void note_share(struct tn_table_share *share, const struct tn_config_table *table,
                        const struct tn_schema *schema)
 {
     share->plain = table->plain && tn_config_is_plain(table, schema);
@@ -20,7 +20,8 @@ static void note_share(struct tn_share *share, const struct tn_config_table *tab
 /* OK: the table is there, and nothing is written, for which a disk may have no room. `want`: NULL
  * where the configuration says nothing of it. */
 static tn_rc find_table(struct tn_daemon *d, const struct tn_config_table *table,
-                        const struct tn_schema *want, struct tn_share *share, struct tn_err *err)
+                        const struct tn_schema *want, struct tn_table_share *share,
+                        struct tn_err *err)
 {
     struct tn_env *env = &d->spec.app->env;
     const struct tn_schema *has = NULL;
@@ -49,7 +50,7 @@ static tn_rc find_table(struct tn_daemon *d, const struct tn_config_table *table
 /* One that the configuration only names. Who opens it says what is wrong with it, if it is there.
  */
 static void look_at_table(struct tn_daemon *d, const struct tn_config_table *table,
-                          struct tn_share *share)
+                          struct tn_table_share *share)
 {
     struct tn_err ignored;
     struct tn_arena *arena = d->spec.app->env.arena;
@@ -60,7 +61,7 @@ static void look_at_table(struct tn_daemon *d, const struct tn_config_table *tab
 
 /* OK: it is there, made now or before. */
 static tn_rc make_table(struct tn_daemon *d, const struct tn_config_table *table,
-                        struct tn_share *share, struct tn_err *err)
+                        struct tn_table_share *share, struct tn_err *err)
 {
     struct tn_env *env = &d->spec.app->env;
     struct tn_schema schema;
@@ -157,7 +158,7 @@ static tn_rc take_tables(struct tn_daemon *d, void **room, struct tn_err *err)
 tn_rc tn_daemon_make_tables(struct tn_daemon *daemon, void **room, struct tn_err *err)
 {
     tn_rc rc = take_tables(daemon, room, err);
-    struct tn_share *share = daemon->shares;
+    struct tn_table_share *share = daemon->shares;
     for (const struct tn_config_table *t = daemon->spec.config->tables; rc == TN_OK && t;
          t = t->next) {
         rc = make_table(daemon, t, share++, err);

@@ -37,7 +37,7 @@ enum tn_keeper_state { TN_KEEPER_SHUT, TN_KEEPER_BEHIND, TN_KEEPER_LIVE };
 
 struct tn_keeper_spec {
     const struct tn_config_table *config;
-    struct tn_share *share;
+    struct tn_table_share *share;
     const char *warehouse;    /* its folder; NULL: none of the system's */
     const char *dead_letters; /* a table, or a file's path; NULL: messages on stderr */
     const char *who;          /* for the lock */

@@ -36,7 +36,7 @@ struct split {
     bool small;
 };
 
-void tn_share_lend(struct tn_share *share)
+void tn_share_lend(struct tn_table_share *share)
 {
     const struct tn_arena *worker = &share->env.workers[TN_LANE_LONG]->arena;
     if (!share->lasts) {
@@ -45,7 +45,7 @@ void tn_share_lend(struct tn_share *share)
     share->env.lasting = &share->lasting;
 }
 
-void tn_share_keep(struct tn_share *share)
+void tn_share_keep(struct tn_table_share *share)
 {
     struct tn_arena *worker = &share->env.workers[TN_LANE_LONG]->arena;
     if (!share->lasts) {
@@ -132,7 +132,7 @@ static void spread(struct split *split, uint32_t small, uint32_t count, size_t l
     split->rows[SMALL] += each;
 }
 
-static tn_rc split(const struct tn_env *env, const struct tn_share *shares, uint32_t count,
+static tn_rc split(const struct tn_env *env, const struct tn_table_share *shares, uint32_t count,
                    struct split *split, struct tn_err *err)
 {
     struct tn_share_sizes sizes = {.table = tn_arena_free(env->arena),
@@ -155,7 +155,7 @@ static tn_rc split(const struct tn_env *env, const struct tn_share *shares, uint
     return TN_OK;
 }
 
-static void name_parts(struct tn_share *share, uint32_t arena, uint32_t rows)
+static void name_parts(struct tn_table_share *share, uint32_t arena, uint32_t rows)
 {
     uint32_t most = pages(rows / LUA_SHARE_MAX); /* of a small share both leave a half */
     uint32_t lua = pages(rows / LUA_SHARE);
@@ -172,7 +172,7 @@ static void name_parts(struct tn_share *share, uint32_t arena, uint32_t rows)
     }
 }
 
-void tn_share_cap(struct tn_share *share)
+void tn_share_cap(struct tn_table_share *share)
 {
     uint32_t most = (uint32_t)(share->arena.size / ARENA_ROWS);
     share->env.row_size_max = most < share->env.row_size_max ? most : share->env.row_size_max;
@@ -188,7 +188,7 @@ struct supply {
 };
 
 /* With an arena that lies elsewhere already, or in front of its rows. */
-static tn_rc open_share(struct tn_share *share, struct supply *supply, enum kind kind,
+static tn_rc open_share(struct tn_table_share *share, struct supply *supply, enum kind kind,
                         struct tn_err *err)
 {
     bool elsewhere = share->arena.size > 0;
@@ -228,13 +228,13 @@ static tn_rc open_benches(struct supply *supply, struct tn_err *err)
     return rc;
 }
 
-static enum kind kind_of(const struct supply *supply, const struct tn_share *share)
+static enum kind kind_of(const struct supply *supply, const struct tn_table_share *share)
 {
     return share->plain && supply->split.small ? SMALL : share->scripted ? SCRIPTED : ANY;
 }
 
 /* Size 0: it lies in front of the rows. */
-static tn_rc place_arena(struct supply *supply, struct tn_share *share, struct tn_err *err)
+static tn_rc place_arena(struct supply *supply, struct tn_table_share *share, struct tn_err *err)
 {
     enum kind kind = kind_of(supply, share);
     size_t size = (size_t)supply->split.arena[kind] * KIB;
@@ -254,7 +254,7 @@ static tn_rc place_arena(struct supply *supply, struct tn_share *share, struct t
     return rc;
 }
 
-static tn_rc place_arenas(struct supply *supply, struct tn_share *shares, struct tn_err *err)
+static tn_rc place_arenas(struct supply *supply, struct tn_table_share *shares, struct tn_err *err)
 {
     tn_rc rc = TN_OK;
     for (int kind = SMALL; kind >= ANY; kind--) {
@@ -267,7 +267,8 @@ static tn_rc place_arenas(struct supply *supply, struct tn_share *shares, struct
     return rc;
 }
 
-tn_rc tn_share_out(struct tn_env *env, struct tn_share *shares, uint32_t count, struct tn_err *err)
+tn_rc tn_share_out(struct tn_env *env, struct tn_table_share *shares, uint32_t count,
+                   struct tn_err *err)
 {
     struct supply supply = {.env = env, .count = count, .rows = env->memtable};
     tn_rc rc = split(env, shares, count, &supply.split, err);

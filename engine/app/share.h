@@ -17,7 +17,7 @@
 
 enum { TN_SHARE_PARTS = 4 };
 
-struct tn_share {
+struct tn_table_share {
     struct tn_part_spec parts[TN_SHARE_PARTS];
     struct tn_board board;
     struct tn_budget budget;
@@ -46,15 +46,15 @@ uint64_t tn_share_needed(const struct tn_share_sizes *sizes, uint64_t rows);
 /* Splits the env's parts into `count` shares, which begin where they are in memory; of what they
  * have, `plain` and `scripted` alone are read. INVALID: they are too small; the text says what is
  * missing. The env's memtable is nobody else's from then on, nor what is taken of its arena. */
-TN_MUST_USE tn_rc tn_share_out(struct tn_env *env, struct tn_share *shares, uint32_t count,
+TN_MUST_USE tn_rc tn_share_out(struct tn_env *env, struct tn_table_share *shares, uint32_t count,
                                struct tn_err *err);
 
 /* Around the first open of the share's table, and every later one; no task is under way at the
  * first, and no other share's table is opened in between. What the table keeps of the part "long"
  * is the share's from then on, whether it is open or not: tasks of others never lie in it. */
-void tn_share_lend(struct tn_share *share);
-void tn_share_keep(struct tn_share *share);
+void tn_share_lend(struct tn_table_share *share);
+void tn_share_keep(struct tn_table_share *share);
 
 /* A row of the share is no longer than its arena has room for: after tn_env_measure, which asks the
  * rows' part alone. */
-void tn_share_cap(struct tn_share *share);
+void tn_share_cap(struct tn_table_share *share);

@@ -32,9 +32,9 @@ static void compute(const struct tn_config *config, const struct tn_intake_state
     sizes->control = tn_control_memory();
     sizes->scripts = (config->table_count - config->plain_count) * sizeof(struct tn_scripted);
     sizes->lakes = tn_lakes_memory(config) + tn_tell_memory(config);
-    sizes->tables =
-        config->table_count * (sizeof(struct tn_keeper) + sizeof(struct tn_share) + PATH_SIZE) +
-        sizes->scripts + sizes->room + BESIDE;
+    sizes->tables = config->table_count *
+                        (sizeof(struct tn_keeper) + sizeof(struct tn_table_share) + PATH_SIZE) +
+                    sizes->scripts + sizes->room + BESIDE;
 }
 
 void tn_sizes_least(const struct tn_config *config, struct tn_sizes *sizes)

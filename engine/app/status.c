@@ -118,7 +118,7 @@ static void add_arena(struct tn_status_part *sum, const struct tn_arena *arena)
 
 /* The arena of a share lies in front of its rows, or in the process' part "table", of which it is
  * used then as a whole. */
-static void add_share(struct tn_status_part *sum, const struct tn_share *share,
+static void add_share(struct tn_status_part *sum, const struct tn_table_share *share,
                       const struct tn_table *table)
 {
     struct tn_backlog backlog = {0};

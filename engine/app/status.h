@@ -35,7 +35,7 @@ struct tn_status_spec {
     const struct tn_intake *intake;
     const struct tn_sources *sources;
     const struct tn_budget *budget;
-    const struct tn_share *shares; /* one a keeper */
+    const struct tn_table_share *shares; /* one a keeper */
     const struct tn_lakes *lakes;
     const struct tn_pulse *pulse;
     const struct tn_wear *wear; /* NULL: there is no budget */

@@ -30,7 +30,7 @@ struct daemon {
     struct tn_arena arena;
     struct tn_log log;
     unsigned char log_memory[LOG_SIZE];
-    struct tn_share shares[TABLES];
+    struct tn_table_share shares[TABLES];
     struct tn_keeper keepers[TABLES];
     unsigned char room[PARCEL_SIZE / 2];
     struct tn_intake intake;

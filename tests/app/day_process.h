@@ -47,7 +47,7 @@ struct day_process {
     struct tn_log log;
     unsigned char log_memory[DAY_LOG_SIZE];
     struct tn_wear wear;
-    struct tn_share shares[DAY_TABLES];
+    struct tn_table_share shares[DAY_TABLES];
     struct tn_keeper keepers[DAY_TABLES];
     struct tn_config config;
     struct tn_config_table configs[DAY_TABLES];

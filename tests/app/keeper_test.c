@@ -13,7 +13,7 @@ static const char *const names[TABLES] = {"db.a", "db.b", "db.c"};
 static const char *const producers[TABLES] = {"lookup", "none", "lookup"};
 
 static struct bed_engine engine;
-static struct tn_share shares[TABLES];
+static struct tn_table_share shares[TABLES];
 static struct tn_keeper keepers[TABLES];
 static struct tn_log log_of_all;
 static unsigned char log_memory[LOG_SIZE];

@@ -47,7 +47,7 @@ struct life {
     struct tn_config_table configs[TABLES];
     char names[TABLES][16];
     struct tn_sizes sizes;
-    struct tn_share *shares;
+    struct tn_table_share *shares;
     struct tn_keeper *keepers;
     struct tn_intake intake;
 };
