@@ -8,6 +8,7 @@
 #include "app/cmd.h"
 #include "app/config.h"
 #include "app/connecting.h"
+#include "app/lakes_boot.h"
 #include "schema/options.h"
 
 enum {
@@ -39,6 +40,7 @@ struct report {
     struct tn_cells cells;
     struct tn_budget plan;
     struct tn_config config;
+    uint32_t ways; /* in which tables of lakes are shared */
     uint64_t sum;
     uint32_t short_parts; /* that are too small */
 };
@@ -71,7 +73,7 @@ static tn_rc put_parts(struct report *r, struct tn_arena *arena, struct tn_err *
     size_t mark = tn_arena_mark(arena);
     tn_rc rc = tn_cells_open(&r->cells, columns, sizeof columns / sizeof columns[0], arena, err);
     if (rc == TN_OK) {
-        rc = tn_config_parts(&r->config, &r->plan, arena, put_part, r, err);
+        rc = tn_config_parts(&r->config, &r->plan, r->ways, arena, put_part, r, err);
     }
     if (rc == TN_OK) {
         struct tn_config_part all = {
@@ -177,6 +179,41 @@ static tn_rc put_connections(struct report *r, struct tn_app *app, struct tn_err
     return rc == TN_OK ? wrong : rc;
 }
 
+/* ---- tables that are shared ---- */
+
+static void look_at_share(const struct tn_config_lake *lake, const char *table, struct tn_io *io,
+                          struct tn_arena *arena)
+{
+    struct tn_share share;
+    struct tn_err err = {0};
+    size_t mark = tn_arena_mark(arena);
+    tn_rc rc = tn_share_read(io, table, arena, &share, &err);
+    bool wrong = rc == TN_OK && !tn_lakes_boot_is_there(lake, share.where);
+    if (wrong || rc == TN_CORRUPT) {
+        (void)fprintf(stderr, "tarn: warning: lakes.%s: table %s isn't sent there: %s%s\n",
+                      lake->name, table, wrong ? "it is a part of the one at " : err.text,
+                      wrong ? share.where : "");
+    }
+    tn_arena_reset(arena, mark);
+}
+
+/* Which they are stands in the warehouse, if that is there. */
+static void find_shares(struct report *r, struct tn_arena *arena)
+{
+    struct tn_io_posix posix;
+    struct tn_err ignored;
+    if (!r->config.lakes || tn_io_posix_open(&posix, r->config.warehouse, &ignored) != TN_OK) {
+        return;
+    }
+    r->ways = tn_lakes_boot_ways(&r->config, &posix.io, arena);
+    for (const struct tn_config_lake *l = r->config.lakes; l; l = l->next) {
+        for (const struct tn_text_list_item *t = l->tables; t && !tn_common.quiet; t = t->next) {
+            look_at_share(l, t->text, &posix.io, arena);
+        }
+    }
+    tn_io_posix_close(&posix);
+}
+
 /* ---- the verb ---- */
 
 static tn_rc check_place(const struct tn_config *config, struct tn_err *err)
@@ -215,6 +252,8 @@ static tn_rc check(struct tn_app *app, const struct tn_text_list *words, struct 
                             tn_common.memory ? tn_common.memory : r.config.memory, err);
     }
     if (rc == TN_OK) {
+        find_shares(&r, &app->input);
+        tn_lakes_boot_grow(&r.plan, &r.config, r.ways);
         rc = put_parts(&r, &app->input, err);
     }
     if (rc == TN_OK) {

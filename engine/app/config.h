@@ -254,11 +254,12 @@ struct tn_config_part {
 };
 typedef tn_rc tn_config_part_fn(void *user, const struct tn_config_part *part, struct tn_err *err);
 
-/* Each part of the memory of a daemon with this configuration, in a fixed order. Its error is that
- * of `each`. The arena is for the moment. */
+/* Each part of the memory of a daemon with this configuration, in a fixed order. `ways` are those
+ * in which its lakes' tables are shared (lakes_boot.h), for which the budget has grown. Its error
+ * is that of `each`. The arena is for the moment. */
 TN_MUST_USE tn_rc tn_config_parts(const struct tn_config *config, const struct tn_budget *budget,
-                                  struct tn_arena *arena, tn_config_part_fn *each, void *user,
-                                  struct tn_err *err);
+                                  uint32_t ways, struct tn_arena *arena, tn_config_part_fn *each,
+                                  void *user, struct tn_err *err);
 
 struct tn_config_promise {
     bool exactly_once;

@@ -22,6 +22,7 @@ enum { PAGE_MIN = 4096, PAGES_OF_BUCKET = 4 };
 struct sum {
     const struct tn_config *config;
     const struct tn_budget *budget;
+    uint32_t ways;
     struct tn_arena *arena;
 };
 
@@ -114,7 +115,7 @@ static uint64_t sources_needs(const struct sum *s)
 
 static uint64_t upload_needs(const struct sum *s)
 {
-    return tn_lakes_boot_needs(s->config);
+    return tn_lakes_boot_needs(s->config, s->ways);
 }
 
 static uint64_t policy_needs(const struct sum *s)
@@ -188,11 +189,11 @@ static tn_rc put_parts(const struct sum *s, const struct tn_budget *budget, tn_c
     return rc;
 }
 
-tn_rc tn_config_parts(const struct tn_config *config, const struct tn_budget *budget,
+tn_rc tn_config_parts(const struct tn_config *config, const struct tn_budget *budget, uint32_t ways,
                       struct tn_arena *arena, tn_config_part_fn *each, void *user,
                       struct tn_err *err)
 {
-    struct sum s = {config, budget, arena};
+    struct sum s = {config, budget, ways, arena};
     tn_rc rc = put_parts(&s, budget, each, user, err);
     for (int i = 0; rc == TN_OK && i < NEEDS_COUNT; i++) {
         uint64_t needed = on_board(budget, needs[i].part) ? 0 : needs[i].needs(&s);

@@ -2,136 +2,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/lake_store.h"
 #include "app/lakes_private.h"
 #include "base/wait.h"
-#include "commit/consumer.h"
-#include "commit/snapshot.h"
-#include "file/names.h"
-#include "upload/ledger.h"
 #include "upload/s3.h"
 
 enum {
     SAY_AGAIN_MS = 60 * 1000, /* the same trouble is said once in so long */
     SAVE_MS = 60 * 1000,      /* from one saving of what was spent to the next */
-    ROOT_SIZE = 256,          /* of a table's path, for its share of the arena */
 };
-
-/* ---- open ---- */
-
-size_t tn_lakes_memory(const struct tn_config *config)
-{
-    return config->lakes ? config->lake_count * sizeof(struct tn_lakes_lake) +
-                               config->policy_count * sizeof(struct tn_lakes_policy) +
-                               config->upload_count * (sizeof(struct tn_lakes_mirror) + ROOT_SIZE)
-                         : 0;
-}
-
-static struct tn_keeper *find_keeper(const struct tn_lakes_spec *spec, const char *name)
-{
-    for (uint32_t i = 0; i < spec->keeper_count; i++) {
-        if (strcmp(spec->keepers[i].name, name) == 0) {
-            return &spec->keepers[i];
-        }
-    }
-    return NULL;
-}
-
-/* What the lake has by its ledger. Without one nothing is known of it, but that the consumer keeps
- * what it may lack. */
-static tn_rc look_up(const struct tn_lakes *lakes, struct tn_lakes_mirror *m, int64_t kept,
-                     struct tn_err *err)
-{
-    struct tn_ledger ledger;
-    tn_rc rc = tn_ledger_read(lakes->spec.env->io, m->keeper->name, m->lake->consumer,
-                              &lakes->spec.worker->arena, &ledger, err);
-    m->have_id = rc == TN_OK ? ledger.have : kept - 1;
-    return rc == TN_ABSENT ? TN_OK : rc;
-}
-
-/* A new consumer keeps all that there is. */
-static tn_rc protect(const struct tn_lakes *lakes, struct tn_lakes_mirror *m, struct tn_err *err)
-{
-    struct tn_io *io = lakes->spec.env->io;
-    struct tn_arena *scratch = &lakes->spec.worker->arena;
-    const char *consumer = m->lake->consumer;
-    int64_t first = 1;
-    tn_rc rc = tn_consumer_read(io, m->root, consumer, scratch, &first, err);
-    if (rc == TN_ABSENT || rc == TN_CORRUPT) {
-        rc = tn_snapshot_earliest(io, m->root, scratch, &first, err);
-        if (rc == TN_OK || rc == TN_ABSENT) {
-            rc = tn_consumer_write(io, m->root, consumer, first, scratch, err);
-        }
-    }
-    return rc == TN_OK ? look_up(lakes, m, first, err) : rc;
-}
-
-static tn_rc open_mirror(struct tn_lakes *lakes, struct tn_lakes_lake *lake, const char *table,
-                         struct tn_err *err)
-{
-    struct tn_lakes_mirror *m = &lakes->mirrors[lakes->mirror_count];
-    struct tn_err why = {0};
-    *m = (struct tn_lakes_mirror){.lake = lake, .keeper = find_keeper(&lakes->spec, table)};
-    if (!m->keeper) { /* it comes with a later configuration */
-        return TN_OK;
-    }
-    tn_rc rc = tn_name_table_root(lakes->spec.arena, table, &m->root, err);
-    if (rc != TN_OK) {
-        return rc;
-    }
-    if (protect(lakes, m, &why) != TN_OK) {
-        (void)tn_err_in(&why, "lake %s", lake->config->name);
-        tn_log_err(lakes->spec.log, TN_LOG_WARN, "lake", &why);
-    }
-    lakes->mirror_count++;
-    return TN_OK;
-}
-
-static tn_rc open_lake(struct tn_lakes *lakes, const struct tn_config_lake *config,
-                       uint32_t *policies, struct tn_err *err)
-{
-    struct tn_lakes_lake *lake = &lakes->lakes[lakes->lake_count++];
-    const struct tn_lakes_door *door = &lakes->spec.door;
-    *lake = (struct tn_lakes_lake){.config = config,
-                                   .store = tn_lake_is_store(config->target),
-                                   .near = door->near(door->user, config),
-                                   .asks = true};
-    tn_rc rc = door->name(door->user, config, lake->consumer, err);
-    if (rc == TN_OK && config->policy) {
-        rc = tn_lakes_policy_open(lakes, lake, *policies, err);
-        (*policies)++;
-    }
-    tn_spent_load(&lake->spent, lakes->spec.env->io, config->name, &lakes->spec.worker->arena);
-    for (const struct tn_text_list_item *t = config->tables; rc == TN_OK && t; t = t->next) {
-        rc = open_mirror(lakes, lake, t->text, err);
-    }
-    return rc == TN_OK ? rc : tn_err_in(err, "lakes.%s", config->name);
-}
-
-tn_rc tn_lakes_open(struct tn_lakes *lakes, const struct tn_lakes_spec *spec, struct tn_err *err)
-{
-    const struct tn_config *config = spec->config;
-    uint32_t policies = 0;
-    void *memory = NULL;
-    *lakes = (struct tn_lakes){.spec = *spec};
-    lakes->now.lakes = lakes;
-    if (!config->lakes) {
-        return TN_OK;
-    }
-    tn_clock_watch_init(&lakes->watch, spec->env->clock, 0);
-    tn_rc rc = tn_arena_need(spec->arena, config->lake_count * sizeof *lakes->lakes, "lakes",
-                             &memory, err);
-    lakes->lakes = memory;
-    if (rc == TN_OK) {
-        rc = tn_arena_need(spec->arena, config->upload_count * sizeof *lakes->mirrors, "lakes",
-                           &memory, err);
-        lakes->mirrors = memory;
-    }
-    for (const struct tn_config_lake *l = config->lakes; rc == TN_OK && l; l = l->next) {
-        rc = open_lake(lakes, l, &policies, err);
-    }
-    return rc;
-}
 
 /* ---- what a mirror lacks ---- */
 
@@ -143,6 +21,49 @@ static void notice(const struct tn_lakes *lakes, struct tn_lakes_mirror *m, int6
         *since = *since > 0 ? *since : now;
         m->lake->asks = true;
     }
+}
+
+/* ---- a shared table ---- */
+
+static void say_replaced(struct tn_lakes *lakes, struct tn_lakes_mirror *m, uint32_t count)
+{
+    tn_log_event(lakes->spec.log, TN_LOG_WARN, "lake",
+                 "lake=%s table=%s kind=replaced count=%" PRIu32
+                 " text=\"somebody wrote over what was committed there: it is sent again\"",
+                 m->lake->config->name, m->keeper->name, count);
+}
+
+static void note_shared(struct tn_lakes *lakes, struct tn_lakes_mirror *m, int64_t now)
+{
+    const struct tn_lakes_task *t = &lakes->now;
+    const struct tn_direct_result *part = &t->part;
+    m->shared = true;
+    m->way = t->share.way;
+    m->commits += part->commits;
+    m->lost += part->lost;
+    m->replaced += part->replaced;
+    m->lake_id = part->lake_id > 0 ? part->lake_id : m->lake_id;
+    if (t->ran) {
+        m->look_ms = part->open ? now + TN_LAKES_LOOK_MS : 0;
+    }
+    if (part->replaced > 0) {
+        m->replaced_ms = now;
+        say_replaced(lakes, m, part->replaced);
+    }
+}
+
+static void note_tags(struct tn_lakes_mirror *m, const struct tn_delta_result *result)
+{
+    if (result->tags_looked) {
+        m->tags_left = result->tags_left;
+        m->tags_denied = result->tags_denied;
+    }
+}
+
+/* Of a shared table it may be less than before, or nothing. */
+static int64_t have_of(const struct tn_lakes_task *t)
+{
+    return t->result.last_id > 0 || (t->shared && t->ran) ? t->result.last_id : t->mirror->have_id;
 }
 
 /* ---- how one ends ---- */
@@ -174,6 +95,9 @@ static void take_over(struct tn_lakes_mirror *m, bool sent)
                   : sent && m->have_id >= m->begun_id ? m->after_ms
                                                       : since;
     m->after_ms = 0;
+    if (m->since_ms == 0 && m->have_id < m->seen_id) { /* what it had is lost there */
+        m->since_ms = m->tried_ms;
+    }
 }
 
 static void note_sent(struct tn_lakes *lakes, struct tn_lakes_mirror *m, int64_t now)
@@ -201,19 +125,10 @@ static void note_failed(struct tn_lakes *lakes, struct tn_lakes_mirror *m, tn_rc
     m->trouble_text = lakes->now.task.err;
     m->stopped = rc == TN_CONFLICT;
     m->failed = true;
-    m->have_id = lakes->now.result.last_id > 0 ? lakes->now.result.last_id : m->have_id;
+    m->have_id = have_of(&lakes->now);
     m->lake->failures++;
     put_off(lakes, m, now);
     say_trouble(lakes, m, now);
-}
-
-static uint64_t requests_of(const struct tn_target_counts *counts)
-{
-    uint64_t sum = 0;
-    for (int verb = 0; verb < TN_TARGET_VERBS; verb++) {
-        sum += counts->requests[verb];
-    }
-    return sum;
 }
 
 static void add_counts(struct tn_target_counts *sum, const struct tn_target_counts *counts)
@@ -232,90 +147,40 @@ static void sent(struct tn_task *task, tn_rc rc)
     struct tn_lakes_mirror *m = t->mirror;
     int64_t now = tn_lakes_now_ms(lakes);
     notice(lakes, m, now);
-    t->mirror = NULL;
+    m->tried_ms = now;
     atomic_store(&lakes->stop, lakes->stopping);
     m->lake->asks = true;
     m->lake->last = m;
     m->lake->answer_ms = t->counts.answer_ms > 0 ? t->counts.answer_ms : m->lake->answer_ms;
     add_counts(&m->lake->counts, &t->counts);
-    tn_spent_add(&m->lake->spent, t->counts.bytes_sent, requests_of(&t->counts));
+    tn_spent_add(&m->lake->spent, t->counts.bytes_sent, tn_target_asked(&t->counts));
+    note_tags(m, &t->result);
+    if (t->shared) {
+        note_shared(lakes, m, now);
+    }
     if (rc == TN_OK) {
         note_sent(lakes, m, now);
     } else if (rc != TN_CANCELED) {
         note_failed(lakes, m, rc, now);
-    } else if (t->result.last_id > 0) {
-        m->have_id = t->result.last_id;
+    } else {
+        m->have_id = have_of(t);
     }
     take_over(m, rc == TN_OK);
+    t->mirror = NULL;
 }
 
-/* ---- on the lane ---- */
-
-static tn_rc sync_open(struct tn_lakes_task *t, struct tn_target *target, struct tn_err *err)
-{
-    const struct tn_lakes_mirror *m = t->mirror;
-    struct tn_delta_spec spec = {.root = m->root,
-                                 .target = target,
-                                 .consumer = m->lake->consumer,
-                                 .through = t->plan.through,
-                                 .bytes_max = t->plan.bytes,
-                                 .requests_max = t->plan.requests};
-    return tn_delta_sync(&spec, t->lakes->spec.worker, &t->result, err);
-}
-
-/* The slower one of two. */
-static uint32_t rate_of(const struct tn_lakes_task *t)
-{
-    uint32_t most = t->mirror->lake->config->rate;
-    uint32_t now = t->plan.rate;
-    return most == 0 || (now > 0 && now < most) ? now : most;
-}
-
-static tn_rc execute_sync(struct tn_task *task, void *context, struct tn_err *err)
-{
-    struct tn_lakes_task *t = (struct tn_lakes_task *)(void *)task;
-    struct tn_lakes_spec *spec = &t->lakes->spec;
-    struct tn_arena *arena = &spec->worker->arena;
-    struct tn_target *target = NULL;
-    struct tn_err ignored = {0};
-    size_t mark = tn_arena_mark(arena);
-    (void)context;
-    if (atomic_load(&t->lakes->stop)) { /* before it had its turn */
-        return tn_err_set(err, TN_CANCELED, 0, "the upload is to end");
-    }
-    if (t->saves) { /* what was sent counts even if this isn't written */
-        t->saves = tn_spent_save(&t->spent, spec->env->io, t->mirror->lake->config->name, arena,
-                                 &ignored) == TN_OK;
-    }
-    struct tn_lakes_wish wish = {.lake = t->mirror->lake->config,
-                                 .table = t->mirror->keeper->name,
-                                 .stop = &t->lakes->stop,
-                                 .arena = arena,
-                                 .patience_ms = t->patience_ms,
-                                 .rate = rate_of(t)};
-    tn_rc rc = spec->door.open(spec->door.user, &wish, &target, err);
-    bool opened = rc == TN_OK;
-    if (opened) {
-        rc = sync_open(t, target, err);
-    }
-    t->kind = rc == TN_OK ? NULL : spec->door.kind(spec->door.user, target);
-    if (opened) {
-        t->counts = target->counts;
-        spec->door.close(spec->door.user, target);
-    }
-    tn_arena_reset(arena, mark);
-    return rc;
-}
+/* ---- how one begins ---- */
 
 static void begin(struct tn_lakes *lakes, struct tn_lakes_mirror *m, int64_t now)
 {
     struct tn_lakes_lake *lake = m->lake;
     struct tn_lakes_task *t = &lakes->now;
     *t = (struct tn_lakes_task){
-        .task = {.execute = execute_sync, .complete = sent, .lane = TN_LANE_UPLOAD},
+        .task = {.execute = tn_lakes_execute, .complete = sent, .lane = TN_LANE_UPLOAD},
         .lakes = lakes,
         .mirror = m,
         .patience_ms = lakes->lake_count > 1 ? TN_LAKES_PATIENCE_SHORT_MS : TN_LAKES_PATIENCE_MS,
+        .tries_max = lakes->mirror_count > 1 ? TN_LAKES_TRIES_SHORT : 0,
         .saves = now - lake->saved_ms >= SAVE_MS && lake->counts.bytes_sent > 0,
         .spent = lake->spent};
     if (tn_lakes_has_policy(m)) {
@@ -329,25 +194,40 @@ static void begin(struct tn_lakes *lakes, struct tn_lakes_mirror *m, int64_t now
 
 /* ---- turns ---- */
 
+/* Nothing is to be sent, but what was is to be looked at. */
+static bool looks(const struct tn_lakes *lakes, const struct tn_lakes_mirror *m)
+{
+    return m->look_ms > 0 && !tn_lakes_is_pending(m) && !lakes->hurries;
+}
+
 /* What would free a full disk doesn't wait for `every`. */
 static bool may_begin(const struct tn_lakes *lakes, const struct tn_lakes_mirror *m, int64_t now,
                       uint32_t *wait_ms)
 {
     bool hurries = lakes->hurries || lakes->spec.intake->reserve.low || tn_lakes_has_policy(m);
     int64_t at = m->due_ms > m->retry_ms && !hurries ? m->due_ms : m->retry_ms;
-    if (!tn_lakes_is_pending(m) || m->stopped || tn_lakes_way_holds(lakes, m) ||
-        tn_lakes_policy_holds(m) || (lakes->hurries && m->failed)) {
+    bool look = looks(lakes, m);
+    bool held = look ? tn_lakes_policy_waits(m) : tn_lakes_policy_holds(m);
+    if (!(tn_lakes_is_pending(m) || look) || m->stopped || tn_lakes_way_holds(lakes, m) || held ||
+        (lakes->hurries && m->failed)) {
         return false;
     }
+    at = look ? (m->look_ms > m->retry_ms ? m->look_ms : m->retry_ms) : at;
     if (now < at) {
         tn_wait_lower(wait_ms, at - now);
     }
     return now >= at;
 }
 
+/* Who fails has an old commit for ever; but it had its turn, and others have not. */
+static int64_t waits_since(const struct tn_lakes_mirror *m)
+{
+    return m->tried_ms > m->since_ms ? m->tried_ms : m->since_ms;
+}
+
 static struct tn_lakes_mirror *older(struct tn_lakes_mirror *a, struct tn_lakes_mirror *b)
 {
-    return !b || (a && a->since_ms <= b->since_ms) ? a : b;
+    return !b || (a && waits_since(a) <= waits_since(b)) ? a : b;
 }
 
 /* Of one lake: as its policy orders them. */

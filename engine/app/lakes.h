@@ -15,6 +15,11 @@
  * consumer moves to the newest snapshot, the others expire as the table's options say, and the lake
  * goes on behind a gap.
  *
+ * A table that many gateways share (upload/share.h) is no mirror, but stands among them: what is
+ * new goes to the lake's table, in the way in which it was adopted. It never gives way, since
+ * nobody else has its rows. What it committed last may be written over by somebody who honours no
+ * condition, so it is looked at again some minutes later; what was is sent again, and said.
+ *
  * When and how much is sent a script may say (lakes_policy.c): a lake's `policy`, or for its table
  * alone a table's own script with an `upload`. It is asked when something was committed or an
  * upload has ended, when the link or the disk changes, and when it wants to be; what it says holds
@@ -33,10 +38,14 @@
 #include "io/clock_watch.h"
 #include "script/upload.h"
 #include "upload/delta.h"
+#include "upload/share_sync.h"
 
 enum {
     TN_LAKES_PATIENCE_MS = 60 * 1000,       /* with a store that is the only lake */
-    TN_LAKES_PATIENCE_SHORT_MS = 10 * 1000, /* with one that others wait for */
+    TN_LAKES_PATIENCE_SHORT_MS = 10 * 1000, /* with one that others wait for, */
+    TN_LAKES_TRIES_SHORT = 8,               /* and at a name that other gateways want, too */
+    TN_LAKES_LOOK_MS = TN_DIRECT_SETTLE_MS + 1000,
+    TN_LAKES_REPLACED_MS = 60 * 60 * 1000, /* so long it is said that a commit was written over */
     TN_LAKES_CONSUMER_SIZE = 40,
     TN_LAKES_POLICY_SIZE = 128 * 1024, /* the state of a policy, at least */
     TN_LAKES_MEMORY_MIN = 384 * 1024,  /* measured: what a sync of a folder takes, and some */
@@ -49,6 +58,13 @@ struct tn_lakes_wish {
     struct tn_arena *arena; /* what is taken of it is the target's until `close` */
     uint32_t patience_ms;   /* with a store that doesn't answer */
     uint32_t rate;          /* bytes a second, to a store; 0: as fast as it goes */
+    bool shared;            /* other gateways write the table there, too */
+};
+
+/* All of it until `close`. */
+struct tn_lakes_place {
+    struct tn_target *target;
+    struct tn_io *scratch; /* of a shared table: a folder that is its own */
 };
 
 /* How a target is reached. `open`, `kind` and `close` come on the lane UPLOAD, for one target at a
@@ -57,8 +73,10 @@ struct tn_lakes_door {
     /* The consumer that stands for a lake; blocking I/O, before any upload. */
     tn_rc (*name)(void *user, const struct tn_config_lake *lake,
                   char consumer[TN_LAKES_CONSUMER_SIZE], struct tn_err *err);
-    tn_rc (*open)(void *user, const struct tn_lakes_wish *wish, struct tn_target **target,
+    tn_rc (*open)(void *user, const struct tn_lakes_wish *wish, struct tn_lakes_place *place,
                   struct tn_err *err);
+    /* Lets time pass on the lane, or less when the wish's `stop` says so. */
+    void (*wait)(void *user, uint32_t ms);
     /* Of what went wrong last; `target` NULL: `open` did. A word, as "permission", or NULL. */
     const char *(*kind)(void *user, const struct tn_target *target);
     void (*close)(void *user, struct tn_target *target);
@@ -153,6 +171,21 @@ struct tn_lakes_mirror {
     struct tn_lakes_plan plan;
     struct tn_err plan_text; /* of one that failed */
 
+    /* of a shared table */
+    bool shared;
+    enum tn_share_way way;
+    int64_t lake_id; /* the lake's snapshot that has `have_id`; 0: not known */
+    int64_t look_ms; /* its last commit is looked at then; 0: that is known to stay */
+    int64_t replaced_ms;
+    uint64_t commits;
+    uint64_t lost;     /* names that others got first */
+    uint64_t replaced; /* commits that somebody wrote over, sent again */
+
+    /* of a mirror, when its tags were looked at last, since the start */
+    uint32_t tags_left;
+    uint32_t tags_denied;
+
+    int64_t tried_ms; /* when its last upload ended; 0: none did */
     int64_t due_ms;   /* by `every` */
     int64_t retry_ms; /* after a failure */
     uint32_t tries;   /* that failed in a row */
@@ -171,9 +204,14 @@ struct tn_lakes_task {
     struct tn_lakes *lakes;
     struct tn_lakes_mirror *mirror; /* NULL: nothing is */
     struct tn_delta_result result;
+    struct tn_share share;        /* as it was found */
+    struct tn_direct_result part; /* of a shared table: its ids are those of `result`, too */
     struct tn_target_counts counts;
     const char *kind;
+    bool shared;
+    bool ran; /* it has a result */
     uint32_t patience_ms;
+    uint32_t tries_max;
     struct tn_lakes_plan plan;
     struct tn_spent spent; /* to be saved */
     bool saves;

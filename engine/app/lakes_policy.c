@@ -99,10 +99,14 @@ bool tn_lakes_has_policy(const struct tn_lakes_mirror *m)
     return m->lake->policy || own_of(m) || m->plan.own;
 }
 
+bool tn_lakes_policy_waits(const struct tn_lakes_mirror *m)
+{
+    return tn_lakes_has_policy(m) && (!m->plan.there || m->plan.waits || m->plan.failed);
+}
+
 bool tn_lakes_policy_holds(const struct tn_lakes_mirror *m)
 {
-    return tn_lakes_has_policy(m) &&
-           (!m->plan.there || m->plan.waits || m->plan.failed || m->have_id >= m->plan.through);
+    return tn_lakes_policy_waits(m) || (tn_lakes_has_policy(m) && m->have_id >= m->plan.through);
 }
 
 /* ---- what a script is told ---- */

@@ -1,6 +1,8 @@
 /* lakes_private: what the files of lakes.h share.
  *
  *     lakes.c          which upload comes next, and what becomes of it
+ *     lakes_open.c     as it is at the start
+ *     lakes_task.c     an upload, on its lane
  *     lakes_way.c      who gives way on a full disk
  *     lakes_survey.c   what a mirror lacks, counted
  *     lakes_policy.c   what scripts say
@@ -21,6 +23,22 @@ static inline bool tn_lakes_is_pending(const struct tn_lakes_mirror *m)
 {
     return m->seen_id > 0 && (!m->known || m->since_ms > 0);
 }
+
+/* ---- lakes_open.c ---- */
+
+/* A shared table isn't held by the name that the lake has as a mirror: under that nobody takes
+ * anything. */
+TN_MUST_USE tn_rc tn_lakes_forget_mirror(const struct tn_lakes *lakes,
+                                         const struct tn_lakes_mirror *m, struct tn_err *err);
+
+/* ---- lakes_task.c ---- */
+
+/* Of a struct tn_lakes_task. */
+TN_MUST_USE tn_rc tn_lakes_execute(struct tn_task *task, void *context, struct tn_err *err);
+/* CONFLICT: the table is shared with another place than the lake's. */
+TN_MUST_USE tn_rc tn_lakes_check_place(const struct tn_lakes_door *door,
+                                       const struct tn_lakes_lake *lake, const char *table,
+                                       const struct tn_share *share, struct tn_err *err);
 
 /* ---- lakes_way.c ---- */
 
@@ -47,8 +65,10 @@ void tn_lakes_policy_close(struct tn_lakes_lake *lake);
 void tn_lakes_policy_turn(struct tn_lakes *lakes, int64_t now_ms, uint32_t *wait_ms);
 /* A script decides of it: by `plan`. */
 bool tn_lakes_has_policy(const struct tn_lakes_mirror *m);
-/* Nothing of it is to be sent now, a script says. */
+/* Nothing of it is to be sent now, a script says; */
 bool tn_lakes_policy_holds(const struct tn_lakes_mirror *m);
+/* or nobody is to be asked. */
+bool tn_lakes_policy_waits(const struct tn_lakes_mirror *m);
 
 /* ---- lakes_link.c ---- */
 
@@ -60,5 +80,7 @@ void tn_lakes_survey_turn(struct tn_lakes *lakes, int64_t now_ms, uint32_t *wait
 
 /* ---- lakes_report.c ---- */
 
-/* `of_target` is what the door says, or NULL. */
-const char *tn_lakes_kind_of(tn_rc rc, const char *of_target);
+/* Why an upload of a shared table failed, beside what the lake says; NULL: it doesn't say. */
+const char *tn_lakes_kind_of_share(enum tn_share_why why);
+/* `known` is what the door, or the one above, says, or NULL. */
+const char *tn_lakes_kind_of(tn_rc rc, const char *known);

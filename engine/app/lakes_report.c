@@ -40,6 +40,13 @@ static const struct {
     {"table", "the table can't be read"},
     {"disk", "the disk is full of what it lacks"},
     {"policy", "its policy failed, so it waits"},
+    {"place", "its part of the table belongs elsewhere"},
+    {"memory", "there is too little memory for it"},
+    {"paused", "all who commit there are asked to wait"},
+    {"schema", "the table is another one there"},
+    {"manifests", "nobody merges the table's manifests there"},
+    {"raced", "others commit faster there"},
+    {"replaced", "somebody writes over what is committed there"},
     {"other", "it failed"},
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
@@ -59,9 +66,19 @@ static const char *text_of(const char *kind)
     return kind;
 }
 
-const char *tn_lakes_kind_of(tn_rc rc, const char *of_target)
+const char *tn_lakes_kind_of_share(enum tn_share_why why)
 {
-    return of_target           ? of_target
+    static const char *const words[] = {
+        [TN_SHARE_PAUSED] = "paused",      [TN_SHARE_SCHEMA] = "schema",
+        [TN_SHARE_UNMERGED] = "manifests", [TN_SHARE_RACED] = "raced",
+        [TN_SHARE_REPLACED] = "replaced",
+    };
+    return words[why];
+}
+
+const char *tn_lakes_kind_of(tn_rc rc, const char *known)
+{
+    return known               ? known
            : rc == TN_CONFLICT ? "conflict"
            : rc == TN_EXISTS   ? "busy"
            : rc == TN_FULL     ? "quota"
@@ -73,7 +90,14 @@ const char *tn_lakes_kind_of(tn_rc rc, const char *of_target)
 /* It waits for nobody's fault, but the disk is full of it. */
 static bool fills_the_disk(const struct tn_lakes *lakes, const struct tn_lakes_mirror *m)
 {
-    return lakes->spec.intake->reserve.low && tn_lakes_is_pending(m) && !m->lake->config->gap;
+    return lakes->spec.intake->reserve.low && tn_lakes_is_pending(m) &&
+           (!m->lake->config->gap || m->shared);
+}
+
+/* It was sent again; but who commits there doesn't wait for a pause. */
+static bool was_replaced(const struct tn_lakes *lakes, const struct tn_lakes_mirror *m)
+{
+    return m->replaced > 0 && tn_lakes_now_ms(lakes) - m->replaced_ms < TN_LAKES_REPLACED_MS;
 }
 
 const char *tn_lakes_trouble_kind(const struct tn_lakes *lakes,
@@ -82,7 +106,10 @@ const char *tn_lakes_trouble_kind(const struct tn_lakes *lakes,
     if (mirror->plan.failed) {
         return "policy";
     }
-    return mirror->trouble != TN_OK ? mirror->kind : fills_the_disk(lakes, mirror) ? "disk" : NULL;
+    return mirror->trouble != TN_OK        ? mirror->kind
+           : fills_the_disk(lakes, mirror) ? "disk"
+           : was_replaced(lakes, mirror)   ? "replaced"
+                                           : NULL;
 }
 
 const char *tn_lakes_trouble(const struct tn_lakes *lakes, const struct tn_lakes_mirror *mirror,
@@ -97,6 +124,12 @@ const char *tn_lakes_trouble(const struct tn_lakes *lakes, const struct tn_lakes
         (void)snprintf(text, size, "%s: %s", text_of(kind), m->plan_text.text);
     } else if (m->trouble != TN_OK) {
         (void)snprintf(text, size, "%s: %s", text_of(kind), m->trouble_text.text);
+    } else if (strcmp(kind, "replaced") == 0) {
+        (void)snprintf(text, size,
+                       "%s: what this gateway had committed was, %" PRIu64
+                       " times; it was sent again. Who commits there must not replace snapshots "
+                       "(a pause: `tarn help upload`)",
+                       text_of(kind), m->replaced);
     } else {
         (void)snprintf(text, size,
                        "%" PRId64 " snapshots, about %" PRIu64

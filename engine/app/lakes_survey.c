@@ -16,13 +16,14 @@ struct looking {
     struct tn_lakes_tally *tally;
     struct tn_set deleted; /* names; empty where they don't fit: then what moved counts as new */
     uint64_t deleted_count;
+    bool shared; /* only files travel, and only those that were appended */
 };
 
 static tn_rc add_manifest(void *user, const struct tn_manifest_meta *meta, struct tn_err *err)
 {
     struct looking *l = user;
     (void)err;
-    l->tally->bytes += meta->file_size > 0 ? (uint64_t)meta->file_size : 0;
+    l->tally->bytes += meta->file_size > 0 && !l->shared ? (uint64_t)meta->file_size : 0;
     l->deleted_count += meta->deleted_count > 0 ? (uint64_t)meta->deleted_count : 0;
     return TN_OK;
 }
@@ -60,7 +61,7 @@ static tn_rc add_delta(struct looking *l, const char *root, const struct tn_snap
 {
     const char *list = snapshot->delta_manifest_list;
     int64_t size = tn_manifest_size(snapshot->delta_manifest_list_size);
-    l->tally->bytes += size > 0 ? (uint64_t)size : 0;
+    l->tally->bytes += size > 0 && !l->shared ? (uint64_t)size : 0;
     tn_rc rc = tn_list_each_meta(root, list, size, worker, add_manifest, l, err);
     if (rc == TN_OK) {
         rc = tn_set_init(&l->deleted, l->deleted_count + 1, &worker->arena, err);
@@ -89,18 +90,22 @@ static tn_rc add_changelog(struct looking *l, const char *root, const struct tn_
 }
 
 /* One that isn't there (any more) has nothing to be sent. */
-static tn_rc add_snapshot(struct tn_lakes_tally *tally, const char *root, int64_t id,
+static tn_rc add_snapshot(struct tn_lakes_tally *tally, const struct tn_lakes_mirror *m, int64_t id,
                           struct tn_worker *worker, struct tn_err *err)
 {
+    const char *root = m->root;
     struct tn_snapshot snapshot;
-    struct looking l = {.tally = tally};
+    struct looking l = {.tally = tally, .shared = m->shared};
+    uint64_t before = tally->bytes;
+    bool stays = false; /* at home: what is compacted here is none of a shared table's */
     size_t mark = tn_arena_mark(&worker->arena);
     tn_rc rc = tn_snapshot_read(worker->io, root, id, &worker->arena, &snapshot, err);
     bool is_there = rc == TN_OK;
     if (is_there) {
         int64_t base = tn_manifest_size(snapshot.base_manifest_list_size);
         bool rows = strcmp(snapshot.commit_kind, "APPEND") == 0;
-        tally->bytes += base > 0 ? (uint64_t)base : 0;
+        stays = m->shared && !rows;
+        tally->bytes += base > 0 && !m->shared ? (uint64_t)base : 0;
         tally->rows += rows && snapshot.delta_record_count.value > 0
                            ? (uint64_t)snapshot.delta_record_count.value
                            : 0;
@@ -111,6 +116,7 @@ static tn_rc add_snapshot(struct tn_lakes_tally *tally, const char *root, int64_
         l.deleted = (struct tn_set){0};
         rc = add_changelog(&l, root, &snapshot, worker, err);
     }
+    tally->bytes = stays ? before : tally->bytes;
     tn_arena_reset(&worker->arena, mark);
     return rc == TN_ABSENT ? TN_OK : rc;
 }
@@ -122,7 +128,7 @@ static tn_rc execute(struct tn_task *task, void *context, struct tn_err *err)
     struct tn_lakes_survey *s = (struct tn_lakes_survey *)(void *)task;
     tn_rc rc = TN_OK;
     for (int64_t id = s->tally.to + 1; rc == TN_OK && id <= s->to; id++) {
-        rc = add_snapshot(&s->tally, s->mirror->root, id, context, err);
+        rc = add_snapshot(&s->tally, s->mirror, id, context, err);
     }
     s->tally.to = s->to;
     return rc;

@@ -86,7 +86,7 @@ static void go_on(struct tn_lakes *lakes)
 /* Once it has given way an upload of it frees what is still held: it is stopped no more. */
 static bool is_in_the_way(const struct tn_lakes *lakes, const struct tn_lakes_mirror *m)
 {
-    return m->lake->config->gap && tn_lakes_is_pending(m) && m->seen_id > m->way_id &&
+    return m->lake->config->gap && !m->shared && tn_lakes_is_pending(m) && m->seen_id > m->way_id &&
            (m->way_id == 0 || lakes->now.mirror != m);
 }
 

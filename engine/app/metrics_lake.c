@@ -86,6 +86,11 @@ TN_FIGURE(mirror_snapshot, mirror, of->mirror->have_id > 0 ? of->mirror->have_id
 TN_FIGURE(mirror_behind, mirror, tn_lakes_lag(of->mirror))
 TN_FIGURE(mirror_bytes, mirror, of->mirror->tally.bytes)
 TN_FIGURE(mirror_pinned, mirror, of->mirror->tally.pinned)
+TN_FIGURE(mirror_commits, mirror, of->mirror->commits)
+TN_FIGURE(mirror_lost, mirror, of->mirror->lost)
+TN_FIGURE(mirror_replaced, mirror, of->mirror->replaced)
+TN_FIGURE(mirror_tags_left, mirror, of->mirror->tags_left)
+TN_FIGURE(mirror_tags_denied, mirror, of->mirror->tags_denied)
 TN_FIGURE(mirror_age, mirror, (double)tn_lakes_age_ms(of->lakes, of->mirror) / MS_PER_S)
 
 static const struct mirror_figure of_mirrors[] = {
@@ -96,6 +101,16 @@ static const struct mirror_figure of_mirrors[] = {
     {{"tarn_mirror_pinned_bytes", TN_GAUGE, "of files that are kept for the lake alone"},
      mirror_pinned},
     {{"tarn_mirror_behind_seconds", TN_GAUGE, "since the oldest of them"}, mirror_age},
+    {{"tarn_mirror_commits_total", TN_COUNTER, "to a shared table"}, mirror_commits},
+    {{"tarn_mirror_lost_commits_total", TN_COUNTER, "tries that gateways beat who were faster"},
+     mirror_lost},
+    {{"tarn_mirror_replaced_commits_total", TN_COUNTER,
+      "that somebody wrote over there; they were sent again"},
+     mirror_replaced},
+    {{"tarn_mirror_left_tags", TN_GAUGE, "that stay here: the lake has others of their names"},
+     mirror_tags_left},
+    {{"tarn_mirror_denied_tags", TN_GAUGE, "that stay there: nobody may remove them"},
+     mirror_tags_denied},
     {{"tarn_mirror_trouble", TN_GAUGE, "1: it is behind for a reason that status tells"},
      mirror_trouble},
     {{"tarn_mirror_trouble_kind", TN_GAUGE, "1: of what kind it is"}, NULL},

@@ -92,6 +92,7 @@ static const struct tn_json_field of_mirror[] = {
     FIELD("mirror", TEXT, tn_seen_mirror, table),
     FIELD("lake", TEXT, tn_seen_mirror, lake),
     FIELD("state", TEXT, tn_seen_mirror, state),
+    FIELD("shared", TEXT, tn_seen_mirror, shared),
     FIELD("kind", TEXT, tn_seen_mirror, kind),
     FIELD("trouble", TEXT, tn_seen_mirror, trouble),
     FIELD("snapshot", I64, tn_seen_mirror, snapshot),
@@ -99,6 +100,12 @@ static const struct tn_json_field of_mirror[] = {
     FIELD("behind_bytes", I64, tn_seen_mirror, behind_bytes),
     FIELD("pinned_bytes", I64, tn_seen_mirror, pinned_bytes),
     FIELD("behind_ms", I64, tn_seen_mirror, behind_ms),
+    FIELD("lake_snapshot", I64, tn_seen_mirror, lake_snapshot),
+    FIELD("commits", I64, tn_seen_mirror, commits),
+    FIELD("lost_names", I64, tn_seen_mirror, lost_names),
+    FIELD("replaced_commits", I64, tn_seen_mirror, replaced_commits),
+    FIELD("tags_left", I64, tn_seen_mirror, tags_left),
+    FIELD("tags_denied", I64, tn_seen_mirror, tags_denied),
 };
 
 static const struct tn_json_field of_part[] = {

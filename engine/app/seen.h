@@ -91,6 +91,7 @@ struct tn_seen_mirror {
     const char *table;
     const char *lake;
     const char *state;
+    const char *shared; /* the way; NULL: it is a mirror */
     const char *kind;
     const char *trouble;
     struct tn_json_i64 snapshot;
@@ -98,6 +99,12 @@ struct tn_seen_mirror {
     struct tn_json_i64 behind_bytes;
     struct tn_json_i64 pinned_bytes;
     struct tn_json_i64 behind_ms;
+    struct tn_json_i64 lake_snapshot;
+    struct tn_json_i64 commits;
+    struct tn_json_i64 lost_names;
+    struct tn_json_i64 replaced_commits;
+    struct tn_json_i64 tags_left;
+    struct tn_json_i64 tags_denied;
 };
 
 struct tn_seen_part {

@@ -273,27 +273,51 @@ static const void *next_mirror(const void *row)
     return ((const struct tn_seen_mirror *)row)->next;
 }
 
+struct count {
+    int64_t count;
+    const char *of;
+};
+
+/* A line, where any is more than 0. */
+static void draw_counts(const char *whose, const char *what, const struct count *counts,
+                        size_t count, struct tn_buf *out)
+{
+    const char *before = what;
+    for (size_t i = 0; i < count; i++) {
+        if (counts[i].count > 0) {
+            put_text(out, before == what ? whose : "");
+            tn_buf_format(out, "%s%" PRId64 " %s", before, counts[i].count, counts[i].of);
+            before = ", ";
+        }
+    }
+    tn_buf_text(out, before == what ? "" : "\n");
+}
+
 /* What a store charges for: a line for each lake that was asked anything. */
 static void draw_requests(const struct tn_seen_lake *lake, struct tn_buf *out)
 {
     for (; lake; lake = lake->next) {
-        const struct {
-            const char *verb;
-            int64_t count;
-        } verbs[] = {{"GET", lake->gets.value},
-                     {"HEAD", lake->heads.value},
-                     {"PUT", lake->puts.value},
-                     {"LIST", lake->lists.value},
-                     {"DELETE", lake->deletes.value}};
-        const char *before = " asked: ";
-        for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
-            if (verbs[i].count > 0) {
-                put_text(out, before[0] == ' ' ? lake->name : "");
-                tn_buf_format(out, "%s%" PRId64 " %s", before, verbs[i].count, verbs[i].verb);
-                before = ", ";
-            }
-        }
-        tn_buf_text(out, before[0] == ' ' ? "" : "\n");
+        const struct count verbs[] = {{lake->gets.value, "GET"},
+                                      {lake->heads.value, "HEAD"},
+                                      {lake->puts.value, "PUT"},
+                                      {lake->lists.value, "LIST"},
+                                      {lake->deletes.value, "DELETE"}};
+        draw_counts(lake->name, " asked: ", verbs, sizeof verbs / sizeof verbs[0], out);
+    }
+}
+
+/* What a gateway did to a table that it shares, and tags that could not go along. */
+static void draw_notes(const struct tn_seen_mirror *m, struct tn_buf *out)
+{
+    for (; m; m = m->next) {
+        const struct count notes[] = {
+            {m->shared ? m->commits.value : 0, "commits"},
+            {m->lost_names.value, "names lost to others"},
+            {m->replaced_commits.value, "commits written over, and sent again"},
+            {m->tags_left.value, "tags stay here: there are others of their names"},
+            {m->tags_denied.value, "tags stay there: nobody may remove them"}};
+        draw_counts(m->table, m->shared ? ", shared: " : ": ", notes,
+                    sizeof notes / sizeof notes[0], out);
     }
 }
 
@@ -314,6 +338,7 @@ static void draw_lakes(const struct tn_seen *seen, struct tn_buf *out)
         draw_requests(seen->lakes, out);
         tn_buf_text(out, "\n");
         draw(&mirrors, out);
+        draw_notes(seen->mirrors, out);
         tn_buf_text(out, "\n");
     }
 }

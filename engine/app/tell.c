@@ -204,11 +204,13 @@ uint32_t tn_tell_behind(const struct tn_tell_place *place)
     return count;
 }
 
-/* A lake that has less than was told of has another one of that name now. */
+/* A lake that has less than was told of has another one of that name now; or of a shared table
+ * somebody wrote over the last. */
 static void forget_another_table(struct tn_tell_mark *mark)
 {
-    if (mark->mirror->known && mark->mirror->have_id < mark->told) {
-        mark->told = 0;
+    const struct tn_lakes_mirror *m = mark->mirror;
+    if (m->known && m->have_id < mark->told) {
+        mark->told = m->shared ? m->have_id : 0;
     }
 }
 

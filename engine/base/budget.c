@@ -260,6 +260,14 @@ struct tn_part *tn_budget_carve(struct tn_budget *budget, const char *name)
     return part;
 }
 
+void tn_budget_grow(struct tn_budget *budget, const char *name, size_t size)
+{
+    struct tn_part *part = tn_budget_part(budget, name);
+    size_t whole = (size + PAGE_KIB * KIB - 1) / (PAGE_KIB * KIB) * (PAGE_KIB * KIB);
+    TN_CHECK(part != NULL && part->spec->of != NULL && part->base == NULL);
+    part->size = part->size < whole ? whole : part->size;
+}
+
 void tn_budget_join(struct tn_budget *budget, const char *name)
 {
     struct tn_part *parent;

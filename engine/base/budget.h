@@ -88,6 +88,9 @@ void tn_budget_heap(struct tn_budget *budget, const char *name, struct tn_heap *
 /* Carves a part out of its own, which nobody may have put an allocator on: that one's size is less
  * from then on. The part must not be there already. */
 struct tn_part *tn_budget_carve(struct tn_budget *budget, const char *name);
+/* As yet not carved out, it gets so many bytes at the least; whether its own part has them the
+ * caller looks. */
+void tn_budget_grow(struct tn_budget *budget, const char *name, size_t size);
 /* Gives it back, the last that was carved first; nobody may use it any more. */
 void tn_budget_join(struct tn_budget *budget, const char *name);
 

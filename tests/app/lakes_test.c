@@ -1,344 +1,7 @@
 /* Lakes of a daemon: each snapshot that is committed comes to each of them, in order, whatever
  * fails in between; who fails waits longer each time and keeps nobody else; what a lake lacks
  * doesn't expire, but for one that gives way on a full disk. */
-#include "daemon_world.h"
-
-#include "app/lakes.h"
-#include "commit/consumer.h"
-#include "commit/manifest.h"
-#include "temp.h"
-#include "upload/directory.h"
-
-enum {
-    LAKES = 2,
-    WORKER_SIZE = BED_SCALE * (512 << 10),
-    MINUTE_MS = 60 * 1000,
-    HOUR_MS = 60 * MINUTE_MS,
-    RESERVE = 1 << 20,
-};
-
-static const char *const roots[TABLES] = {"db.db/a", "db.db/k"};
-
-static struct {
-    struct sim_disk disks[LAKES];
-    struct tn_config_lake configs[LAKES];
-    struct tn_text_list_item items[LAKES][TABLES];
-    struct tn_lakes lakes;
-    struct tn_worker worker;
-    unsigned char memory[65536];
-    struct tn_arena arena;
-    _Alignas(max_align_t) unsigned char policies[LAKES * BED_SCALE * TN_LAKES_POLICY_SIZE];
-    char folder[TEMP_SIZE]; /* of policies; "": there is none */
-    char policy[TEMP_SIZE + 16];
-    struct tn_link link;
-    bool off[LAKES]; /* it can't be reached */
-    bool noisy;      /* calls of the lakes' disks fail */
-    bool stops;      /* what is under way is to end */
-    uint32_t stopped;
-    uint32_t tries[LAKES];
-    int64_t tried_ms[LAKES]; /* the last time */
-    int64_t shown[LAKES][TABLES];
-    bool open;
-} s;
-
-static uint32_t number_of(const struct tn_config_lake *config)
-{
-    return (uint32_t)(config - s.configs);
-}
-
-static int64_t now_ms(void)
-{
-    return engine.clock.clock.vtable->monotonic_ns(&engine.clock.clock) / 1000000;
-}
-
-static tn_rc name_target(void *user, const struct tn_config_lake *lake,
-                         char consumer[TN_LAKES_CONSUMER_SIZE], struct tn_err *err)
-{
-    (void)user;
-    (void)err;
-    (void)snprintf(consumer, TN_LAKES_CONSUMER_SIZE, "tarn-lake-%s", lake->name);
-    return TN_OK;
-}
-
-static tn_rc open_target(void *user, const struct tn_lakes_wish *wish, struct tn_target **target,
-                         struct tn_err *err)
-{
-    uint32_t i = number_of(wish->lake);
-    void *memory;
-    (void)user;
-    CHECK(!s.open && !atomic_load(wish->stop));
-    CHECK(wish->patience_ms == TN_LAKES_PATIENCE_SHORT_MS); /* there are two lakes */
-    s.tries[i]++;
-    s.tried_ms[i] = now_ms();
-    if (s.off[i]) {
-        return tn_err_set(err, TN_IO, 0, "%s: nobody there", wish->lake->name);
-    }
-    tn_rc rc = tn_arena_need(wish->arena, sizeof(struct tn_directory), "a lake", &memory, err);
-    if (rc == TN_OK) {
-        rc = tn_directory_init(memory, &s.disks[i].io, wish->lake->name, wish->arena, err);
-    }
-    s.open = rc == TN_OK;
-    if (s.open) {
-        *target = &((struct tn_directory *)memory)->target;
-        (*target)->stop = wish->stop;
-    }
-    return rc;
-}
-
-static const char *kind_of_target(void *user, const struct tn_target *target)
-{
-    (void)user;
-    return target ? NULL : "permission";
-}
-
-static void close_target(void *user, struct tn_target *target)
-{
-    (void)user;
-    CHECK(s.open && target != NULL);
-    s.open = false;
-}
-
-static bool near_target(void *user, const struct tn_config_lake *lake)
-{
-    (void)user;
-    return !lake->policy;
-}
-
-static void look_at_link(void *user, const struct tn_text_list_item *metered, struct tn_link *link)
-{
-    (void)user;
-    (void)metered;
-    *link = s.link;
-}
-
-/* ---- a daemon with lakes: one has all tables, the other the keyed one ---- */
-
-static void open_worker(void)
-{
-    static void *memory;
-    struct tn_err err;
-    memory = memory ? memory : malloc(WORKER_SIZE);
-    CHECK(memory != NULL);
-    s.worker = (struct tn_worker){.io = &world.disk.io, .clock = &engine.clock.clock};
-    tn_arena_init(&s.worker.arena, memory, WORKER_SIZE);
-    CHECK_OK(tn_codec_init(&s.worker.codec, 1, 0, &s.worker.arena, &err), err);
-    CHECK_OK(tn_plan_cache_make(&s.worker.arena, &s.worker.plans, &err), err);
-}
-
-static void open_lakes(void)
-{
-    struct daemon *d = &world.daemon;
-    struct tn_err err;
-    d->config.lakes = s.configs;
-    d->config.lake_count = LAKES;
-    d->config.upload_count = TABLES + 1;
-    CHECK(tn_lakes_memory(&d->config) <= sizeof s.memory);
-    tn_arena_init(&s.arena, s.memory, sizeof s.memory);
-    open_worker();
-    struct tn_lakes_spec spec = {.config = &d->config,
-                                 .env = &engine.env,
-                                 .keepers = d->keepers,
-                                 .keeper_count = TABLES,
-                                 .intake = &d->intake,
-                                 .jobs = &world.jobs,
-                                 .log = &d->log,
-                                 .arena = &s.arena,
-                                 .worker = &s.worker,
-                                 .door = {.name = name_target,
-                                          .open = open_target,
-                                          .kind = kind_of_target,
-                                          .close = close_target,
-                                          .near = near_target,
-                                          .link = look_at_link},
-                                 .policies = s.policies,
-                                 .policies_size = sizeof s.policies};
-    CHECK_OK(tn_lakes_open(&s.lakes, &spec, &err), err);
-}
-
-static void begin_lakes(uint64_t seed)
-{
-    memset(&s, 0, sizeof s);
-    begin_world(&world, seed, "false");
-    s.items[0][0] = (struct tn_text_list_item){names[0], &s.items[0][1]};
-    s.items[0][1] = (struct tn_text_list_item){names[1], NULL};
-    s.items[1][0] = (struct tn_text_list_item){names[1], NULL};
-    s.configs[0] = (struct tn_config_lake){
-        .name = "all", .target = "/all", .tables = s.items[0], .next = &s.configs[1]};
-    s.configs[1] = (struct tn_config_lake){
-        .name = "one", .target = "/one", .tables = s.items[1], .every_ms = 200};
-    for (int i = 0; i < LAKES; i++) {
-        sim_disk_init(&s.disks[i], DISK_SIZE);
-    }
-    s.link = (struct tn_link){.name = "eth0", .up = true};
-    open_lakes();
-}
-
-static void close_lakes(void)
-{
-    tn_lakes_stop(&s.lakes);
-    while (engine.env.exec->uploads > 0 || engine.env.exec->under_way > 0) {
-        (void)tn_exec_turn(engine.env.exec, true);
-    }
-    tn_lakes_close(&s.lakes);
-}
-
-/* Lakes begin anew, the first one with this policy. */
-static void use_policy(const char *text)
-{
-    close_lakes();
-    if (!s.folder[0]) {
-        temp_make(s.folder);
-        (void)snprintf(s.policy, sizeof s.policy, "%s/policy.lua", s.folder);
-    }
-    FILE *file = fopen(s.policy, "wb");
-    CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
-    s.configs[0].policy = s.policy;
-    world.daemon.config.policy_count = 1;
-    open_lakes();
-}
-
-static void end_lakes(void)
-{
-    daemon_close(&world.daemon);
-    close_lakes();
-    if (s.folder[0]) {
-        temp_remove(s.folder);
-    }
-    for (int i = 0; i < LAKES; i++) {
-        sim_disk_deinit(&s.disks[i]);
-    }
-    sim_disk_deinit(&world.disk);
-}
-
-static struct tn_lakes_mirror *mirror_of(uint32_t lake, uint32_t table)
-{
-    for (uint32_t i = 0; i < s.lakes.mirror_count; i++) {
-        struct tn_lakes_mirror *m = &s.lakes.mirrors[i];
-        if (m->lake->config == &s.configs[lake] && strcmp(m->keeper->name, names[table]) == 0) {
-            return m;
-        }
-    }
-    return NULL;
-}
-
-static int64_t newest_of(struct tn_io *io, uint32_t table)
-{
-    int64_t id = 0;
-    struct tn_err ignored;
-    size_t mark = tn_arena_mark(&engine.own);
-    tn_rc rc = tn_snapshot_latest(io, roots[table], &engine.own, &id, &ignored);
-    tn_arena_reset(&engine.own, mark);
-    return rc == TN_OK ? id : 0;
-}
-
-static int64_t oldest_of(struct tn_io *io, uint32_t table)
-{
-    int64_t id = 0;
-    struct tn_err ignored;
-    size_t mark = tn_arena_mark(&engine.own);
-    tn_rc rc = tn_snapshot_earliest(io, roots[table], &engine.own, &id, &ignored);
-    tn_arena_reset(&engine.own, mark);
-    return rc == TN_OK ? id : 0;
-}
-
-static struct tn_bytes snapshot_of(struct tn_io *io, uint32_t table, int64_t id)
-{
-    char path[64];
-    struct tn_err err;
-    struct tn_bytes bytes;
-    (void)snprintf(path, sizeof path, "%s/snapshot/snapshot-%" PRId64, roots[table], id);
-    CHECK_OK(tn_io_read_all(io, path, 65536, &engine.own, &bytes, &err), err);
-    return bytes;
-}
-
-/* Its snapshots are those of the table, and their ids grow; each that it ever showed is there. */
-static void look_at(uint32_t lake, uint32_t table)
-{
-    struct tn_io *io = &s.disks[lake].io;
-    int64_t *shown = &s.shown[lake][table];
-    int64_t newest = newest_of(io, table);
-    CHECK(newest >= *shown);
-    if (newest > *shown) {
-        size_t mark = tn_arena_mark(&engine.own);
-        CHECK(tn_bytes_equal(snapshot_of(io, table, newest),
-                             snapshot_of(&world.disk.io, table, newest)));
-        tn_arena_reset(&engine.own, mark);
-        *shown = newest;
-    }
-}
-
-/* Only one that has to give way is stopped, and once in an episode. */
-static void check_stopped(void)
-{
-    const struct tn_lakes_mirror *m = s.lakes.now.mirror;
-    bool stops = m && atomic_load(&s.lakes.stop);
-    CHECK(!stops || (m->lake->config->gap && m->way_id == 0));
-    s.stopped += stops && !s.stops;
-    s.stops = stops;
-}
-
-static void turn_lakes(bool rows)
-{
-    uint32_t wait_ms = UINT32_MAX;
-    turn(&world, rows);
-    for (int i = 0; i < 2; i++) { /* in the second nothing has ended */
-        tn_lakes_turn(&s.lakes, &wait_ms);
-        check_stopped();
-    }
-    for (uint32_t i = 0; i < s.lakes.mirror_count; i++) {
-        const struct tn_lakes_mirror *m = &s.lakes.mirrors[i];
-        uint32_t lake = number_of(m->lake->config);
-        uint32_t table = m->keeper == &world.daemon.keepers[1];
-        if (!s.noisy && m->have_id > s.shown[lake][table]) {
-            look_at(lake, table);
-        }
-    }
-}
-
-static void send_some(uint32_t turns)
-{
-    for (uint32_t i = 0; i < turns; i++) {
-        turn_lakes(true);
-    }
-}
-
-static void settle(void)
-{
-    while (!tn_keeper_settled(&world.daemon.keepers[0]) ||
-           !tn_keeper_settled(&world.daemon.keepers[1]) || world.daemon.intake.ring.count > 0) {
-        turn_lakes(false);
-    }
-    tn_lakes_hurry(&s.lakes);
-    while (!tn_lakes_settled(&s.lakes)) {
-        turn_lakes(false);
-    }
-    s.lakes.hurries = false;
-}
-
-static bool has_all(uint32_t lake, uint32_t table)
-{
-    const struct tn_lakes_mirror *m = mirror_of(lake, table);
-    CHECK(m != NULL);
-    return tn_lakes_lag(m) == 0 &&
-           newest_of(&s.disks[lake].io, table) == newest_of(&world.disk.io, table);
-}
-
-/* As who reads it there: no process of the daemon's is left. */
-static void check_rows_at(uint32_t lake, uint32_t table)
-{
-    static uint32_t seen[ROWS];
-    memset(seen, 0, sizeof seen);
-    bed_engine_start(&engine, &s.disks[lake].io, 1);
-    daemon_sum_rows(roots[table], seen, ROWS);
-    for (int64_t i = 0; i < ROWS; i++) {
-        CHECK(seen[i] == (i < world.sent[table]));
-    }
-}
-
-static uint64_t bytes_of(uint32_t lake)
-{
-    return s.lakes.lakes[lake].counts.bytes_sent;
-}
+#include "lakes_world.h"
 
 /* ---- tests ---- */
 
@@ -457,6 +120,29 @@ static void what_a_lake_lacks_stays(void)
         sim_clock_advance_ms(&engine.clock, HOUR_MS);
     }
     CHECK(oldest_of(&world.disk.io, 0) > 1); /* what it has got expires */
+    end_lakes();
+}
+
+/* Who can't be reached has an old commit for ever, and takes long each time; others have their
+ * turn.
+ */
+static void who_fails_and_takes_long_keeps_nobody_else(void)
+{
+    begin_lakes(given_number("SEED", 13));
+    send_some(50);
+    settle();
+    s.off[0] = true;
+    s.slow_ms = 40 * 1000; /* two tables of it: one of them is always due */
+    for (int i = 0; i < 50; i++) {
+        send_some(4);
+        int64_t newest = newest_of(&world.disk.io, 1);
+        run_for(6, false, 100);
+        CHECK(mirror_of(1, 1)->have_id >= newest);
+    }
+    CHECK(s.lakes.lakes[0].failures > 5);
+    s.off[0] = false;
+    settle();
+    CHECK(has_all(0, 0) && has_all(0, 1) && has_all(1, 1));
     end_lakes();
 }
 
@@ -660,14 +346,6 @@ static void what_gives_way_is_let_go_whoever_sends(void)
 
 /* ---- policies ---- */
 
-static void run_for(int turns, bool rows, int64_t step_ms)
-{
-    for (int i = 0; i < turns; i++) {
-        turn_lakes(rows);
-        sim_clock_advance_ms(&engine.clock, step_ms);
-    }
-}
-
 /* Whatever a script says, be it nonsense: what the lake shows is whole, in order, from the first id
  * on, and no answer loses anything. look_at() compares each snapshot that it shows. */
 static void no_policy_can_do_harm(void)
@@ -832,6 +510,7 @@ static const struct test tests[] = {
     TEST(who_fails_goes_on_where_it_was),
     TEST(pauses_grow_and_keep_nobody_else),
     TEST(what_a_lake_lacks_stays),
+    TEST(who_fails_and_takes_long_keeps_nobody_else),
     TEST(a_lake_with_another_history_is_sent_nothing),
     TEST(on_a_full_disk_sources_stop),
     TEST(a_full_disk_does_not_wait_for_every),

@@ -3,6 +3,7 @@
     share_test.py [--gateways G] [--commits C] [--java] [--store s3|folder] [--seed S] [NAME...]
 """
 import json
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -13,6 +14,7 @@ from pathlib import Path
 import peer
 import runner
 import store
+from child import TarnRun
 from peer import TABLE, need, same
 
 FIELDS = ("gw STRING", "dev STRING", "n INT")
@@ -122,6 +124,85 @@ def test_what_official_paimon_does_in_between(args):
             if i % 3 == 2:
                 java.run("expire", at.root, TABLE, "--retain-max", 1, "--retain-min", 1).ok("official expiry")
         check_rows(args, at, gateways)
+
+
+class Box(TarnRun):
+    """A gateway whose daemon has the lake, and takes rows from its standard input."""
+
+    def __init__(self, at, name, *more):
+        super().__init__("tarn-box-")
+        self.name, self.rows, self.tarn = name, {}, peer.Tarn(self.warehouse)
+        self.tarn.run("create", TABLE, "--from", at.where + "/db.db/t", *at.options, *more).ok("create --from")
+        options = ", ".join('["%s"] = "%s"' % tuple(o.split("=", 1)) for o in at.options if o != "--option")
+        self.config.write_text('return { warehouse = "warehouse", tables = { ["%s"] = { commit = "100ms" } }, journal = { sync = "5ms or 64K" },\n'
+                               'sources = { { kind = "stdin", table = "%s" } }, lakes = { far = { target = "%s"%s } } }\n'
+                               % (TABLE, TABLE, at.where, ", options = { %s }" % options if options else ""))
+
+    def text(self, first, count):
+        new = {"d%d" % (i % 7): i for i in range(first, first + count)}
+        self.rows.update(new)
+        return "".join(json.dumps({"gw": self.name, "dev": dev, "n": n}) + "\n" for dev, n in new.items()).encode()
+
+    def start(self, stdin=subprocess.PIPE, env=None):
+        super().start(stdin, env)
+
+    def send(self, first, count):
+        self.process.stdin.write(self.text(first, count))
+        self.process.stdin.flush()
+
+    def status(self, kind):
+        lines = self.tarn.run("status", "--format", "json").lines
+        return [row for row in map(json.loads, lines) if kind in row][0]
+
+    def newest(self):
+        ids = [int(p.name[len("snapshot-"):]) for p in (Path(self.warehouse) / "db.db/t/snapshot").glob("snapshot-*")]
+        return max(ids, default=0)
+
+    lines = Gateway.lines
+
+
+def test_daemons_bring_their_part(args):
+    """Two at once, one of them killed now and then; each commit is there once, and what was written over is sent again."""
+    with lake(args.store) as (_folder, at), Box(at, "a") as a, Box(at, "b", "--commit", "direct") as b:
+        a.get_ready()
+        for i in range(2):
+            b.get_ready()
+            newest = a.newest(), b.newest()
+            for box in a, b:
+                box.send(10 * i, 5)
+            for box, before in zip((a, b), newest):
+                box.asked_until("some rows are in", lambda: box.newest() > before)
+            b.kill()  # in the middle of an upload, or behind it
+            b.once(b.text(10 * i, 5) + b.text(10 * i + 5, 5))
+        a.asked_until("all is there", lambda: a.status("mirror")["behind"] == 0 and a.status("mirror")["state"] == "has all")
+        said = a.status("mirror")
+        same([said["shared"], said["trouble"], said["replaced_commits"]], ["direct", None, 0], "status")
+        need(said["commits"] > 1 and said["lake_snapshot"] > 0 and a.status("lake")["failures"] == 0, "status: %s" % said)
+        page = "\n".join(a.tarn.run("status", "--format", "table").ok("status"))
+        need("%s, shared: %d commits" % (TABLE, said["commits"]) in page, page)
+        part = [p for p in map(json.loads, a.tarn.run("pools", "--format", "json").ok("pools")) if p["part"] == "upload"][0]
+        need(part["size"] > 1024 * 1024 > 0 and part["peak"] <= part["size"], "the part: %s" % part)
+        a.stop()
+        commits = Counter((s["commit_user"], s["commit_identifier"]) for s in at.snapshots())
+        same(max(commits.values()), 1, "snapshots of one commit")
+        same(len({user for user, _ in commits}), 2, "gateways that committed")
+        check_rows(args, at, [a, b])
+
+
+def test_a_plan_and_the_progress(args):
+    """What --dry-run says is what goes; --progress counts files, and says what the lake makes of them."""
+    for way in ("direct", "gather"):
+        with lake(args.store) as (folder, at):
+            g = Gateway(folder, at, "g", "--commit", way)
+            for i in range(3):
+                g.write(("d%d" % i, i))
+            plan = json.loads(g.sync("--dry-run").ok("dry run")[0])
+            same([plan["first_snapshot"], plan["last_snapshot"], plan["files"]], [1, 3, 3], "the plan")
+            same(plan.get("requests"), (13 if way == "direct" else 5) if args.store == "s3" else None, "requests of the plan")
+            said = g.sync("--progress")
+            said.ok("sync")
+            need("files=3 bytes=%d" % plan["bytes"] in said.err, "what went: %s" % said.err)
+            same(json.loads(g.sync("--dry-run").ok("dry run")[0])["files"], 0, "files behind the sync")
 
 
 def test_refusals(args):
