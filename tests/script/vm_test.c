@@ -104,6 +104,7 @@ static void library_functions_pay_for_their_work(void)
          "budget of allocated bytes"},
         {"return (\"%s%s\"):format((\"x\"):rep(60000), (\"y\"):rep(60000))",
          "a text of 120000 bytes"},
+        {"local s = (\"x\"):rep(60000) return (s .. s):find(\"y\")", "a text of 120000 bytes"},
         {"return (\"x\"):rep(60000):gsub(\"x\", \"yy\")", "the result has more than"},
         {"local s = (\"x\"):rep(60000) return #(s .. s .. s .. s)", "a block at most 163840"},
         {"local t = {} for i = 1, 1e9 do t[i] = i end", "not enough memory"},
