@@ -122,12 +122,13 @@ local function drop_oldest(store)
     store.first = at + 1
 end
 
+--- What takes memory comes behind what needs none: wherever it ends all of this is taken back.
 local function add(store, key, value)
+    can_undo("add", store, key, value, store.last + 1)
     store.last = store.last + 1
+    store.used = store.used + size_of(key) + size_of(value) + ENTRY_SIZE
     store.queue[store.last], store.written[key] = key, store.last
     store.values[key] = value
-    store.used = store.used + size_of(key) + size_of(value) + ENTRY_SIZE
-    can_undo("add", store, key, value, store.last)
 end
 
 local BACK = {

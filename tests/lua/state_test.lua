@@ -110,6 +110,44 @@ case("a store takes texts, numbers and booleans", function()
     assert(store.x == nil)
 end)
 
+--- A state whose memory ends when the `last`th value is noted for taking a call back.
+local function short_of_memory(last)
+    local state = fresh()
+    local store = state("s", { size = 170 })
+    local _, undo = state.seal()
+    store.a, store.b, store.c = 1, 2, 3
+    state.saved()
+    for at = 0, #undo do
+        undo[at] = at == 0 and 0 or nil
+    end
+    setmetatable(undo, {
+        __newindex = function(values, at, value)
+            if at > last then
+                error("not enough memory", 0)
+            end
+            rawset(values, at, value)
+        end,
+    })
+    return state, store, undo
+end
+
+case("a call that memory ended anywhere leaves a store as it was", function()
+    for last = 1, 40 do
+        local state, store, undo = short_of_memory(last)
+        local before = state.changes(nil, 1000)
+        assert(not pcall(function()
+            for i = 1, 9 do
+                store[i % 2 == 0 and "b" or "k" .. i] = i
+            end
+        end))
+        state.undo()
+        assert(not state.changed() and state.changes(nil, 1000) == before, last)
+        getmetatable(undo).__newindex = nil
+        store.d = 4 -- as much as it has room for
+        assert(store.a == 1 and store.b == 2 and store.c == 3 and store.d == 4, last)
+    end
+end)
+
 case("all stores together have a bound", function()
     local state = fresh()
     state("a", { size = 40000 })
