@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/wait.h"
+#include "ingest/mqtt_topic.h"
 #include "schema/value.h"
 #include "upload/ledger.h"
 #include "upload/s3.h"
@@ -255,6 +256,9 @@ static tn_rc check_message(const struct tn_tell_place *place,
         return tn_err_set(err, TN_INVALID, 0,
                           "uploaded: '%s' is MQTT's, and the lake's `notify` is a POST",
                           said->topic.data ? "topic" : "retain");
+    }
+    if (tn_mqtt_text_valid(said->topic) < said->topic.size) { /* brokers would hang up */
+        return tn_err_set(err, TN_INVALID, 0, "uploaded: 'topic' is no UTF-8");
     }
     if (mqtt && said->type) {
         return tn_err_set(err, TN_INVALID, 0,

@@ -752,6 +752,7 @@ static void a_script_that_fails_is_asked_again(void)
         {0, "while true do end", "t.lua:1: its budget of instructions is used up"},
         {0, "return ('x'):rep(9000)", "'payload' has 9000 bytes"},
         {0, "return { payload = 'x', type = 'text/xml' }", "'type' is of a POST"},
+        {0, "return { payload = 'x', topic = 'a\\xff' }", "'topic' is no UTF-8"},
         {1, "return { payload = 'x', topic = 't' }", "'topic' is MQTT's"},
         {1, "return { payload = 'x', retain = true }", "'retain' is MQTT's"},
     };
