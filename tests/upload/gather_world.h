@@ -214,6 +214,7 @@ static void world_go_far(struct world *w, struct world_gather *g)
     tn_arena_init(&arena, g->lake_memory, size);
     tn_rc rc = tn_directory_init(&g->directory, &g->door.io, "lake", &arena, &w->err);
     CHECK_OK(rc, w->err);
+    tn_directory_share(&g->directory, &w->bed.clock.clock);
     const struct tn_lake_io_spec spec = {.target = &g->directory.target,
                                          .scratch = &g->scratch.io,
                                          .arena = &arena,
