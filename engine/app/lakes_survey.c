@@ -33,7 +33,8 @@ static tn_rc note_deleted(void *user, const struct tn_entry *entry, struct tn_er
     struct looking *l = user;
     (void)err;
     if (entry->kind == TN_ENTRY_DELETE) {
-        bool fits = tn_set_add(&l->deleted, tn_hash_128(tn_bytes_of(entry->file.file_name)));
+        bool fits = l->deleted.slot_count > 0 &&
+                    tn_set_add(&l->deleted, tn_hash_128(tn_bytes_of(entry->file.file_name)));
         (void)fits;
         l->tally->pinned += (uint64_t)entry->file.file_size;
     }
@@ -63,7 +64,7 @@ static tn_rc add_delta(struct looking *l, const char *root, const struct tn_snap
     int64_t size = tn_manifest_size(snapshot->delta_manifest_list_size);
     l->tally->bytes += size > 0 && !l->shared ? (uint64_t)size : 0;
     tn_rc rc = tn_list_each_meta(root, list, size, worker, add_manifest, l, err);
-    if (rc == TN_OK) {
+    if (rc == TN_OK && tn_set_size(l->deleted_count + 1) <= tn_arena_free(&worker->arena) / 2) {
         rc = tn_set_init(&l->deleted, l->deleted_count + 1, &worker->arena, err);
     }
     if (rc == TN_OK) {

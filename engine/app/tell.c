@@ -324,6 +324,7 @@ static void begin(struct tn_tell *tell, struct tn_tell_place *place, struct tn_t
     } else if (!message.payload.data) {
         mark->told = have;
         place->dirty = true;
+        place->trouble = TN_OK;
     } else {
         place->now = mark;
         place->now_id = have;

@@ -38,8 +38,9 @@ static tn_rc refuse(struct tn_mqtt_publish *p, const struct tn_mqtt_packet *pack
                     const char *what, struct tn_err *err)
 {
     struct tn_bytes why = tn_mqtt_property_text(packet->properties, TN_MQTT_REASON_STRING);
-    p->refused = packet->reason == TOPIC_INVALID || packet->reason == PAYLOAD_INVALID ||
-                 packet->reason == TN_MQTT_TOO_LARGE;
+    bool of_message = packet->reason == TOPIC_INVALID || packet->reason == PAYLOAD_INVALID ||
+                      packet->reason == TN_MQTT_TOO_LARGE;
+    p->refused = of_message && p->state == TN_MQTT_PUBLISH_PUBACK; /* else it has not seen it */
     return tn_err_set(err, TN_IO, 0, "the broker %s: %s%s%.*s", what,
                       tn_mqtt_reason_text(packet->reason), why.size > 0 ? ": " : "",
                       (int)(why.size < 100 ? why.size : 100), (const char *)why.data);

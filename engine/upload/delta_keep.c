@@ -171,18 +171,21 @@ static tn_rc open_lake(struct keep *k, struct tn_err *err)
                                    .files = FILES,
                                    .small_size = SMALL_SIZE};
     tn_rc rc = name ? tn_side_io_open(&k->side, k->home, name, arena, err) : tn_delta_no_room(err);
-    if (rc == TN_OK) {
-        rc = tn_lake_io_open(&k->lake, &spec, err);
+    if (rc != TN_OK) {
+        return rc;
     }
-    if (rc == TN_OK) {
-        k->lakes = k->lake.io.vtable;
-        k->vtable = *k->lakes;
-        k->vtable.unlink = keep_unlink;
-        k->vtable.replace = keep_replace;
-        k->vtable.rename_new = keep_rename_new;
-        k->lake.io.vtable = &k->vtable;
+    rc = tn_lake_io_open(&k->lake, &spec, err);
+    if (rc != TN_OK) {
+        tn_side_io_close(&k->side);
+        return rc;
     }
-    return rc;
+    k->lakes = k->lake.io.vtable;
+    k->vtable = *k->lakes;
+    k->vtable.unlink = keep_unlink;
+    k->vtable.replace = keep_replace;
+    k->vtable.rename_new = keep_rename_new;
+    k->lake.io.vtable = &k->vtable;
+    return TN_OK;
 }
 
 typedef tn_rc work_fn(struct keep *k, void *user, struct tn_err *err);

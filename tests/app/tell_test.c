@@ -51,8 +51,9 @@ static struct {
     struct tn_listener *listeners[2];
     struct tn_request accepts[2];
     struct peer peers[PEERS];
-    bool old;  /* the broker knows no 5.0 */
-    bool calm; /* all is taken */
+    bool old;     /* the broker knows no 5.0 */
+    uint8_t door; /* the reason in a CONNACK; 0: by mood */
+    bool calm;    /* all is taken */
     uint64_t random;
     int64_t through[LAKES][TABLES]; /* that was heard of */
     uint32_t heard[LAKES];
@@ -190,9 +191,9 @@ static void take_connect(struct peer *p, const struct tn_mqtt_packet *packet)
     } else if (m == BABBLES) {
         babble(p);
     } else if (m != SILENT) {
-        answer.reason = m == ERRS ? 0x87 : 0;
+        answer.reason = far.door > 0 ? far.door : m == ERRS ? 0x87 : 0;
         send_packet(p, &answer);
-        p->hangs_up = m == ERRS;
+        p->hangs_up = answer.reason > 0;
     }
 }
 
@@ -607,6 +608,20 @@ static void answers_are_understood(void)
     }
 }
 
+/* Nobody has seen the message: a reason that would be of one is none. */
+static void who_is_not_let_in_has_been_refused_nothing(void)
+{
+    begin_fine();
+    far.door = 0x99;
+    const struct tn_tell_place *place = upload_to(0);
+    while (place->failures == 0) {
+        turn();
+        CHECK(place->refused == 0);
+    }
+    CHECK(place->marks[0].told == 0);
+    end_world();
+}
+
 static void a_post_says_who_it_is_and_what_comes(void)
 {
     begin_fine();
@@ -814,6 +829,7 @@ static void a_file_that_is_none_has_all_told_again(void)
 static const struct test tests[] = {
     TEST(each_snapshot_is_told_of_in_order),
     TEST(answers_are_understood),
+    TEST(who_is_not_let_in_has_been_refused_nothing),
     TEST(a_post_says_who_it_is_and_what_comes),
     TEST(who_is_away_hears_of_all_of_it_later),
     TEST(places_do_not_wait_for_each_other),
