@@ -493,7 +493,7 @@ static struct {
 
 /* What `write` is made of, around a text with places. */
 struct writing {
-    struct tn_share share[1];
+    struct tn_table_share share[1];
     struct tn_scripted scripted;
     struct tn_table *table;
     struct tn_mapper mapper;
