@@ -236,7 +236,8 @@ tn_rc tn_table_behind(const struct tn_table *table, uint32_t *count);
 /* Compactions that are due wait for the wear budget of its env. */
 bool tn_table_spared(const struct tn_table *table);
 
-/* A compaction that is due takes more than one may now, and waits for the off-peak hours. */
+/* A compaction that was due took more than one may, and waits for the off-peak hours; then it is
+ * looked at again, since smaller ones may have made it needless. */
 bool tn_table_held(const struct tn_table *table);
 
 /* Costs a walk over the files of open buckets. */
