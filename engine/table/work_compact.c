@@ -31,13 +31,15 @@ static int32_t size_ratio(const struct tn_options *options, const struct tn_env 
 }
 
 /* Runs at which none is held back any more: writing would wait for it, or, where it never does,
- * there are as many as levels and level 0 usually have. More than the trigger, in any case: else
- * nothing may be due. */
+ * there are as many as levels and level 0 usually have; with a script, whose flushes look at all of
+ * them and share memory among them, as soon as they are due. More than the trigger, in any case:
+ * else nothing may be due. */
 static uint32_t crowd(const struct tn_options *options)
 {
     int64_t trigger = options->compaction_trigger;
     int64_t most = trigger + options->num_levels;
     most = options->stop_trigger < most ? options->stop_trigger : most;
+    most = options->script ? trigger : most;
     return (uint32_t)(most > trigger ? most : trigger + 1);
 }
 

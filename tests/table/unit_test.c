@@ -230,6 +230,19 @@ static void what_waited_is_done_in_the_off_peak_hours(void)
     close_and_check(table);
 }
 
+/* Each run takes memory at every flush of a table with a script. */
+static void of_a_table_with_a_script_few_runs_are_held(void)
+{
+    begin_disk();
+    bed_engine_start(&engine, &disk.io, 5);
+    struct tn_options options = {
+        .compaction_trigger = 4, .stop_trigger = 7, .num_levels = 5, .off_peak_start = -1};
+    CHECK(tn_table_pick_rules(&options, &engine.env).crowd == 7);
+    options.script = "fold.lua";
+    CHECK(tn_table_pick_rules(&options, &engine.env).crowd == 5);
+    sim_disk_deinit(&disk);
+}
+
 static void append_files_beyond_a_unit_stay(void)
 {
     static const char *const limits[] = {"1 b", "1 gb"};
@@ -258,6 +271,7 @@ int main(int argc, char **argv)
         TEST(a_full_compaction_waits_for_nothing),
         TEST(changes_and_rows_that_compaction_brings_wait_for_nothing),
         TEST(what_waited_is_done_in_the_off_peak_hours),
+        TEST(of_a_table_with_a_script_few_runs_are_held),
         TEST(append_files_beyond_a_unit_stay),
     };
     return bed_run_tests(argc, argv, tests, COUNT(tests), &engine, 1);
