@@ -534,40 +534,86 @@ static void be_killed_or_late(void *user, enum tn_target_verb verb, const char *
     } else if (put->moment && strcmp(path, put->moment) == 0) {
         put->moment = NULL;
         world_write(&w->target.io, late, put->text);
+        CHECK(world_check(w, 4) == TN_OK);
     }
 }
 
+/* 1 to 3 are there, a process was killed while it sent 4, and the next one meets 8 and 9. */
+static void sync_behind_a_killed_one(struct world *w, struct late_put *put, const char *moment,
+                                     bool keeps)
+{
+    *put = (struct late_put){.w = w};
+    world_init(w, given_number("SEED", 14));
+    w->counting.keeps = keeps;
+    for (int64_t last = 3; last <= 9; last = last == 3 ? 4 : last + 5) {
+        while (w->newest < last) {
+            if (last == 9 && w->newest % 2 == 0) {
+                world_compact(w);
+            } else {
+                world_append(w);
+            }
+        }
+        if (last == 9) {
+            world_expire(w, 2, &w->source.worker);
+            put->moment = moment;
+        }
+        w->counting.before = last == 3 ? NULL : be_killed_or_late;
+        w->counting.user = put;
+        tn_rc rc = world_sync_with(w, (struct tn_delta_spec){.lake = "late"});
+        CHECK(rc == (last == 4 ? TN_IO : TN_OK));
+        if (last == 4) {
+            sim_disk_reboot(&w->target, SIM_SEED_ALL);
+            CHECK(!world_has(w, 4) && put->text.data);
+        }
+    }
+    CHECK(!put->moment && w->result.keep_denied == keeps);
+    CHECK(world_hint(w, "EARLIEST") == 8 && world_hint(w, "LATEST") == 9);
+    CHECK(world_whole(w, 8, 9));
+}
+
 /* The next process has asked for it, and the source has expired it: whenever it comes, it is whole,
- * it lies below EARLIEST in the end, and EARLIEST never stands behind what follows it. */
+ * it lies below EARLIEST in the end, and EARLIEST never stands behind what follows it. It goes with
+ * what else lies there, if that may go. */
 static void late_snapshot_of_a_killed_process_lies_below_earliest(void)
 {
     static const char *const moments[] = {ROOT "/snapshot/snapshot-8", ROOT "/snapshot/EARLIEST",
                                           ROOT "/snapshot/snapshot-9", ROOT "/snapshot/LATEST"};
-    for (size_t i = 0; i < COUNT(moments); i++) {
+    for (size_t i = 0; i < 2 * COUNT(moments); i++) {
         static struct world w;
         static struct late_put put;
-        put = (struct late_put){.w = &w};
-        world_init(&w, 14);
-        for (int64_t last = 3; last <= 9; last = last == 3 ? 4 : last + 5) {
+        bool keeps = i % 2 == 1;
+        sync_behind_a_killed_one(&w, &put, moments[i / 2], keeps);
+        for (int64_t id = 1; id < 8; id++) {
+            CHECK(world_has(&w, id) == (keeps && id <= 4));
+        }
+        CHECK(!keeps || world_check(&w, 4) == TN_OK);
+        world_deinit(&w);
+    }
+}
+
+/* Where older ones have gone it may lack files, and a later gap's expiry takes it. */
+static void late_snapshot_behind_all_else_is_in_no_syncs_way(void)
+{
+    for (int i = 0; i < 2; i++) {
+        static struct world w;
+        static struct late_put put;
+        bool keeps = i == 1;
+        sync_behind_a_killed_one(&w, &put, NULL, keeps);
+        world_write(&w.target.io, ROOT "/snapshot/snapshot-4", put.text);
+        CHECK((world_check(&w, 4) == TN_OK) == keeps);
+        for (int64_t last = 10; last <= 15; last += 5) {
             while (w.newest < last) {
                 world_append(&w);
             }
-            if (last == 9) {
-                world_expire(&w, 2, &w.source.worker);
-                put.moment = moments[i];
-            }
-            w.counting.before = last == 3 ? NULL : be_killed_or_late;
-            w.counting.user = &put;
+            world_expire(&w, 2, &w.source.worker);
             tn_rc rc = world_sync_with(&w, (struct tn_delta_spec){.lake = "late"});
-            CHECK(rc == (last == 4 ? TN_IO : TN_OK));
-            if (last == 4) {
-                sim_disk_reboot(&w.target, SIM_SEED_ALL);
-                CHECK(!world_has(&w, 4) && put.text.data);
+            CHECK_OK(rc, w.err);
+            CHECK(world_has(&w, 4) == (keeps || last == 10));
+            CHECK(world_hint(&w, "EARLIEST") == (last == 10 ? 8 : 14));
+            for (int64_t id = last == 10 ? 8 : 14; id <= last; id++) {
+                CHECK(world_check(&w, id) == TN_OK);
             }
         }
-        CHECK(!put.moment && world_has(&w, 4) && world_check(&w, 4) == TN_OK);
-        CHECK(world_hint(&w, "EARLIEST") == 8 && world_hint(&w, "LATEST") == 9);
-        CHECK(world_whole(&w, 8, 9));
         world_deinit(&w);
     }
 }
@@ -847,6 +893,7 @@ static const struct test tests[] = {
     TEST(latest_that_lags_before_a_gap_takes_nothing_back),
     TEST(what_is_hidden_takes_nothing_back_before_a_gap),
     TEST(late_snapshot_of_a_killed_process_lies_below_earliest),
+    TEST(late_snapshot_behind_all_else_is_in_no_syncs_way),
     TEST(mirror_that_expires_after_a_cut_is_met_anew),
     TEST(ledger_that_lags_behind_its_mirror_is_not_believed),
     TEST(table_made_anew_is_told_from_the_old_one_behind_a_gap),
