@@ -260,6 +260,13 @@ static tn_rc discover_snapshots(struct tn_delta *d, struct tn_err *err)
     return rc;
 }
 
+/* Before any of it is written down: who was cut behind a publish or a swap, or got an error from
+ * it, may have left a name that a power cut there still takes back. */
+static tn_rc make_sure(struct tn_delta *d, struct tn_err *err)
+{
+    return d->spec->dry_run ? TN_OK : d->target->vtable->settle(d->target, err);
+}
+
 static tn_rc discover(struct tn_delta *d, struct tn_err *err)
 {
     d->ledger.have = 0;
@@ -276,7 +283,10 @@ static tn_rc discover(struct tn_delta *d, struct tn_err *err)
     if (rc == TN_OK) {
         rc = check_ahead(d, err);
     }
-    return rc == TN_OK && d->ledger.have > 0 ? meet_schemas(d, err) : rc;
+    if (rc == TN_OK && d->ledger.have > 0) {
+        rc = meet_schemas(d, err);
+    }
+    return rc == TN_OK ? make_sure(d, err) : rc;
 }
 
 /* ---- with one ---- */

@@ -36,6 +36,13 @@ tn_rc tn_direct_save(struct tn_direct *d, struct tn_err *err)
     return tn_sent_write(d->worker->io, d->spec->table, &d->sent, &d->worker->arena, err);
 }
 
+/* An attempt that was cut, or got an error, may have given a name that a power cut there still
+ * takes back. */
+tn_rc tn_direct_make_sure(struct tn_direct *d, struct tn_err *err)
+{
+    return d->target->vtable->settle(d->target, err);
+}
+
 /* What is safe may go here. */
 static tn_rc protect(struct tn_direct *d, struct tn_err *err)
 {
@@ -85,7 +92,11 @@ static tn_rc settle_last(struct tn_direct *d, bool *replaced, struct tn_err *err
         rc = tn_direct_read_base(d, err);
         rc = rc == TN_OK ? tn_direct_check_last(d, replaced, err) : rc;
     }
-    if (rc == TN_OK && !*replaced) {
+    if (rc != TN_OK || *replaced) {
+        return rc;
+    }
+    rc = tn_direct_make_sure(d, err);
+    if (rc == TN_OK) {
         d->sent.safe = d->sent.done;
         rc = tn_direct_save(d, err);
     }
@@ -95,7 +106,7 @@ static tn_rc settle_last(struct tn_direct *d, bool *replaced, struct tn_err *err
 /* A sync was cut behind the first attempt. */
 static tn_rc resolve(struct tn_direct *d, struct tn_err *err)
 {
-    enum tn_direct_found found;
+    enum tn_direct_found found = TN_DIRECT_NOT_THERE;
     struct tn_sent *sent = &d->sent;
     if (sent->trying == 0) {
         return TN_OK;
@@ -104,7 +115,11 @@ static tn_rc resolve(struct tn_direct *d, struct tn_err *err)
     if (rc == TN_OK) {
         rc = tn_direct_find(d, sent->done + 1, sent->trying, sent->base, &found, err);
     }
-    if (rc == TN_OK && found == TN_DIRECT_THERE) {
+    if (rc != TN_OK || found != TN_DIRECT_THERE) {
+        return rc;
+    }
+    rc = tn_direct_make_sure(d, err);
+    if (rc == TN_OK) {
         sent->done = sent->trying;
         sent->trying = 0;
         sent->sending = sent->sending > sent->done ? sent->sending : 0;

@@ -69,6 +69,9 @@ enum tn_direct_found {
 TN_MUST_USE tn_rc tn_direct_find(struct tn_direct *d, int64_t first, int64_t last, int64_t base,
                                  enum tn_direct_found *found, struct tn_err *err);
 
+/* What was found there stays: before any of it is written down as done or safe. */
+TN_MUST_USE tn_rc tn_direct_make_sure(struct tn_direct *d, struct tn_err *err);
+
 /* Makes the pick a commit: its files are there. d->base is set. OK also when `replaced`: our last
  * commit isn't there any more, and is to be sent first. */
 TN_MUST_USE tn_rc tn_direct_commit(struct tn_direct *d, const struct tn_share_pick *pick,

@@ -245,7 +245,8 @@ static tn_rc try_once(struct commit *c, bool *replaced, struct tn_err *err)
     }
     if (rc == TN_OK && d->sent.trying > 0 && (has_ours || d->own_id > 0)) {
         /* an attempt of which we heard nothing came there late */
-        return note_done(c, d->own_id > 0 ? d->own_id : d->base.id, err);
+        rc = tn_direct_make_sure(d, err);
+        return rc == TN_OK ? note_done(c, d->own_id > 0 ? d->own_id : d->base.id, err) : rc;
     }
     if (rc == TN_OK && !has_ours) {
         rc = tn_direct_check_last(d, replaced, err);

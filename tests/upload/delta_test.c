@@ -876,6 +876,46 @@ static void newer_schemas_travel_behind_the_snapshots(void)
     world_deinit(&w);
 }
 
+static void be_cut(void *user, enum tn_target_verb verb, const char *path)
+{
+    struct world *w = user;
+    (void)path;
+    if (verb == TN_TARGET_PUT) {
+        sim_disk_cut_at(&w->target, w->target.calls + 1);
+    }
+}
+
+/* A schema that got its name just before its sender was cut, and is met without a ledger: then the
+ * target's power goes. */
+static void what_is_met_stays_before_it_is_written_down(void)
+{
+    static const char name[] = ROOT "/schema/schema-1";
+    static struct world w;
+    struct tn_bytes text;
+    uint64_t size;
+    world_init(&w, 15);
+    world_append(&w);
+    tn_rc rc = world_sync(&w);
+    CHECK_OK(rc, w.err);
+    world_schema(&w, 1, "second");
+    rc = tn_io_read_all(&w.source.disk.io, name, 4096, &w.source.own, &text, &w.err);
+    CHECK_OK(rc, w.err);
+    world_write(&w.target.io, name, text);
+    world_lose_ledger(&w);
+    world_append(&w);
+    w.counting.before = be_cut;
+    w.counting.user = &w;
+    CHECK(world_sync(&w) == TN_IO);
+    sim_disk_reboot(&w.target, SIM_SEED_NOTHING);
+    w.counting.before = NULL;
+    rc = world_sync(&w);
+    CHECK_OK(rc, w.err);
+    rc = w.target.io.vtable->stat(&w.target.io, name, &size, &w.err);
+    CHECK_OK(rc, w.err);
+    CHECK(world_check(&w, 2) == TN_OK);
+    world_deinit(&w);
+}
+
 static const struct test tests[] = {
     TEST(mirror_follows_random_histories),
     TEST(second_sync_sends_nothing_and_dry_run_says_what_the_real_one_does),
@@ -899,6 +939,7 @@ static const struct test tests[] = {
     TEST(table_made_anew_is_told_from_the_old_one_behind_a_gap),
     TEST(sync_begins_again_when_expiry_is_faster),
     TEST(newer_schemas_travel_behind_the_snapshots),
+    TEST(what_is_met_stays_before_it_is_written_down),
 };
 
 int main(int argc, char **argv)
