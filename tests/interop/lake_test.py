@@ -467,6 +467,8 @@ def test_a_lake_keeps_as_many_as_the_table_says(args):
         java = stack.enter_context(peer.java()) if args.store == "s3" else None
         for number in range(min(args.cases, 2)):
             place = stack.enter_context(Place(args, number))
+            if java:
+                place.lake.proxy.may_remove = True
             rng, most = place.rng, place.rng.randint(3, 7)
             table = place.table(options={"lake.snapshot.num-retained.max": str(most), "lake.snapshot.num-retained.min": "1",
                                          "lake.snapshot.time-retained": "1 d"})

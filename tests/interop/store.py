@@ -274,6 +274,7 @@ class Proxy:
         self.hides = False  # what isn't there is forbidden: AWS's answer to who may not list
         self.plan = lambda request: None
         self.requests, self.wrong, self.content = [], [], {}
+        self.may_remove = False  # True: what the lake keeps has an end
         self.lock = threading.Lock()
         self.open = set()
         self.socket = socket.create_server(("127.0.0.1", 0))
@@ -404,7 +405,7 @@ class Proxy:
                 self.wrong.append("%r has the header %s" % (request, name))
         if request.verb in ("PUT", "POST") and "content-length" not in request.headers:
             self.wrong.append("%r doesn't say its length" % request)
-        if request.kind in ("LIST", "DELETE") and "uploadId=" not in request.query:
+        if request.kind in ("LIST", "DELETE") and "uploadId=" not in request.query and not self.may_remove:
             self.wrong.append("%r: a sync needs PUT and GET only" % request)
 
     def note(self, request):
