@@ -154,8 +154,9 @@ void tn_script_resume(struct tn_script *script);
 /* ---- what `map` keeps in its stores (tarn.state) ----
  *
  * It is saved as pieces of bytes, each of them all that there is, or what changed since the piece
- * before. A call that fails changes nothing; what was mapped and is not taken after all goes by
- * restoring what was saved. */
+ * before. A `map` that fails changes nothing; what was mapped and is not taken after all goes by
+ * restoring what was saved. What another handler writes is there until its Lua state ends, also
+ * when it fails; it is none of what is saved for a position. */
 
 enum { TN_SCRIPT_PIECE_HEAD_SIZE = 12 };
 

@@ -42,7 +42,8 @@
  * consumer lets it, then stands alone behind the gap: whole, since its files were there before it
  * was sent. A reader that waits in front of the gap waits until the next snapshot follows, and
  * EARLIEST with it; from then on, and when it comes later still, it lies below EARLIEST, where
- * nobody looks.
+ * nobody looks. The expiry behind the gap takes it with the rest, where it may remove; one that
+ * comes behind that lacks files, and goes with the next.
  *
  * Tags travel behind the snapshots: what a tag holds is brought where the target doesn't have its
  * snapshot (any more), then the tag. One that is replaced or removed at the source is there, too;

@@ -152,7 +152,7 @@ class Driver(Child, peer.Folder):
         for sender in senders:
             sender.start()
         for _ in range(self.args.kills):
-            time.sleep(self.rng.random() * seconds)
+            time.sleep(self.rng.random() * seconds)  # the instant of a kill is what is drawn
             self.kill()
             self.start()
         for sender in senders:

@@ -104,7 +104,7 @@ def test_killed_and_started_again(args):
             bench.ready()
             sent = Counter()
             for i in range(args.kills):
-                time.sleep(bench.rng.random() * 0.05)
+                time.sleep(bench.rng.random() * 0.05)  # the instant of a kill is what is drawn
                 for topic, qos in (("exact/a", 2), ("least/a", 1)):
                     lines = ["%s-%d-%d" % (topic, i, n) for n in range(bench.rng.randrange(120))]
                     bench.publish(lines, topic, qos)
@@ -315,7 +315,7 @@ def test_killed_over_tls(args):
             bench.ready()
             sent = []
             for i in range(args.kills // 2):
-                time.sleep(bench.rng.random() * 0.1)
+                time.sleep(bench.rng.random() * 0.1)  # the instant of a kill is what is drawn
                 lines = ["%d-%d" % (i, n) for n in range(bench.rng.randrange(120))]
                 bench.publish(lines, "exact/a")
                 sent += lines
