@@ -111,8 +111,7 @@ static tn_rc each_delta(struct tn_expire_run *e, tn_expire_snapshot_fn *delta,
 struct fit {
     int64_t from;
     int64_t to;
-    int64_t before; /* a run may end so many before the one that doesn't fit */
-    bool records;   /* of long-lived changelogs */
+    bool records; /* of long-lived changelogs */
 };
 
 static tn_rc count(struct tn_expire_run *e, const struct fit *fit, int64_t id, int64_t *before,
@@ -128,7 +127,8 @@ size_t tn_expire_room(const struct tn_expire_run *e)
     return room > READ_RESERVE ? room - READ_RESERVE : room / 4;
 }
 
-/* Sizes the set of files, and lets the run end earlier where it doesn't fit. */
+/* Sizes the set of files, and lets the run end earlier where it doesn't fit: with the one before it
+ * that is there, or, of records, with the one that doesn't fit. */
 static tn_rc fit(struct tn_expire_run *e, const struct fit *fit, struct tn_err *err)
 {
     size_t room = tn_expire_room(e);
@@ -136,12 +136,13 @@ static tn_rc fit(struct tn_expire_run *e, const struct fit *fit, struct tn_err *
     int64_t before = e->oldest;
     e->name_count = 0;
     for (int64_t id = fit->from; id <= fit->to; id++) {
+        int64_t stays = fit->records ? id : before;
         tn_rc rc = count(e, fit, id, &before, err);
         if (rc != TN_OK) {
             return rc;
         }
-        if (tn_set_size(e->name_count) > room && id - fit->before > e->oldest) {
-            e->end = id - fit->before;
+        if (tn_set_size(e->name_count) > room && stays > e->oldest) {
+            e->end = stays;
             break;
         }
         fitting = e->name_count;
@@ -152,13 +153,13 @@ static tn_rc fit(struct tn_expire_run *e, const struct fit *fit, struct tn_err *
 /* The delta of the first snapshot that stays says what the last one that goes had. */
 tn_rc tn_expire_fit_files(struct tn_expire_run *e, struct tn_err *err)
 {
-    struct fit all = {first_delta(e), e->end, 1, false};
+    struct fit all = {first_delta(e), e->end, false};
     return fit(e, &all, err);
 }
 
 tn_rc tn_expire_fit_records(struct tn_expire_run *e, struct tn_err *err)
 {
-    struct fit all = {e->oldest, e->end - 1, 0, true};
+    struct fit all = {e->oldest, e->end - 1, true};
     return fit(e, &all, err);
 }
 

@@ -66,6 +66,30 @@ static tn_rc stop_at_young(struct tn_expire_run *e, const struct retention *rete
     return rc;
 }
 
+static tn_rc note_met(struct tn_expire_run *e, const struct tn_snapshot *snapshot,
+                      struct tn_err *err)
+{
+    (void)snapshot;
+    (void)err;
+    e->met = true;
+    return TN_OK;
+}
+
+/* What EARLIEST will name is there, and all that stays is read from it on: where ids are missing it
+ * is the next one. The same ones go. */
+static tn_rc end_at_one(struct tn_expire_run *e, const struct retention *retention,
+                        struct tn_err *err)
+{
+    int64_t most = smaller(retention->high, e->last);
+    tn_rc rc = TN_OK;
+    e->met = e->end <= e->first;
+    while (rc == TN_OK && !e->met && e->end < most) {
+        rc = retention->with(e, e->end, note_met, err);
+        e->end += rc == TN_OK && !e->met;
+    }
+    return rc;
+}
+
 static tn_rc choose_end(struct tn_expire_run *e, const struct retention *retention,
                         struct tn_err *err)
 {
@@ -81,7 +105,7 @@ static tn_rc choose_end(struct tn_expire_run *e, const struct retention *retenti
     high = smaller(high, e->first + e->spec->options->snapshot_expire_limit);
     rc = stop_at_young(e, retention, low, high, &stop, err);
     e->end = larger(stop, e->first); /* what stands below `first` was decided by a run before */
-    return rc;
+    return rc == TN_OK ? end_at_one(e, retention, err) : rc;
 }
 
 tn_rc tn_expire_choose_range(struct tn_expire_run *e, struct tn_err *err)

@@ -131,6 +131,33 @@ static void retention_is_paimon_s(void)
     }
 }
 
+/* As in a mirror that its source has outrun. Wherever retention or the limit would end, it ends at
+ * a snapshot, and all from it on is whole. */
+static void ids_may_be_missing(void)
+{
+    uint64_t random = given_number("SEED", 1);
+    for (int round = 0; round < 12; round++) {
+        static struct bed bed;
+        static struct model model;
+        struct tn_err err;
+        int64_t last = make_table(&bed, &model, random_next(&random), 25);
+        int64_t first = 3 + (int64_t)random_below(&random, 5);
+        int64_t end = last - 1 - (int64_t)random_below(&random, 4);
+        for (int64_t id = first; id < end; id++) {
+            const char *path = tn_name_numbered(&bed.own, ROOT, TN_DIR_SNAPSHOT, "snapshot-", id);
+            tn_rc rc = bed.disk.io.vtable->unlink(&bed.disk.io, path, &err);
+            CHECK_OK(rc, err);
+        }
+        int64_t at = first + (int64_t)random_below(&random, (uint32_t)(end - first));
+        bool limited = random_below(&random, 2) == 0;
+        bed.options.snapshot_retained_min = limited ? 1 : (int32_t)(last - at + 1);
+        bed.options.snapshot_expire_limit = limited ? (int32_t)at - 1 : 50;
+        CHECK(must_expire(&bed, false).earliest_id == end);
+        check_table(&bed, true);
+        bed_deinit(&bed);
+    }
+}
+
 static void what_cannot_be_read_keeps_everything(void)
 {
     static const char *const folders[] = {TN_DIR_CONSUMER, TN_DIR_TAG};
@@ -392,6 +419,7 @@ static const struct test tests[] = {
     TEST(kept_snapshots_are_whole_and_nothing_else_is_there),
     TEST(tags_keep_what_they_reach),
     TEST(retention_is_paimon_s),
+    TEST(ids_may_be_missing),
     TEST(what_cannot_be_read_keeps_everything),
     TEST(an_empty_table_is_fine),
     TEST(changelogs_outlive_their_snapshots),
