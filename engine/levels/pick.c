@@ -243,7 +243,8 @@ struct tn_pick tn_pick(const struct tn_run *runs, uint32_t count, const struct t
                               ? pick_held(runs, count, free, rules)
                               : pick_universal(runs, count, rules);
     if (pick.take == 0 && rules->force_level0) {
-        pick = pick_level0(runs, count, free, rules);
+        struct tn_pick level0 = pick_level0(runs, count, free, rules);
+        pick = level0.take > 0 ? level0 : pick;
     }
     /* One file that is where it would go. Paimon: MergeTreeCompactManager.triggerCompaction. */
     if (pick.take == 1 && runs[0].file_count <= 1 && runs[0].level == pick.output_level) {
@@ -270,7 +271,7 @@ static struct tn_append_pick pick_append_full(const int64_t *sizes, uint32_t cou
         first++;
     }
     uint32_t left = count - first;
-    return (struct tn_append_pick){first, left >= FULL_MIN ? left : 0};
+    return (struct tn_append_pick){first, left >= FULL_MIN ? left : 0, false};
 }
 
 /* Of a window of more than one file. */
@@ -279,12 +280,9 @@ static bool too_large(int64_t size, int64_t target_size, int64_t unit_size_max)
     return size >= multiply_sat(2, target_size) || (unit_size_max > 0 && size > unit_size_max);
 }
 
-struct tn_append_pick tn_pick_append(const int64_t *sizes, uint32_t count, int64_t target_size,
-                                     int64_t unit_size_max, uint32_t min_file_num, bool full)
+static struct tn_append_pick pick_window(const int64_t *sizes, uint32_t count, int64_t target_size,
+                                         int64_t unit_size_max, uint32_t min_file_num)
 {
-    if (full) {
-        return pick_append_full(sizes, count, target_size);
-    }
     uint32_t first = 0;
     int64_t sum = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -294,8 +292,21 @@ struct tn_append_pick tn_pick_append(const int64_t *sizes, uint32_t count, int64
         }
         uint32_t window = i + 1 - first;
         if (window >= min_file_num && window > 1) {
-            return (struct tn_append_pick){first, window};
+            return (struct tn_append_pick){first, window, false};
         }
     }
-    return (struct tn_append_pick){0, 0};
+    return (struct tn_append_pick){0, 0, false};
+}
+
+struct tn_append_pick tn_pick_append(const int64_t *sizes, uint32_t count, int64_t target_size,
+                                     int64_t unit_size_max, uint32_t min_file_num, bool full)
+{
+    if (full) {
+        return pick_append_full(sizes, count, target_size);
+    }
+    struct tn_append_pick pick =
+        pick_window(sizes, count, target_size, unit_size_max, min_file_num);
+    pick.held = pick.count == 0 && unit_size_max > 0 &&
+                pick_window(sizes, count, target_size, 0, min_file_num).count > 0;
+    return pick;
 }

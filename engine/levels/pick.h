@@ -88,7 +88,8 @@ int32_t tn_pick_level_max(const struct tn_run *runs, uint32_t count,
  * BucketedAppendCompactManager. */
 struct tn_append_pick {
     uint32_t first;
-    uint32_t count; /* 0: nothing to do */
+    uint32_t count; /* 0: nothing to do, */
+    bool held;      /* but something, if a window might be larger */
 };
 struct tn_append_pick tn_pick_append(const int64_t *sizes, uint32_t count, int64_t target_size,
                                      int64_t unit_size_max, uint32_t min_file_num, bool full);

@@ -168,6 +168,13 @@ static inline bool tn_options_need_lookup(const struct tn_options *options)
            options->merge_engine == TN_MERGE_FIRST_ROW;
 }
 
+/* Hours in which more may be compacted, however few. */
+static inline bool tn_options_has_off_peak(const struct tn_options *options)
+{
+    return options->off_peak_start != -1 && options->off_peak_end != -1 &&
+           options->off_peak_start != options->off_peak_end;
+}
+
 /* True in the hours in which more may be compacted. `local_ms`: by the local clock, as if UTC.
  * Source: Paimon, OffPeakHours. */
 static inline bool tn_options_off_peak(const struct tn_options *options, int64_t local_ms)
@@ -176,7 +183,7 @@ static inline bool tn_options_off_peak(const struct tn_options *options, int64_t
     int64_t hour = (local_ms % DAY_MS + DAY_MS) % DAY_MS / HOUR_MS;
     int32_t start = options->off_peak_start;
     int32_t end = options->off_peak_end;
-    if (start == -1 || end == -1 || start == end) {
+    if (!tn_options_has_off_peak(options)) {
         return false;
     }
     return start < end ? start <= hour && hour < end : start <= hour || hour < end;

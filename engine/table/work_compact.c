@@ -12,7 +12,7 @@ enum {
 
 static bool off_peak(const struct tn_options *options, const struct tn_env *env)
 {
-    return options->off_peak_start >= 0 &&
+    return tn_options_has_off_peak(options) &&
            tn_options_off_peak(options, env->clock->vtable->local_ms(env->clock));
 }
 
@@ -161,6 +161,11 @@ static struct tn_pick pick_runs(const struct tn_table *t, struct tn_bucket *buck
     return tn_pick(runs, count, &rules);
 }
 
+static void note_held(struct tn_table *t, bool held)
+{
+    t->held = t->held || (held && tn_options_has_off_peak(&t->options));
+}
+
 static struct unit pick_unit(struct tn_table *t, struct tn_bucket *bucket,
                              const struct tn_run *runs, uint32_t count)
 {
@@ -171,7 +176,7 @@ static struct unit pick_unit(struct tn_table *t, struct tn_bucket *bucket,
     struct tn_pick pick = pick_runs(t, bucket, runs, count, rules);
     int32_t level_max = tn_pick_level_max(runs, count, &rules);
     uint32_t merge_max = bucket->halved < HALVED_MAX ? (uint32_t)MERGE_MAX >> bucket->halved : 2;
-    t->held = t->held || (pick.reason == TN_PICK_HELD && t->options.off_peak_start >= 0);
+    note_held(t, pick.reason == TN_PICK_HELD);
     return oldest_runs(bucket->levels, pick, level_max, merge_max);
 }
 
@@ -239,6 +244,7 @@ static tn_rc pick_append_unit(struct tn_table *t, struct tn_bucket *bucket, bool
         tn_pick_append(sizes, count, t->options.target_file_size,
                        unit_size_max(&t->options, t->env), (uint32_t)t->options.min_file_num, full);
     *picked = pick.count > 0;
+    note_held(t, pick.held);
     if (*picked) {
         struct unit unit = {files + pick.first, pick.count, 0, -1, -1};
         rc = plan_compaction(t, bucket, unit, err);

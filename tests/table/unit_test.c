@@ -202,12 +202,9 @@ static bool something_waits(const struct tn_table *table)
 }
 
 /* From 2 to 4 by the clock on the wall; no row comes then. */
-static void what_waited_is_done_in_the_off_peak_hours(void)
+static void wait_for_the_hours(const char *options)
 {
-    struct tn_table *table =
-        open_with_base(LIMIT ",\"compaction.offpeak.start.hour\":\"2\","
-                             "\"compaction.offpeak.end.hour\":\"4\","
-                             "\"compaction.max-size-amplification-percent\":\"1\"");
+    struct tn_table *table = open_with_base(options);
     pass_minutes(table, HOUR_MINUTES / 2);
     for (int i = 0; i < HOUR_MINUTES && !something_waits(table); i++) {
         pass_minutes(table, 1);
@@ -230,6 +227,16 @@ static void what_waited_is_done_in_the_off_peak_hours(void)
     close_and_check(table);
 }
 
+#define HOURS "\"compaction.offpeak.start.hour\":\"2\",\"compaction.offpeak.end.hour\":\"4\""
+
+/* Also where what is in level 0 waits for nothing. */
+static void what_waited_is_done_in_the_off_peak_hours(void)
+{
+    wait_for_the_hours(LIMIT "," HOURS ",\"compaction.max-size-amplification-percent\":\"1\"");
+    wait_for_the_hours(LIMIT "," HOURS ",\"compaction.max-size-amplification-percent\":\"1\","
+                             "\"changelog-producer\":\"lookup\"");
+}
+
 /* Each run takes memory at every flush of a table with a script. */
 static void of_a_table_with_a_script_few_runs_are_held(void)
 {
@@ -248,18 +255,21 @@ static void append_files_beyond_a_unit_stay(void)
     static const char *const limits[] = {"1 b", "1 gb"};
     for (size_t i = 0; i < COUNT(limits); i++) {
         char schema[512];
-        (void)snprintf(schema, sizeof schema,
-                       "{\"fields\":[{\"name\":\"k\",\"type\":\"BIGINT\"},"
-                       "{\"name\":\"v\",\"type\":\"BIGINT\"}],\"primaryKeys\":[],\"options\":{"
-                       "\"bucket\":\"1\",\"bucket-key\":\"k\",\"compaction.min.file-num\":\"3\","
-                       "\"tarn.compaction.unit-size-max\":\"%s\"}}",
-                       limits[i]);
+        (void)snprintf(
+            schema, sizeof schema,
+            "{\"fields\":[{\"name\":\"k\",\"type\":\"BIGINT\"},"
+            "{\"name\":\"v\",\"type\":\"BIGINT\"}],\"primaryKeys\":[],\"options\":{"
+            "\"bucket\":\"1\",\"bucket-key\":\"k\",\"compaction.min.file-num\":\"3\"," HOURS
+            ",\"tarn.compaction.unit-size-max\":\"%s\"}}",
+            limits[i]);
         begin_disk();
         bed_engine_start(&engine, &disk.io, 5);
+        engine.clock.zone_ms = 0; /* the clock shows 00:00 */
         bed_make_table(&engine, BED_TABLE, schema);
         struct tn_table *table = open(false);
         pass_minutes(table, 10);
         CHECK((tn_table_counts(table)->compactions > 0) == (i == 1));
+        CHECK(tn_table_held(table) == (i == 0));
         close_and_check(table);
     }
 }
