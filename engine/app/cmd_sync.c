@@ -62,6 +62,9 @@ static void say_kept(const struct tn_delta_result *result, const char *where)
                       "tarn: %s keeps more snapshots than lake.snapshot... of the table say: "
                       "permission to list or to remove was denied\n",
                       where);
+    } else if (result->keep_err.code != TN_OK) {
+        (void)fprintf(stderr, "tarn: %s keeps more snapshots than it is to: %s\n", where,
+                      result->keep_err.text);
     }
 }
 

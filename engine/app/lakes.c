@@ -60,6 +60,18 @@ static void note_tags(struct tn_lakes_mirror *m, const struct tn_delta_result *r
     }
 }
 
+/* It is tried once an hour. */
+static void say_kept(const struct tn_lakes *lakes, const struct tn_lakes_mirror *m)
+{
+    const struct tn_err *why = &lakes->now.result.keep_err;
+    if (why->code != TN_OK) {
+        tn_log_event(lakes->spec.log, TN_LOG_WARN, "lake",
+                     "lake=%s table=%s kind=expiry text=\"more snapshots are kept there than are "
+                     "to be: %s\"",
+                     m->lake->config->name, m->keeper->name, why->text);
+    }
+}
+
 /* Of a shared table it may be less than before, or nothing. */
 static int64_t have_of(const struct tn_lakes_task *t)
 {
@@ -155,6 +167,7 @@ static void sent(struct tn_task *task, tn_rc rc)
     add_counts(&m->lake->counts, &t->counts);
     tn_spent_add(&m->lake->spent, t->counts.bytes_sent, tn_target_asked(&t->counts));
     note_tags(m, &t->result);
+    say_kept(lakes, m);
     if (t->shared) {
         note_shared(lakes, m, now);
     }

@@ -223,6 +223,7 @@ struct tn_lakes_survey {
     struct tn_lakes *lakes;
     struct tn_lakes_mirror *mirror; /* NULL: nothing is under way */
     struct tn_lakes_tally tally;
+    bool shared; /* the mirror's, when it began */
     int64_t to;
     int64_t retry_ms;
 };

@@ -34,7 +34,8 @@
  * lot (LIST and GET, a DELETE for each file), so a tenth more is let stand, an hour at the most,
  * and what can't go is looked at once an hour. It is begun only by who is the owner just then, and
  * has the newest snapshot of the target as its own. Who may not list or remove there is told so
- * (keep_denied), and all else goes on.
+ * (keep_denied), and of what can't be read there, or has no room here (keep_err); it is tried again
+ * in an hour, and all else goes on. No run of it is begun once bytes_max or requests_max is spent.
  *
  * A PUT of a process that was killed may come when the next one has asked for that name and gone
  * on; no store can be told to refuse it. What the source still has is sent again, with the same
@@ -89,11 +90,12 @@ struct tn_delta_result {
     bool tags_looked;  /* at, and the next four count; else they stand as they did */
     uint32_t tags;     /* made or replaced */
     uint32_t tags_removed;
-    uint32_t tags_denied; /* that were to be removed and may not be */
-    uint32_t tags_left;   /* that stayed at home: others have made tags of the same names */
-    uint32_t expired;     /* snapshots that went there */
-    bool keep_denied;     /* some are to go there and may not be removed, or listed */
-    bool limited;         /* bytes_max or requests_max ended it */
+    uint32_t tags_denied;   /* that were to be removed and may not be */
+    uint32_t tags_left;     /* that stayed at home: others have made tags of the same names */
+    uint32_t expired;       /* snapshots that went there */
+    bool keep_denied;       /* some are to go there and may not be removed, or listed */
+    struct tn_err keep_err; /* why expiry there stopped, which ends no sync; code OK: it didn't */
+    bool limited;           /* bytes_max or requests_max ended it */
 };
 
 /* Reads the source through the worker's io, and needs some 100 KiB of its arena beside what reading

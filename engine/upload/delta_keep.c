@@ -257,7 +257,19 @@ static bool is_due(const struct keep *k)
                            (count > k->options.snapshot_retained_min && is_too_old(k, now))));
 }
 
-/* Of those that the source still has nothing is asked there. */
+/* Of those that the source still has nothing is asked there; expiry may be taking them here. */
+static tn_rc read_either(struct keep *k, int64_t id, struct tn_snapshot *snapshot,
+                         struct tn_err *err)
+{
+    struct tn_delta *d = k->d;
+    struct tn_arena *arena = &d->worker->arena;
+    tn_rc rc = TN_ABSENT;
+    if (id >= d->source_first) {
+        rc = tn_snapshot_read(k->home, d->root, id, arena, snapshot, err);
+    }
+    return rc == TN_ABSENT ? tn_snapshot_read(&k->lake.io, d->root, id, arena, snapshot, err) : rc;
+}
+
 static tn_rc find_overwrite(struct keep *k, struct tn_err *err)
 {
     struct tn_delta *d = k->d;
@@ -267,8 +279,7 @@ static tn_rc find_overwrite(struct keep *k, struct tn_err *err)
     for (int64_t id = d->ledger.have; rc == TN_OK && !found && id > 0; id--) {
         struct tn_snapshot snapshot;
         size_t mark = tn_arena_mark(arena);
-        rc = tn_snapshot_read(id >= d->source_first ? k->home : &k->lake.io, d->root, id, arena,
-                              &snapshot, err);
+        rc = read_either(k, id, &snapshot, err);
         found = rc == TN_OK && strcmp(snapshot.commit_kind, "OVERWRITE") == 0;
         d->ledger.overwrite = found ? id : 0;
         tn_arena_reset(arena, mark);
@@ -314,9 +325,13 @@ static tn_rc expire(struct keep *k, void *user, struct tn_err *err)
     (void)user;
     tn_rc rc = find_overwrite(k, err);
     bool any = false;
-    while (rc == TN_OK && result.snapshots > 0) {
+    while (rc == TN_OK && result.snapshots > 0 && !tn_delta_is_spent(d)) {
         rc = expire_once(k, &result, err);
         any = any || result.snapshots > 0;
+    }
+    if (rc == TN_OK && result.snapshots > 0) { /* the next sync goes on */
+        d->result->limited = true;
+        return d->target->vtable->settle(d->target, err);
     }
     rc = rc == TN_OK ? note_first(k, result.earliest_id, err) : rc;
     rc = rc == TN_OK ? d->target->vtable->settle(d->target, err) : rc;
@@ -347,6 +362,14 @@ static tn_rc make(struct tn_delta *d, struct keep **made, struct tn_err *err)
     return rc;
 }
 
+/* What ends no sync: what others left there can't be read, there is no room, or somebody else is at
+ * it. */
+static bool waits(tn_rc rc, const struct tn_err *err)
+{
+    return is_denied(rc, err) || rc == TN_CORRUPT || rc == TN_AGAIN || rc == TN_EXISTS ||
+           rc == TN_UNSUPPORTED || rc == TN_INVALID;
+}
+
 /* What can't be read is said by who is to do it. */
 bool tn_delta_keep_is_due(struct tn_delta *d)
 {
@@ -367,8 +390,9 @@ static tn_rc keep(struct tn_delta *d, struct tn_err *err)
     }
     k->whole = true;
     rc = with_lake(k, expire, NULL, err);
-    if (is_denied(rc, err)) { /* it may be allowed later */
-        d->result->keep_denied = true;
+    if (waits(rc, err)) { /* all was sent, and this may get better */
+        d->result->keep_denied = is_denied(rc, err);
+        d->result->keep_err = *err;
         d->ledger.wait_ms = now_ms(d) + HOUR_MS;
         rc = TN_OK;
     }
@@ -412,13 +436,6 @@ static tn_rc remove_with_files(struct tn_delta *d, const char *name, struct tn_e
     return rc;
 }
 
-/* Where it can't be told which files are its own they are left; the tag goes. */
-static bool goes_alone(tn_rc rc, const struct tn_err *err)
-{
-    return is_denied(rc, err) || rc == TN_CORRUPT || rc == TN_AGAIN || rc == TN_UNSUPPORTED ||
-           rc == TN_INVALID;
-}
-
 tn_rc tn_delta_remove_tag(struct tn_delta *d, const char *name, struct tn_err *err)
 {
     struct tn_delta_hint first;
@@ -426,9 +443,9 @@ tn_rc tn_delta_remove_tag(struct tn_delta *d, const char *name, struct tn_err *e
     bool alone = d->ledger.have == 0 || first.id <= 1;
     if (rc == TN_OK && !alone) {
         rc = remove_with_files(d, name, err);
-        alone = goes_alone(rc, err);
+        alone = waits(rc, err); /* which files are its own can't be told: they are left */
     }
-    if ((rc == TN_OK || goes_alone(rc, err)) && alone) {
+    if ((rc == TN_OK || waits(rc, err)) && alone) {
         size_t mark = tn_arena_mark(&d->worker->arena);
         const char *path =
             tn_arena_format(&d->worker->arena, "%s/" TN_DIR_TAG "tag-%s", d->root, name);
