@@ -32,6 +32,21 @@ static tn_rc no_room(struct tn_err *err)
 
 /* ---- reading and writing ---- */
 
+/* What is larger than any pause can't be read, so nothing can be swapped for it. */
+static tn_rc empty(struct work *w, struct tn_err *err)
+{
+    struct tn_buf text;
+    void *memory;
+    tn_rc rc = tn_arena_need(w->scratch, TN_PAUSE_TEXT_MAX, "a pause", &memory, err);
+    if (rc != TN_OK) {
+        return rc;
+    }
+    tn_buf_init(&text, memory, TN_PAUSE_TEXT_MAX);
+    tn_pause_format(w->marks, &text);
+    w->was = tn_buf_bytes(&text);
+    return w->target->vtable->replace(w->target, w->path, w->was, err);
+}
+
 /* What nobody can read is nobody's. */
 static tn_rc read_marks(struct work *w, const char *table, struct tn_err *err)
 {
@@ -49,6 +64,9 @@ static tn_rc read_marks(struct work *w, const char *table, struct tn_err *err)
             w->marks->count = 0;
             rc = TN_OK;
         }
+    } else if (rc == TN_INVALID) {
+        w->marks->count = 0;
+        rc = empty(w, err);
     }
     return rc == TN_ABSENT ? TN_OK : rc;
 }

@@ -38,7 +38,6 @@ static void pass(int64_t ms)
 /* What a committer makes of what is there. */
 static bool is_paused(void)
 {
-
     tn_rc rc = tn_pause_read(&bed.disk.io, "db.t", &bed.own, &seen, &err);
     CHECK_OK(rc, err);
     return tn_pause_holds(&watch, &seen, &clocks[PAUSERS].clock);
@@ -106,7 +105,6 @@ static void one_that_died_is_left_out_by_others(void)
 /* By hand, or by one that writes on no condition. */
 static void a_mark_that_was_taken_away_is_set_again(void)
 {
-
     set_up(4);
     pausing_keep(&pausers[0]);
     tn_rc rc = bed.disk.io.vtable->unlink(&bed.disk.io, ".tarn/db.t/pause", &err);
@@ -125,10 +123,11 @@ static void a_mark_that_was_taken_away_is_set_again(void)
 /* What nobody can read is a pause, until it has stood for its time. */
 static void what_cannot_be_read_is_a_pause_for_a_while(void)
 {
-    static const char *const texts[] = {"", "{}", "{\"version\": 1}", "tarn-pause 2\n{\"id\"",
-                                        "tarn-pause 2\n{}\n"};
+    static char large[TN_PAUSE_TEXT_MAX + 2];
+    static const char *const texts[] = {
+        "", "{}", "{\"version\": 1}", "tarn-pause 2\n{\"id\"", "tarn-pause 2\n{}\n", large};
+    memset(large, 'x', sizeof large - 1);
     for (size_t i = 0; i < COUNT(texts); i++) {
-
         set_up(5 + i);
         tn_rc rc = bed.disk.io.vtable->make_dir(&bed.disk.io, ".tarn/db.t/", &err);
         CHECK_OK(rc, err);
