@@ -106,9 +106,10 @@ static tn_rc check_folder(struct connecting *c, const struct tn_config_lake *lak
                err);
 }
 
-/* Whatever is there or not: that the store answers such a question is what counts. */
+/* Whatever is there or not: that the store answers such a question is what counts. A 403 may be of
+ * the name alone, which whoever may not list is told of what isn't there. */
 static tn_rc ask_store(struct tn_lake *lake, const struct tn_config_lake *config,
-                       struct connecting *c, struct tn_err *why)
+                       struct connecting *c, bool *reads, struct tn_err *why)
 {
     struct tn_target *target = tn_lake_target(lake);
     struct tn_bytes bytes;
@@ -116,14 +117,17 @@ static tn_rc ask_store(struct tn_lake *lake, const struct tn_config_lake *config
         tn_arena_format(c->arena, ".tarn/%s/owner", config->tables ? config->tables->text : "db.t");
     tn_rc rc = path ? target->vtable->read(target, path, OWNER_SIZE, c->arena, &bytes, why)
                     : tn_err_set(why, TN_AGAIN, 0, "no memory for a path");
+    *reads = !tn_target_is_hidden(rc, why);
     return rc == TN_ABSENT || rc == TN_INVALID ? TN_OK : rc;
 }
 
-static void say_store(const struct tn_target *target, char *text, size_t size)
+static void say_store(const struct tn_target *target, bool reads, char *text, size_t size)
 {
     int64_t ahead_ms = tn_s3_target_clock_offset_ms(target);
     bool apart = ahead_ms > SKEW_MS || ahead_ms < -SKEW_MS;
-    int used = snprintf(text, size, "it answers, and lets us read (nothing was written)");
+    int used =
+        snprintf(text, size, "it answers, and %s (nothing was written)",
+                 reads ? "lets us read" : "whether we may read shows where something is (403)");
     if (apart && used > 0) {
         (void)snprintf(
             text + used, size - (size_t)used,
@@ -133,7 +137,7 @@ static void say_store(const struct tn_target *target, char *text, size_t size)
     }
 }
 
-/* As the daemon would: with the memory that it would have. */
+/* As the daemon would. */
 static const char *try_store(struct connecting *c, const struct tn_config_lake *config,
                              struct tn_lake *lake, char *text, size_t size)
 {
@@ -141,6 +145,7 @@ static const char *try_store(struct connecting *c, const struct tn_config_lake *
     struct tn_err why = {0};
     const char *kind = "configuration";
     bool opened = false;
+    bool reads = true;
     tn_rc rc = tn_lakes_boot_options(config, &options, &why);
     if (rc == TN_OK) {
         kind = "certificate";
@@ -161,12 +166,12 @@ static const char *try_store(struct connecting *c, const struct tn_config_lake *
         opened = rc == TN_OK;
     }
     if (opened) {
-        rc = ask_store(lake, config, c, &why);
+        rc = ask_store(lake, config, c, &reads, &why);
         enum tn_s3_trouble trouble = tn_s3_target_trouble(tn_lake_target(lake));
         kind = rc == TN_OK                     ? NULL
                : trouble == TN_S3_TROUBLE_NONE ? "store"
                                                : tn_s3_trouble_text(trouble);
-        say_store(tn_lake_target(lake), text, size);
+        say_store(tn_lake_target(lake), reads, text, size);
         tn_lake_close(lake);
     }
     if (rc != TN_OK) {

@@ -1,9 +1,9 @@
 /* connecting: `check --connect`: whether what a configuration names can be reached as it says.
  *
  *     lake, a folder   it is there, and may be written to
- *     lake, a bucket   a GET of a small name: address, certificate, key, clock, bucket, right to
- * read broker           its name and password let us in, under a client id of its own notify
- * likewise; of a POST: that somebody is there, and TLS
+ *     lake, a bucket   a GET of a small name: address, certificate, key, clock, bucket
+ *     broker           its name and password let us in, under a client id of its own
+ *     notify           likewise; of a POST: that somebody is there, and TLS
  *
  * Nothing is written anywhere, and no message is sent: whether a key may write only a sync shows. A
  * daemon that runs isn't disturbed.
