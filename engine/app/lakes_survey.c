@@ -91,12 +91,13 @@ static tn_rc add_changelog(struct looking *l, const char *root, const struct tn_
 }
 
 /* One that isn't there (any more) has nothing to be sent. */
-static tn_rc add_snapshot(struct tn_lakes_tally *tally, const struct tn_lakes_mirror *m, int64_t id,
-                          struct tn_worker *worker, struct tn_err *err)
+static tn_rc add_snapshot(struct tn_lakes_survey *s, int64_t id, struct tn_worker *worker,
+                          struct tn_err *err)
 {
-    const char *root = m->root;
+    struct tn_lakes_tally *tally = &s->tally;
+    const char *root = s->mirror->root;
     struct tn_snapshot snapshot;
-    struct looking l = {.tally = tally, .shared = m->shared};
+    struct looking l = {.tally = tally, .shared = s->shared};
     uint64_t before = tally->bytes;
     bool stays = false; /* at home: what is compacted here is none of a shared table's */
     size_t mark = tn_arena_mark(&worker->arena);
@@ -105,8 +106,8 @@ static tn_rc add_snapshot(struct tn_lakes_tally *tally, const struct tn_lakes_mi
     if (is_there) {
         int64_t base = tn_manifest_size(snapshot.base_manifest_list_size);
         bool rows = strcmp(snapshot.commit_kind, "APPEND") == 0;
-        stays = m->shared && !rows;
-        tally->bytes += base > 0 && !m->shared ? (uint64_t)base : 0;
+        stays = s->shared && !rows;
+        tally->bytes += base > 0 && !s->shared ? (uint64_t)base : 0;
         tally->rows += rows && snapshot.delta_record_count.value > 0
                            ? (uint64_t)snapshot.delta_record_count.value
                            : 0;
@@ -129,7 +130,7 @@ static tn_rc execute(struct tn_task *task, void *context, struct tn_err *err)
     struct tn_lakes_survey *s = (struct tn_lakes_survey *)(void *)task;
     tn_rc rc = TN_OK;
     for (int64_t id = s->tally.to + 1; rc == TN_OK && id <= s->to; id++) {
-        rc = add_snapshot(&s->tally, s->mirror, id, context, err);
+        rc = add_snapshot(s, id, context, err);
     }
     s->tally.to = s->to;
     return rc;
@@ -156,6 +157,7 @@ static void begin(struct tn_lakes *lakes, struct tn_lakes_mirror *m)
     s->lakes = lakes;
     s->mirror = m;
     s->tally = m->tally;
+    s->shared = m->shared;
     s->to = m->seen_id < m->tally.to + SNAPSHOTS ? m->seen_id : m->tally.to + SNAPSHOTS;
     tn_exec_submit(lakes->spec.env->exec, &s->task);
 }
