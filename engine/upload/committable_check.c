@@ -179,16 +179,6 @@ static tn_rc check_key_stats(const struct check *check, const struct tn_file_met
                         : tn_err_set(err, TN_AGAIN, 0, "no memory to check a committable");
 }
 
-static const struct tn_field *find_field(const struct tn_schema *schema, const char *name)
-{
-    for (uint32_t i = 0; i < schema->field_count; i++) {
-        if (strcmp(schema->fields[i].name, name) == 0) {
-            return &schema->fields[i];
-        }
-    }
-    return NULL;
-}
-
 /* Of the newest schema only: what a column was in an older one isn't known here. */
 static tn_rc check_value_stats(const struct check *check, const struct tn_file_meta *file,
                                struct tn_err *err)
@@ -207,13 +197,13 @@ static tn_rc check_value_stats(const struct check *check, const struct tn_file_m
         return tn_err_set(err, TN_AGAIN, 0, "no memory to check a committable");
     }
     for (uint32_t i = 0; i < claims.count; i++) {
-        const struct tn_field *field =
-            names->present ? find_field(schema, names->items[i]) : &schema->fields[i];
-        if (!field) {
+        int32_t field =
+            names->present ? tn_schema_find(schema, tn_bytes_of(names->items[i])) : (int32_t)i;
+        if (field < 0) {
             return tn_err_set(err, TN_INVALID, 0, "its statistics: there is no column %.80s",
                               names->items[i]);
         }
-        claims.types[i] = field->type;
+        claims.types[i] = schema->fields[field].type;
     }
     return check_claims(check, &claims, err);
 }

@@ -123,7 +123,7 @@ static bool same_history(struct tn_delta *d)
         hash = tn_hash_128(text);
     }
     tn_arena_reset(arena, mark);
-    return rc == TN_OK && hash.high == d->ledger.hash.high && hash.low == d->ledger.hash.low;
+    return rc == TN_OK && tn_hash_128_equal(hash, d->ledger.hash);
 }
 
 /* ---- without a ledger ---- */
