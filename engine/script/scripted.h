@@ -8,7 +8,7 @@
  *     tn_table_close(table); tn_scripted_close(&scripted);
  *
  * The states have the parts "lua_map" and "lua_merge", which are carved out of the memtable's while
- * a script is there (that of `map` and `upload` only where it has them): so this comes before a
+ * a script is there (that of `map` and of uploads only where it has them): so this comes before a
  * table is opened, and ends after it was closed. Only who writes needs a script; readers,
  * compaction and upkeep never look at it.
  *

@@ -12,9 +12,10 @@
  *              type = "application/json" } POST: its Content-Type
  *
  * Whom it is told is the configuration's alone: no answer names a host. An answer counts when all
- * of it is right. A failure is INVALID and changes nothing, not even the count after which a script
- * is parked: what is told of uploads may not keep rows or uploads waiting. It may be asked again
- * for the same snapshots, so it should say what is so and remember nothing.
+ * of it is right. A failure is INVALID and doesn't count for the parking of a script: what is told
+ * of uploads may not keep rows or uploads waiting. It may be asked again for the same snapshots, so
+ * it should say what is so and remember nothing: what it writes into a store stays, also when it
+ * fails.
  */
 #pragma once
 

@@ -71,7 +71,7 @@ TN_MUST_USE tn_rc tn_gather_open(struct tn_gather *gather, const struct tn_gathe
  * now; without it a later one that is named is `old_schema`, with it that is a reason to refuse.
  * CONFLICT: another gather was faster, the next round looks again. IO, FULL: likewise. CORRUPT:
  * what was gathered can't be read, or the table. Costs, with nothing to do: 2 reads, 2 looks and a
- * list; entries cost a read, a look a file and a removal each, many of which are asked for at once
- * (io/many.h). */
+ * list; entries cost a read (large ones more), a look a file and a removal each, many of which are
+ * asked for at once (io/many.h). */
 TN_MUST_USE tn_rc tn_gather_round(struct tn_gather *gather, bool newest_schema,
                                   struct tn_gather_result *result, struct tn_err *err);
