@@ -107,5 +107,20 @@ def test_check_connect_says_how_far_the_clocks_are_apart(_args):
             need(far["works"] and re.sub("7(199|201)", "7200", far["text"]).find(text) >= 0, far)
 
 
+def test_check_connect_says_where_a_403_leaves_open_whether_we_may_read(_args):
+    """A store tells whoever may not list "forbidden" of what isn't there; once it is there, its being read shows the right."""
+    with bucket(False) as (s, lakes), store.Proxy(s) as proxy, Daemon(lakes.replace(s.endpoint, proxy.endpoint)) as daemon:
+        proxy.hides = True
+        said = []
+        for _ in range(2):
+            result = peer.Tarn(daemon.warehouse).run("check", str(daemon.config), "--connect", "--format", "json")
+            far = [row for row in map(json.loads, result.lines) if row.get("name") == "far"][0]
+            same(far["works"], True, far)
+            said.append(far["text"])
+            daemon.once("".join(map(line_of, range(5))).encode())
+        need("whether we may read shows where something is (403)" in said[0], said[0])
+        need("lets us read" in said[1], said[1])
+
+
 if __name__ == "__main__":
     sys.exit(runner.run_given(globals()))
