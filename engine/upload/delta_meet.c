@@ -229,6 +229,9 @@ static tn_rc set_earliest(struct tn_delta *d, const struct tn_delta_hint *said, 
     }
     d->first_due = first;
     d->first_hidden = said->hidden;
+    if (right) {
+        tn_delta_note_first(d, first, said->id);
+    }
     return rc;
 }
 
@@ -244,14 +247,18 @@ static tn_rc meet_earliest(struct tn_delta *d, struct tn_err *err)
     return rc == TN_OK && !met.hidden ? set_earliest(d, &said, err) : rc;
 }
 
-/* What there is of snapshots and hints. */
-static tn_rc discover_snapshots(struct tn_delta *d, struct tn_err *err)
+/* What there is of snapshots and hints. What was `sending` when a sync was cut may stand behind a
+ * gap that no hint has passed. */
+static tn_rc discover_snapshots(struct tn_delta *d, int64_t sending, struct tn_err *err)
 {
     struct tn_delta_hint latest;
     tn_rc rc = tn_delta_read_hint(d, "LATEST", &latest, err);
     d->resume = latest.id > 0 || !d->unowned;
     if (rc == TN_OK && d->resume) {
         rc = find_newest(d, latest.id, err);
+    }
+    if (rc == TN_OK && d->resume && sending > d->ledger.have) {
+        rc = walk_up(d, sending, err);
     }
     if (rc == TN_OK && d->ledger.have > 0) {
         rc = meet_earliest(d, err);
@@ -267,19 +274,21 @@ static tn_rc make_sure(struct tn_delta *d, struct tn_err *err)
     return d->spec->dry_run ? TN_OK : d->target->vtable->settle(d->target, err);
 }
 
+/* Of a ledger that isn't right any more it remains what was being sent, and that something is to go
+ * there. */
 static tn_rc discover(struct tn_delta *d, struct tn_err *err)
 {
+    int64_t sending = d->ledger.sending;
     d->ledger.have = 0;
     d->ledger.schema = -1;
     d->ledger.sending = 0;
     d->ledger.tags_known = false;
     d->ledger.first = 0;
-    d->ledger.below = false;
     d->ledger.wait_ms = 0;
     d->ledger.overwrite_known = false;
     d->marked = false;
     d->dirty = true;
-    tn_rc rc = discover_snapshots(d, err);
+    tn_rc rc = discover_snapshots(d, sending, err);
     if (rc == TN_OK) {
         rc = check_ahead(d, err);
     }

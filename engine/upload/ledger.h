@@ -7,8 +7,10 @@
  *      "firstMs": ..., "overwrite": 0}
  *
  * It is written before a sync sends its first file (`sending` is set) and at its end (it is 0). One
- * that says `sending` belongs to a sync that was cut: what it published since is asked for. A lost
- * one costs some questions, and nothing else.
+ * that says `sending` belongs to a sync that was cut: what it published since is asked for, also
+ * when nothing else of it is right any more, since no hint names what stands behind a gap. A lost
+ * one costs some questions; and a snapshot behind which a sync was cut before EARLIEST had passed
+ * the gap in front of it is seen with the next one only.
  */
 #pragma once
 

@@ -509,6 +509,55 @@ static void what_is_hidden_takes_nothing_back_before_a_gap(void)
     }
 }
 
+static void cut_or_look(void *user, enum tn_target_verb verb, const char *path)
+{
+    struct world *w = user;
+    if (verb != TN_TARGET_PUT) {
+        return;
+    }
+    if (w->newest == 5 && strcmp(path, ROOT "/snapshot/EARLIEST") == 0) {
+        sim_disk_cut_at(&w->target, w->target.calls + 1);
+    } else if (strcmp(path, ROOT "/snapshot/snapshot-6") == 0) {
+        CHECK(world_hint(w, "EARLIEST") == (w->counting.denied ? 1 : 5));
+    }
+}
+
+/* 1 to 3 are there, and 5, behind which a sync was cut; by the next one both 3 and 5 have expired
+ * at the source. EARLIEST passes the gap before anything follows 5, or with what does, if nobody
+ * said whether 5 is there. */
+static void gap_is_passed_where_the_source_has_neither_side(void)
+{
+    for (int i = 0; i < 4; i++) {
+        static struct world w;
+        world_init(&w, given_number("SEED", 16));
+        int64_t first = i % 2 == 0 ? 5 : 6;
+        for (int64_t last = 3; last <= 7; last += 2) {
+            while (w.newest < last) {
+                world_append(&w);
+            }
+            if (last > 3) {
+                world_expire(&w, last == 5 ? 1 : 2, &w.source.worker);
+            }
+            w.counting.denied = last == 7 && first == 6 ? ROOT "/snapshot/snapshot-5" : NULL;
+            w.counting.keeps = last < 7 || i > 1;
+            w.counting.before = last > 3 ? cut_or_look : NULL;
+            w.counting.user = &w;
+            tn_rc rc = world_sync_with(&w, (struct tn_delta_spec){.lake = "gap"});
+            CHECK(rc == (last == 5 ? TN_IO : TN_OK));
+            if (last == 5) {
+                sim_disk_reboot(&w.target, SIM_SEED_ALL);
+                CHECK(world_has(&w, 5) && world_hint(&w, "EARLIEST") == 1);
+            }
+        }
+        CHECK(world_hint(&w, "EARLIEST") == first && world_hint(&w, "LATEST") == 7);
+        CHECK(world_whole(&w, first, 7) && w.result.keep_denied == (i > 1));
+        for (int64_t id = 1; id <= 5; id++) {
+            CHECK(world_has(&w, id) == (id >= first || (i > 1 && id != 4)));
+        }
+        world_deinit(&w);
+    }
+}
+
 /* A PUT of snapshot-4 that is under way when its process is killed. */
 struct late_put {
     struct world *w;
@@ -932,6 +981,7 @@ static const struct test tests[] = {
     TEST(gap_is_left_behind_earliest),
     TEST(latest_that_lags_before_a_gap_takes_nothing_back),
     TEST(what_is_hidden_takes_nothing_back_before_a_gap),
+    TEST(gap_is_passed_where_the_source_has_neither_side),
     TEST(late_snapshot_of_a_killed_process_lies_below_earliest),
     TEST(late_snapshot_behind_all_else_is_in_no_syncs_way),
     TEST(mirror_that_expires_after_a_cut_is_met_anew),
