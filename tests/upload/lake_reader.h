@@ -5,7 +5,8 @@
  * - When snapshot-N is there, its lists, manifests, schemas, data and changelog files are read, and
  *   are the rows and the changes that the source had at N.
  * - It follows N-1, or EARLIEST passes the gap before anything follows N. What comes late, put by a
- *   process that is dead by then, is passed with what follows it, or comes below EARLIEST.
+ *   process that is dead by then, is passed with what follows it, or comes below EARLIEST; passed
+ *   so is also what a store that hides what it lacks didn't show to who looked for it.
  * - When a tag is there, what it holds is read, too.
  * - LATEST names a snapshot that is there, and never an older one; EARLIEST one from which on all
  *   are there.
@@ -31,7 +32,9 @@ struct lake_reader {
     int64_t earliest; /* likewise */
     int64_t gap;      /* the snapshot behind one that EARLIEST hasn't passed yet; 0: none */
     bool dead;        /* what changed last was put by a process that is dead by now */
-    int64_t late;     /* of those behind a gap, the last one that came so; 0: none */
+    int64_t late; /* of those behind a gap, the last one that came so, or that a moment's 403 hid
+                   * from who asked for it; 0: none */
+    bool below;   /* something stood in front of a gap, and may go */
     uint64_t changes;
     uint64_t snapshots;
     const char *problem; /* or NULL */
@@ -187,6 +190,25 @@ static __attribute__((unused, noinline)) void lake_reader_tag(struct lake_reader
     }
 }
 
+/* Something was removed: from EARLIEST on all is there, and what the tags hold. */
+static __attribute__((unused, noinline)) const char *
+lake_reader_again(struct lake_reader *r, const char *const *tags, uint32_t tag_count)
+{
+    (void)snprintf(r->last, sizeof r->last, "what is left");
+    const char *problem = lake_reader_follow(r, false);
+    for (uint32_t i = 0; i < tag_count && !problem && !r->problem; i++) {
+        char path[64];
+        uint64_t size;
+        struct tn_err err;
+        (void)snprintf(path, sizeof path, BED_ROOT "/tag/tag-%s", tags[i]);
+        if (store_io_stat(&r->io.io, path, &size, &err) == TN_OK) {
+            (void)snprintf(r->last, sizeof r->last, "%s", path);
+            lake_reader_tag(r, tags[i]);
+        }
+    }
+    return problem ? problem : r->problem;
+}
+
 /* Its number; 0: there is none. */
 static inline int64_t lake_hint_of(const struct model_object *object)
 {
@@ -216,6 +238,7 @@ static inline void lake_reader_earliest(struct lake_reader *r, int64_t id)
         lake_reader_complain(r, "it says %" PRId64 ", the newest is %" PRId64, id, r->newest);
     }
     r->gap = r->gap > id ? r->gap : 0;
+    r->below = r->below || (r->earliest > 0 && id > r->earliest);
     r->earliest = id;
 }
 

@@ -49,7 +49,8 @@ struct lake_asked {
     uint64_t bytes;      /* of files and parts */
     uint64_t known;      /* of them, of what was there when the process began */
     uint64_t twice;      /* of them, of what was there when it came */
-    uint64_t deletes;    /* of objects */
+    uint64_t deletes;    /* of objects, but for tags and what is nobody's */
+    uint64_t tags;       /* that were asked for, or removed */
     uint64_t new_bytes;  /* of files that weren't there */
     uint64_t part_bytes; /* of parts of uploads under way that were there when it began */
 };
@@ -272,9 +273,10 @@ static __attribute__((unused, noinline)) void lake_on_asked(struct model *m)
         return;
     }
     key++;
+    lake.asked.tags += strstr(key, "/tag/") != NULL;
     if (strcmp(m->method, "DELETE") == 0 && !of_upload) {
         struct model_object *object = model_find(m, key);
-        lake.asked.deletes += !strstr(key, "/tag/");
+        lake.asked.deletes += !strstr(key, "/tag/") && !strstr(key, "/.tarn-removes");
         lake.old[object ? object - m->objects : 0] &= object == NULL; /* another one comes there */
     }
     if (put && of_upload) {
@@ -284,6 +286,19 @@ static __attribute__((unused, noinline)) void lake_on_asked(struct model *m)
         lake.asked.bytes += m->body.size;
         lake.asked.known += object && lake.old[object - m->objects] ? m->body.size : 0;
         lake.asked.twice += object ? m->body.size : 0;
+    }
+}
+
+/* Where a lack is no other answer, a snapshot behind a gap may be one. */
+static __attribute__((unused, noinline)) void lake_on_failed(struct model *m)
+{
+    struct lake_reader *r = &lake.reader;
+    char path[64];
+    (void)snprintf(path, sizeof path, "/bucket/lake/" BED_ROOT "/snapshot/snapshot-%" PRId64,
+                   r->gap);
+    lake_note("%s %s: %d", m->method, m->path, m->fail_before);
+    if (m->denied && m->fail_before == 403 && r->gap > 0 && strcmp(m->path, path) == 0) {
+        r->late = r->gap;
     }
 }
 
@@ -371,11 +386,7 @@ static __attribute__((unused, noinline)) void lake_alter(void)
     lake.schemas++;
 }
 
-static inline const char *lake_tag_name(uint32_t number)
-{
-    static const char *const names[LAKE_TAGS] = {"a", "b c", "release"};
-    return names[number];
-}
+static const char *const lake_tags[LAKE_TAGS] = {"a", "b c", "release"};
 
 static __attribute__((unused, noinline)) void lake_remove_tag(const char *name)
 {
@@ -397,7 +408,7 @@ static __attribute__((unused, noinline)) void lake_tag(void)
     struct tn_err err;
     int64_t id;
     struct tn_tag_spec spec = {.root = BED_ROOT,
-                               .name = lake_tag_name(random_below(&lake.random, LAKE_TAGS))};
+                               .name = lake_tags[random_below(&lake.random, LAKE_TAGS)]};
     tn_rc rc = tn_tag_make(&spec, &engine->workers[TN_LANE_LONG], &id, &err);
     if (rc == TN_EXISTS) {
         lake_remove_tag(spec.name);
@@ -529,6 +540,7 @@ static inline void lake_open_store(uint64_t seed)
     m->random = seed;
     m->page = 40;
     m->asked = lake_on_asked;
+    m->failed = lake_on_failed;
     m->changed = lake_on_changed;
     m->user = &lake.reader;
     lake.store.random = seed * 131 + 1;

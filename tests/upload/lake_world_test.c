@@ -42,10 +42,20 @@ static void check_reader(void)
     }
 }
 
-/* What stands in front of a gap goes, and with a tag what it alone held. */
+/* What stands in front of a gap goes, and with a tag what it alone held, unless all is there from
+ * the first snapshot on. */
 static bool may_remove(void)
 {
-    return lake.reader.earliest > 1;
+    return lake.reader.below || (lake.reader.earliest > 1 && lake.asked.tags > 0);
+}
+
+static void check_removed(void)
+{
+    const char *problem =
+        lake.asked.deletes > 0 ? lake_reader_again(&lake.reader, lake_tags, LAKE_TAGS) : NULL;
+    if (problem) {
+        report(problem);
+    }
 }
 
 /* However it ended, a process doesn't send what was there when it began; unless it was forbidden to
@@ -55,6 +65,7 @@ static void check_asked(void)
 {
     HOLDS(lake.asked.deletes == 0 || may_remove());
     HOLDS(lake.asked.known == 0 || lake.store.forbade > lake.forbade || lake.power_cuts > 0);
+    check_removed();
 }
 
 /* ---- faults ---- */
@@ -106,7 +117,7 @@ static __attribute__((noinline)) void check_tags(void)
         char path[64];
         struct tn_bytes ours;
         struct tn_bytes theirs;
-        (void)snprintf(path, sizeof path, BED_ROOT "/tag/tag-%s", lake_tag_name(i));
+        (void)snprintf(path, sizeof path, BED_ROOT "/tag/tag-%s", lake_tags[i]);
         bool here = read_file(&lake.disk.io, path, &ours) == TN_OK;
         bool there = read_file(&lake.reader.io.io, path, &theirs) == TN_OK;
         HOLDS(there || !here);

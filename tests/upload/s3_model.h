@@ -70,7 +70,8 @@ struct model {
     bool closes;         /* the answer that was made ends by closing it */
     bool lasts;          /* no answer ends by closing the connection */
     int answers;
-    void (*asked)(struct model *m); /* a request is read, and is not done yet; or NULL */
+    void (*asked)(struct model *m);  /* a request is read, and is not done yet; or NULL */
+    void (*failed)(struct model *m); /* it fails before it is done; or NULL */
     void (*changed)(struct model *m, struct model_object *object); /* it was put; or NULL */
     void *user;
     /* of the request */
@@ -660,6 +661,9 @@ static inline void model_serve(struct model *m, struct tn_bytes head, struct tn_
     if (m->refusal) {
         model_error(m, 403, m->refusal);
     } else if (m->fail_before) {
+        if (m->failed) {
+            m->failed(m);
+        }
         model_error(m, m->fail_before,
                     m->fail_before == 503   ? "SlowDown"
                     : m->fail_before == 403 ? "AccessDenied"
