@@ -18,6 +18,14 @@
 
 enum tn_bucket_state { TN_BUCKET_FREE, TN_BUCKET_LOADING, TN_BUCKET_READY };
 
+/* A flush that looks the bucket's runs up lacks memory for so many. */
+enum tn_crowd {
+    TN_CROWD_NONE,
+    TN_CROWD_WAITS,   /* until a compaction leaves fewer */
+    TN_CROWD_PRESSES, /* with what it leaves there are too many yet: that must not wait for a cut */
+    TN_CROWD_HOPELESS, /* the compaction failed */
+};
+
 struct tn_frozen {
     struct tn_memtable memtable;
     int64_t round; /* whose rows these are */
@@ -42,7 +50,7 @@ struct tn_bucket {
     bool owes;            /* flushed, and not yet compacted as its commit should have it */
     bool fresh;           /* written to since the last forced pick of level 0 was thought of */
     int32_t spared;       /* how often level 0 was left where it is (lookup-compact = gentle) */
-    bool crowded;         /* a flush that looks its runs up lacks memory for so many */
+    uint8_t crowded;      /* enum tn_crowd */
     bool stalled;         /* its oldest flush waits for a compaction */
     uint64_t input_bytes; /* of its last compaction; 0: none since this open */
     uint64_t output_bytes;

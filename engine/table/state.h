@@ -53,6 +53,7 @@ struct tn_flush_task {
     struct tn_flush_spec spec;
     struct tn_flush_before before; /* with a resolver */
     struct tn_levels *held;        /* the version that it looks up, then */
+    bool ahead;                    /* one with a result that waits for a cut */
     struct tn_key_state state;     /* of it */
     struct tn_resolve_counts counts;
     struct tn_flush_file *files; /* in the worker's arena, above mark */
@@ -296,12 +297,15 @@ bool tn_work_pick(struct tn_table *table, struct tn_bucket *bucket);
 /* For want of memory the bucket's next compaction takes fewer runs; false: it takes two already. */
 bool tn_work_take_fewer(struct tn_bucket *bucket);
 void tn_work_slice(struct tn_table *table);
+/* What a flush looks up, with a reference of its own; NULL: nothing. A result that waits for a cut
+ * counts as if it had joined its round. */
+struct tn_levels *tn_work_ahead(struct tn_table *table, const struct tn_bucket *bucket);
 /* A finished compaction's result joins a round; false when that round has no room now. */
 bool tn_work_apply(struct tn_table *table);
 void tn_work_abort_compaction(struct tn_table *table);
 /* A disk that fails or is full is for the caller to see to; of all else only this bucket suffers.
  */
-void tn_work_compaction_failed(struct tn_table *table, const struct tn_bucket *bucket, tn_rc rc,
+void tn_work_compaction_failed(struct tn_table *table, struct tn_bucket *bucket, tn_rc rc,
                                const struct tn_err *err);
 /* The closing round ends with a compaction of everything in this bucket, which is still to come; or
  * the open one will, and the bucket is to make room for others. */

@@ -64,16 +64,10 @@ bool tn_work_stuck(const struct tn_table *t, const struct tn_bucket *bucket)
     return setback && setback->at_stop && tn_work_at_stop(t, bucket);
 }
 
-/* At the stop trigger, or where memory is too small for a lookup in so many runs, a flush waits for
- * the bucket's compaction, as with num-sorted-run.stop-trigger. When none can be done, rows that
- * are in memory are flushed and committed, and no more are taken. Nor does it wait for a result
- * that waits for the next cut: the cut may need the pages that this flush gives back. */
-static bool stalled(const struct tn_table *t, const struct tn_bucket *bucket)
+/* A flush lacks memory for the bucket's runs, and a compaction may leave fewer. */
+static bool lacks_room(const struct tn_bucket *bucket)
 {
-    bool crowded = bucket->crowded && (t->compact_due || t->slice.active);
-    bool full =
-        tn_work_at_stop(t, bucket) && (bucket->compacting || (t->compact_due && !t->slice.active));
-    return (crowded || full) && !t->result_waits && !tn_work_stuck(t, bucket);
+    return bucket->crowded && bucket->crowded != TN_CROWD_HOPELESS;
 }
 
 /* Its compaction failed, and it is not time to try again: that comes with more rounds, or when a
@@ -82,7 +76,30 @@ static bool rests(const struct tn_table *t, const struct tn_bucket *bucket)
 {
     const struct tn_setback *setback = setback_of(t, bucket);
     return setback && t->open->number < setback->retry_round &&
-           (setback->at_stop || !(tn_work_at_stop(t, bucket) || bucket->crowded));
+           (setback->at_stop || !(tn_work_at_stop(t, bucket) || lacks_room(bucket)));
+}
+
+/* Nothing but a compaction helps its oldest flush, and it may come. */
+static bool urgent(const struct tn_table *t, const struct tn_bucket *bucket)
+{
+    return lacks_room(bucket) && bucket->frozen && bucket->state == TN_BUCKET_READY &&
+           !rests(t, bucket);
+}
+
+/* At the stop trigger, or where memory is too small for a lookup in so many runs, a flush waits for
+ * the bucket's compaction, as with num-sorted-run.stop-trigger. When none can be done, rows that
+ * are in memory are flushed and committed, and no more are taken. Nor does it wait for a result
+ * that waits for the next cut: the cut may need the pages that this flush gives back. A lookup is
+ * tried with the bucket's own; another bucket's is given up for it (make_way). */
+static bool stalled(const struct tn_table *t, const struct tn_bucket *bucket)
+{
+    if (t->result_waits) {
+        return t->slice.bucket != bucket && urgent(t, bucket);
+    }
+    bool crowded = lacks_room(bucket) && (t->compact_due || t->slice.active);
+    bool full =
+        tn_work_at_stop(t, bucket) && (bucket->compacting || (t->compact_due && !t->slice.active));
+    return (crowded || full) && !tn_work_stuck(t, bucket);
 }
 
 static bool waits_for_compaction(const struct tn_table *t)
@@ -186,9 +203,28 @@ static bool spares(struct tn_table *t, const struct tn_bucket *bucket, uint32_t 
     return true;
 }
 
-/* The bucket with most runs for which there is something to pick. */
+static bool find_urgent(const struct tn_table *t, uint32_t *index)
+{
+    uint32_t i = 0;
+    while (i < t->places.buckets && !urgent(t, &t->buckets[i])) {
+        i++;
+    }
+    *index = i;
+    return i < t->places.buckets;
+}
+
+/* A bucket whose flush waits for it, else the one with most runs for which there is something to
+ * pick. */
 static bool pick_compaction(struct tn_table *t)
 {
+    uint32_t first;
+    bool found = find_urgent(t, &first);
+    if (found && tn_work_pick(t, &t->buckets[first])) {
+        return true;
+    }
+    if (found) {
+        t->buckets[first].crowded = TN_CROWD_HOPELESS;
+    }
     uint32_t limit = UINT32_MAX; /* runs of the last one tried: each bucket is tried once */
     uint32_t limit_index = 0;
     for (;;) {
@@ -267,6 +303,19 @@ static bool round_drained(const struct tn_table *t)
     return !must_compact || t->result_waits || (!t->slice.active && !t->compact_due);
 }
 
+/* The flush of a bucket with too many runs does not wait until another's result has joined a round:
+ * the cut that the result waits for may wait for this flush. The result is given up, its sources
+ * are compacted later; unless it serves a flush of its own bucket, which comes first. */
+static void make_way(struct tn_table *t)
+{
+    uint32_t index;
+    if (t->result_waits && !urgent(t, t->slice.bucket) && find_urgent(t, &index)) {
+        tn_work_abort_compaction(t);
+        t->result_waits = false;
+        t->compact_due = true;
+    }
+}
+
 static void start_load(struct tn_table *t)
 {
     if (!t->load.under_way) {
@@ -281,6 +330,7 @@ static void start_long(struct tn_table *t)
     }
     if (t->slice.active && t->slice.compaction.finished) {
         t->result_waits = !tn_work_apply(t) && t->slice.active;
+        make_way(t);
     }
     begin_compaction(t);
     struct tn_bucket *bucket = letters_wait(t) ? NULL : pick_flush(t);

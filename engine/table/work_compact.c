@@ -197,13 +197,14 @@ static void put_oldest_first(struct tn_level_file **files, uint32_t count,
     files[at] = file;
 }
 
-void tn_work_compaction_failed(struct tn_table *t, const struct tn_bucket *bucket, tn_rc rc,
+void tn_work_compaction_failed(struct tn_table *t, struct tn_bucket *bucket, tn_rc rc,
                                const struct tn_err *err)
 {
     if (rc == TN_IO || rc == TN_FULL) {
         tn_table_fail(t, rc, err);
         return;
     }
+    bucket->crowded = bucket->crowded ? TN_CROWD_HOPELESS : TN_CROWD_NONE;
     t->counts.compactions_failed++;
     bool news = tn_setback_note(&t->setbacks, bucket->partition, bucket->number, t->open->number,
                                 tn_work_at_stop(t, bucket), rc, err);
@@ -379,10 +380,13 @@ static size_t entry_size(const struct tn_file_meta *m)
            16 * (size_t)m->value_stats.null_count_count;
 }
 
+/* Whether the commit may have memory for it. When it has none, the rows are committed without what
+ * compactions made: better than a flush that comes to nothing. */
 static bool may_remove(const struct tn_table *t, const struct tn_round *round)
 {
     uint32_t count = round->removed_count + t->slice.compaction.file_count;
-    return round->removed_count == 0 || count <= t->removals_max;
+    return round->removed_count == 0 || count <= t->removals_max ||
+           t->slice.bucket->crowded == TN_CROWD_PRESSES;
 }
 
 /* Beside the files of the rows that are in memory, whose places are taken already. An entry lies in
@@ -573,7 +577,7 @@ bool tn_work_apply(struct tn_table *table)
     }
     table->counts.compactions++;
     table->slice.bucket->unproven = false;
-    table->slice.bucket->crowded = false;
+    table->slice.bucket->crowded = TN_CROWD_NONE;
     tn_setback_forget(&table->setbacks, table->slice.bucket->partition,
                       table->slice.bucket->number);
     table->sources_gone = 0;

@@ -119,12 +119,17 @@ static tn_rc take_flushed(struct tn_flush_task *flush, struct tn_err *err)
     return rc;
 }
 
-/* A compaction leaves fewer runs to look up; when it does not help the error is said. */
-static bool may_wait_for_room(const struct tn_flush_task *flush)
+/* A compaction leaves fewer runs to look up, and another after it fewer yet; when it does not help
+ * the error is said. */
+static enum tn_crowd crowd_of(const struct tn_flush_task *flush)
 {
     const struct tn_bucket *bucket = flush->bucket;
-    return flush->spec.resolver && !bucket->crowded && tn_table_may_compact(flush->table) &&
-           tn_levels_runs(bucket->levels, NULL, 0) > 1;
+    if (!flush->spec.resolver || !tn_table_may_compact(flush->table) ||
+        tn_levels_runs(bucket->levels, NULL, 0) <= 1) {
+        return TN_CROWD_NONE;
+    }
+    bool presses = flush->ahead && bucket->crowded <= TN_CROWD_WAITS;
+    return presses ? TN_CROWD_PRESSES : bucket->crowded ? TN_CROWD_NONE : TN_CROWD_WAITS;
 }
 
 /* What failed can be done with other levels, which come; else the error is said. */
@@ -132,7 +137,7 @@ static bool waits_for_levels(struct tn_flush_task *flush, tn_rc rc)
 {
     struct tn_table *t = flush->table;
     struct tn_bucket *bucket = flush->bucket;
-    bucket->crowded = rc == TN_AGAIN && may_wait_for_room(flush);
+    bucket->crowded = (uint8_t)(rc == TN_AGAIN ? crowd_of(flush) : TN_CROWD_NONE);
     t->compact_due = t->compact_due || bucket->crowded;
     /* Another's compaction took a file away: levels that are read again say where its rows are. */
     bool gone = rc == TN_CORRUPT && flush->spec.resolver && t->state_gone++ < STATE_GONE_MAX;
@@ -178,10 +183,8 @@ static void resolve_in(struct tn_flush_task *flush)
 {
     struct tn_table *t = flush->table;
     flush->before = (struct tn_flush_before){open_before, close_before, flush};
-    flush->held = flush->bucket->levels;
-    if (flush->held) {
-        flush->held->refs++;
-    }
+    flush->held = tn_work_ahead(t, flush->bucket);
+    flush->ahead = flush->held != flush->bucket->levels;
     flush->spec.resolver = t->spec.resolver;
     flush->spec.letters = t->spec.letters;
     flush->spec.before = &flush->before;

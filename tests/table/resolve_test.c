@@ -266,6 +266,46 @@ static void runs_that_are_too_many_are_compacted_first(void)
     }
 }
 
+/* Many flushes between two cuts, memory for a lookup in few runs, and of a round's files
+ * compactions may take few: results wait for the next cut, and flushes that lack memory don't. */
+static void a_flush_lacks_no_memory_while_a_result_waits_for_a_cut(void)
+{
+    uint64_t seed = given_number("SEED", 1);
+    double until = given_until(40, 8);
+    uint64_t runs = 0;
+    uint64_t waited = 0;
+    uint64_t crowded = 0;
+    do {
+        struct sim_disk disk;
+        uint64_t random = seed;
+        runs_min = 8 + random_below(&random, 60);
+        make_world(seed, 100 + random_below(&random, 300), random_below(&random, 3) == 0);
+        runs_min = 0;
+        begin_disk(&disk);
+        struct tn_arena *arena = &engines[OURS].workers[TN_LANE_LONG].arena;
+        uint32_t size = (360 + random_below(&random, 200)) << 10;
+        (void)tn_arena_take(arena, tn_arena_free(arena) - size);
+        struct writer w = our_writer(&engines[OURS], random);
+        w.freeze_every = 1 + random_below(&random, 4);
+        w.removals_max = 1 + random_below(&random, 12);
+        w.cut_every = 20 + random_below(&random, 200);
+        tn_rc rc = write_all(&w);
+        if (rc != TN_OK) {
+            stop(&disk, w.err.text);
+        }
+        CHECK(w.told == world.row_count);
+        waited += w.waited;
+        crowded += w.crowded;
+        look_again(&engines[OURS], &disk, &w, false);
+        sim_disk_deinit(&disk);
+        seed++;
+        runs++;
+    } while (seconds_now() < until);
+    (void)printf("%" PRIu64 " tables, %" PRIu64 " turns with too many runs, %" PRIu64
+                 " with a result that waited\n",
+                 runs, crowded, waited);
+}
+
 static void without_a_resolver_no_row_is_taken(void)
 {
     struct sim_disk disk;
@@ -288,10 +328,15 @@ static void without_a_resolver_no_row_is_taken(void)
 }
 
 static const struct test tests[] = {
-    TEST(every_snapshot_is_what_the_rows_make),       TEST(without_a_resolver_no_row_is_taken),
-    TEST(letters_are_published_before_their_round),   TEST(a_parked_script_keeps_rows_and_its_text),
-    TEST(an_error_neither_loses_nor_doubles_a_row),   TEST(a_worker_s_thread_resolves_as_well),
-    TEST(runs_that_are_too_many_are_compacted_first), TEST(a_cut_neither_loses_nor_doubles_a_row),
+    TEST(every_snapshot_is_what_the_rows_make),
+    TEST(without_a_resolver_no_row_is_taken),
+    TEST(letters_are_published_before_their_round),
+    TEST(a_parked_script_keeps_rows_and_its_text),
+    TEST(an_error_neither_loses_nor_doubles_a_row),
+    TEST(a_worker_s_thread_resolves_as_well),
+    TEST(runs_that_are_too_many_are_compacted_first),
+    TEST(a_flush_lacks_no_memory_while_a_result_waits_for_a_cut),
+    TEST(a_cut_neither_loses_nor_doubles_a_row),
 };
 
 int main(int argc, char **argv)

@@ -636,6 +636,10 @@ struct writer {
     uint32_t recovered;
     uint32_t told; /* rows that were reported durable */
     uint32_t cut_every;
+    uint32_t freeze_every; /* rows, about; 0: when pages are short */
+    uint32_t removals_max; /* files that compactions may take of a round; 0: as the table has it */
+    uint32_t waited;       /* turns before which a result waited for a cut, and rows for a flush */
+    uint32_t crowded;      /* turns behind which a bucket had too many runs for one */
     uint32_t retries;
     bool finished;
     struct tn_err err;
@@ -675,13 +679,29 @@ static tn_rc open_table(struct writer *w)
         layout_of_all = *tn_table_layout(w->table); /* which lives longer here: engines are many */
         memcpy(columns_of_all, layout_of_all.columns, sizeof columns_of_all);
         layout_of_all.columns = columns_of_all;
+        w->table->removals_max = w->removals_max > 0 ? w->removals_max : w->table->removals_max;
     }
     return rc;
 }
 
+static void freeze_all(struct writer *w)
+{
+    for (uint32_t i = 0; i < w->table->places.buckets; i++) {
+        struct tn_bucket *bucket = &w->table->buckets[i];
+        if (bucket->active) {
+            tn_buckets_freeze(w->table, bucket);
+        }
+    }
+}
+
 static tn_rc turn(struct writer *w)
 {
-    tn_rc rc = tn_table_turn(w->table, true, &w->err);
+    struct tn_table *t = w->table;
+    w->waited += t->result_waits && tn_buckets_wait(t);
+    tn_rc rc = tn_table_turn(t, true, &w->err);
+    for (uint32_t i = 0; i < t->places.buckets; i++) {
+        w->crowded += t->buckets[i].crowded;
+    }
     if (rc != TN_OK && rc != TN_CONFLICT && w->retries > 0) {
         w->retries--;
         return TN_OK;
@@ -735,10 +755,16 @@ static __attribute__((noinline)) tn_rc write_rows(struct writer *w)
     tn_rc rc = TN_OK;
     for (uint32_t i = w->recovered; rc == TN_OK && i < w->row_count; i++) {
         rc = put(w, i);
+        if (rc == TN_OK && w->freeze_every > 0 && random_below(&w->random, w->freeze_every) == 0) {
+            freeze_all(w);
+            rc = turn(w);
+        }
         for (uint32_t turns = random_below(&w->random, 8); rc == TN_OK && turns > 6; turns--) {
             rc = turn(w);
         }
-        if (rc == TN_OK && random_below(&w->random, w->cut_every) == 0) {
+        bool full = w->freeze_every > 0 && tn_table_wants_cut(w->table) &&
+                    (!w->table->result_waits || random_below(&w->random, 8) == 0);
+        if (rc == TN_OK && (full || random_below(&w->random, w->cut_every) == 0)) {
             w->letters->delays = random_below(&w->random, 4);
             rc = cut(w, i + 1);
             for (uint32_t turns = random_below(&w->random, 12); rc == TN_OK && turns > 0; turns--) {
