@@ -43,17 +43,25 @@ static void write_file(const char *name, const char *text)
 }
 
 /* The script lies beside the warehouse, where relative paths begin. */
-static tarn_engine *begin(const char *script)
+static tarn_engine *begin_in(const char *script, void *memory, uint64_t memory_size)
 {
     static char warehouse[TEMP_SIZE + 32];
     tarn_engine *engine;
     temp_make(folder);
     write_file("sums.lua", script);
     (void)snprintf(warehouse, sizeof warehouse, "%s/lake", folder);
-    tarn_engine_options options = {.size = sizeof options, .warehouse = warehouse};
+    tarn_engine_options options = {.size = sizeof options,
+                                   .warehouse = warehouse,
+                                   .memory = memory,
+                                   .memory_size = memory_size};
     tarn_rc rc = tarn_open(&options, &engine, &error);
     CHECK_OK((int)rc, error);
     return engine;
+}
+
+static tarn_engine *begin(const char *script)
+{
+    return begin_in(script, NULL, 0);
 }
 
 static tarn_rc create(tarn_engine *engine, const char *script)
@@ -268,6 +276,33 @@ static void no_table_with_a_script_is_made_while_a_scan_is_open(void)
     end(engine);
 }
 
+/* What both of its states hold is found again in the block that the caller gave. */
+static void a_script_s_states_lie_in_the_caller_s_block(void)
+{
+    enum { BLOCK_SIZE = 16 << 20, HELD = 500, STATES = 2 };
+    static _Alignas(max_align_t) unsigned char block[BLOCK_SIZE];
+    static const char holding[] = "local all = {}\n"
+                                  "for i = 1, 500 do all[i] = ('needle'):rep(100) .. i end\n"
+                                  "return {map = function(r) r.n = #all return r end,\n"
+                                  "merge = function(now, row) row.samples = #all return row end}\n";
+    tarn_engine *engine = begin_in(holding, block, sizeof block);
+    tarn_rc rc = create(engine, "sums.lua");
+    CHECK_OK((int)rc, error);
+    tarn_table *table = open_table(engine, true);
+    size_t found = 0;
+    for (const unsigned char *at = block; at;
+         at = memmem(at, (size_t)(block + sizeof block - at), "needle", 6)) {
+        found += at != block;
+        at += 6;
+    }
+    CHECK(found >= STATES * HELD * 100);
+    rc = put(table, "{\"k\":\"a\"}");
+    CHECK_OK((int)rc, error);
+    commit(table);
+    check_rows(engine, "{\"k\":\"a\",\"n\":500,\"samples\":500}\n");
+    end(engine);
+}
+
 /* Of each record 61 rows; of one that it saw before none, for it fails. */
 static const char once[] = "local m, seen = {}, {}\n"
                            "function m.map(r)\n"
@@ -349,6 +384,7 @@ static const struct test tests[] = {
     TEST(a_row_that_merge_fails_on_is_told_and_changes_nothing),
     TEST(a_letter_that_nobody_wants_fails_the_commit),
     TEST(a_script_that_fails_a_hundred_times_is_parked),
+    TEST(a_script_s_states_lie_in_the_caller_s_block),
     TEST(a_script_that_cannot_be_used_is_refused_with_its_path),
     TEST(no_table_with_a_script_is_made_while_a_scan_is_open),
     TEST(a_put_that_ends_in_the_middle_takes_nothing_from_the_next),

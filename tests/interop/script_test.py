@@ -447,13 +447,15 @@ def test_rows_that_come_late_are_told_by_the_ordering_column(tarn):
     same([r["s"] for r in cat(tarn)], ["x"], "rows")
 
 
+def parts(tarn, *args):
+    return {r["part"]: r for r in map(json.loads, tarn.run("pools", *args).ok("pools"))}
+
+
 def test_pools_show_lua_s_parts(tarn):
     path = table(tarn, SUM)
-    def part(*args):
-        return {r["part"]: r for r in map(json.loads, tarn.run("pools", *args).ok("pools"))}
     refused = tarn.run("pools", TABLE + "s")
     need(refused.rc == 2 and "there is no such table" in refused.err and not refused.lines, refused.err)
-    without, having = part(), part(TABLE)
+    without, having = parts(tarn), parts(tarn, TABLE)
     for name in ("lua_map", "lua_merge"):
         same(without[name]["used"], 0, name)
     need(0 < having["lua_merge"]["used"] <= having["lua_merge"]["peak"] <= having["lua_merge"]["size"], "merge's part")
@@ -461,9 +463,33 @@ def test_pools_show_lua_s_parts(tarn):
     same(having["lua_map"]["used"], 0, "there is no map")
     same(having["block"]["size"], without["block"]["size"], "and the block stays as it is")
     path.write_text(SUM.replace("return m\n", "function m.map(r) return r end\nreturn m\n"))
-    mapping = part(TABLE)
+    mapping = parts(tarn, TABLE)
     need(0 < mapping["lua_map"]["used"] <= mapping["lua_map"]["peak"] <= mapping["lua_map"]["size"], "map's part")
     same(mapping["memtable"]["size"] + mapping["lua_map"]["size"], having["memtable"]["size"], "map's is there with a map")
+
+
+HOARD = """local all = {}
+for i = 1, %d do all[i] = ("x"):rep(1000) .. i end
+return {map = function(r) return r end, merge = function(now, row) row.n = #all return row end}
+"""
+
+
+def test_what_a_script_holds_is_in_its_parts_and_nowhere_else(tarn):
+    path = table(tarn, HOARD % 0)
+    empty = parts(tarn, TABLE)
+    for count in (100, 500):
+        path.write_text(HOARD % count)
+        full = parts(tarn, TABLE)
+        for name in ("lua_map", "lua_merge"):
+            need(1000 * count <= full[name]["used"] - empty[name]["used"] < 1100 * count, "%s with %d texts: %s" % (name, count, full[name]))
+            need(full[name]["used"] <= full[name]["peak"] <= full[name]["size"], "%s: %s" % (name, full[name]))
+        for name in set(full) - {"lua_map", "lua_merge", "block"}:
+            same(full[name], empty[name], "another part")
+    path.write_text(HOARD % 700)
+    for verb in ("pools", "write"):
+        result = tarn.run(verb, TABLE, stdin="")
+        same(result.rc, 2, "exit code of %s: %s" % (verb, result.err))
+        need("t.lua:2: not enough memory: a state has %d bytes" % empty["lua_merge"]["size"] in result.err, result.err)
 
 
 # ---- what a script can't do to others ----
@@ -596,12 +622,15 @@ def test_a_hundred_failures_in_a_row_park_the_script(tarn):
 
 
 def test_a_script_that_hoards_is_stopped_at_its_part(tarn):
-    """Its state is full; rows that need no memory go on, and the process has no more than it was given."""
+    """It is as large as its part says; rows that need no memory go on."""
     table(tarn, "local hoard = {}\nlocal m = {}\nfunction m.merge(now, row)\nif row.n % 2 == 1 then for i = 1, 200 do "
                 "hoard[#hoard + 1] = ('x'):rep(400) .. #hoard end end\nreturn row\nend\nreturn m")
+    size = parts(tarn, TABLE)["lua_merge"]["size"]
     result, reasons = write_dead(tarn, [{"k": "a%d" % i, "n": i} for i in range(60)])
     same(result.rc, 1, result.err)
-    need(reasons and all("not enough memory: a state has" in r for r in reasons), reasons[:3])
+    need(reasons and all("t.lua:4: not enough memory: a state has %d bytes" % size in r for r in reasons), reasons[:3])
+    taken = 200 * 400 * (30 - len(reasons))
+    need(size // 2 < taken < size, "odd rows were refused at %d of %d bytes" % (taken, size))
     rows_in = {r["n"] for r in cat(tarn)}
     need(set(range(0, 60, 2)) <= rows_in and len(rows_in) + len(reasons) == 60, "even rows need nothing: %s" % sorted(rows_in))
 

@@ -77,6 +77,31 @@ static void endless_loops_are_stopped_wherever_they_are(void)
     check_all(attempts, COUNT(attempts));
 }
 
+/* Whatever catches errors: the script gets no chance to go on, not even to say a word. */
+static void nothing_runs_behind_what_stopped_a_call(void)
+{
+    static const char *const texts[] = {
+        "pcall(function() while true do end end) tarn.log(\"warn\", \"it goes on\")",
+        "xpcall(function() while true do end end, function() end) "
+        "tarn.log(\"warn\", \"it goes on\")",
+        "xpcall(function() while true do end end, function() tarn.log(\"warn\", \"it says\") end)",
+        "pcall(pcall, function() while true do end end) tarn.log(\"warn\", \"it goes on\")",
+        "pcall(table.sort, {3, 2, 1}, function() while true do end end) "
+        "tarn.log(\"warn\", \"it goes on\")",
+        "pcall(string.find, (\"x\"):rep(5000), (\".-\"):rep(8) .. \"y\") "
+        "tarn.log(\"warn\", \"it goes on\")",
+    };
+    open_state(&s, NULL);
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        s.logged[0] = 0;
+        tn_rc rc = run_text(&s, texts[i], 0);
+        CHECK(rc == TN_INVALID);
+        if (s.logged[0]) {
+            FAIL("%s\nsaid: %s", texts[i], s.logged);
+        }
+    }
+}
+
 /* C functions that no instruction count sees. */
 static void library_functions_pay_for_their_work(void)
 {
@@ -87,6 +112,10 @@ static void library_functions_pay_for_their_work(void)
         {"return pcall(string.find, (\"x\"):rep(5000), (\".-\"):rep(8) .. \"y\")",
          "the pattern takes more steps"},
         {"return (\"a\"):rep(30000):match(\"^(a*)*$\")", ""},
+        {"local t = (\"x\"):rep(400) for i = 1, 400 do t:find(\"x-y\") end",
+         "the pattern takes more steps"},
+        {"local t = (\"x\"):rep(400) for i = 1, 400 do t:gsub(\"x-y\", \"\") end",
+         "the pattern takes more steps"},
         {"return (\"x\"):rep(5000):gsub((\"x*\"):rep(8) .. \"y\", \"\")",
          "the pattern takes more steps"},
         {"for _ in (\"x\"):rep(5000):gmatch((\"x-\"):rep(8) .. \"y\") do end",
@@ -217,6 +246,7 @@ static void nothing_leads_out_of_the_sandbox(void)
         {"coroutine.wrap(print)()", "there is no global 'coroutine'"},
         {"load(\"return 1\")()", "there is no global 'load'"},
         {"dofile(\"t.lua\")", "there is no global 'dofile'"},
+        {"loadfile(\"t.lua\")()", "there is no global 'loadfile'"},
         {"loadstring(\"x\")", "there is no global 'loadstring'"},
         {"collectgarbage()", "there is no global 'collectgarbage'"},
         {"return _G", "there is no global '_G'"},
@@ -392,6 +422,7 @@ static void a_state_needs_its_memory(void)
 
 static const struct test tests[] = {
     TEST(endless_loops_are_stopped_wherever_they_are),
+    TEST(nothing_runs_behind_what_stopped_a_call),
     TEST(library_functions_pay_for_their_work),
     TEST(deep_recursion_is_an_error_that_names_its_line),
     TEST(the_c_stack_that_a_script_takes_is_bounded),
