@@ -142,6 +142,19 @@ static int case_map(lua_State *L)
     return 1;
 }
 
+/* What is written into stores from here on can be taken back. */
+static int case_begin(lua_State *L)
+{
+    tn_script_state_mark(L, script_of(L));
+    return 0;
+}
+
+static int case_undo(lua_State *L)
+{
+    tn_script_state_take_back(L, script_of(L));
+    return 0;
+}
+
 static void push_host(lua_State *L, struct tn_script *script)
 {
     static const luaL_Reg typed[] = {{"merge", case_merge},
@@ -149,8 +162,11 @@ static void push_host(lua_State *L, struct tn_script *script)
                                      {"announce", case_announce},
                                      {"map", case_map},
                                      {NULL, NULL}};
-    static const luaL_Reg always[] = {
-        {"upload", tn_script_upload_case}, {"uploaded", tn_script_uploaded_case}, {NULL, NULL}};
+    static const luaL_Reg always[] = {{"upload", tn_script_upload_case},
+                                      {"uploaded", tn_script_uploaded_case},
+                                      {"begin", case_begin},
+                                      {"undo", case_undo},
+                                      {NULL, NULL}};
     lua_newtable(L);
     lua_pushlightuserdata(L, script);
     luaL_setfuncs(L, always, 1);
@@ -214,6 +230,7 @@ tn_rc tn_script_run_case(struct tn_script *script, uint32_t index, struct tn_scr
         script->vm->limits.instructions_load -
         (uint64_t)(script->vm->instructions_left > 0 ? script->vm->instructions_left : 0);
     if (rc != TN_OK) { /* a budget: nothing in the state could catch it */
+        tn_script_state_undo(script);
         (void)snprintf(result->name, sizeof result->name, "case %u", index + 1);
         (void)snprintf(result->reason, sizeof result->reason, "%.200s", err->text);
     }

@@ -63,5 +63,7 @@ TN_MUST_USE tn_rc tn_script_state_begin(struct tn_script *script, struct tn_err 
 /* Inside a tn_vm_call, before a handler is called: what it writes can be taken back, and nothing
  * from before: else that would grow from call to call. */
 void tn_script_state_mark(struct lua_State *L, const struct tn_script *script);
+/* Inside one, too: what was written since then is taken back. */
+void tn_script_state_take_back(struct lua_State *L, const struct tn_script *script);
 /* That call, of `map`, failed, so it changed no store. */
 void tn_script_state_undo(struct tn_script *script);

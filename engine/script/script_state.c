@@ -109,6 +109,16 @@ void tn_script_state_mark(lua_State *L, const struct tn_script *script)
     }
 }
 
+void tn_script_state_take_back(lua_State *L, const struct tn_script *script)
+{
+    if (tn_script_keeps(script)) {
+        (void)lua_rawgeti(L, LUA_REGISTRYINDEX, script->state_at);
+        lua_getfield(L, -1, "undo");
+        lua_call(L, 0, 0);
+        lua_pop(L, 1);
+    }
+}
+
 /* Where there is no memory even for that the stores are in doubt: a script that is parked is loaded
  * again, and gets what was saved. */
 void tn_script_state_undo(struct tn_script *script)
@@ -200,10 +210,11 @@ static const char *check_piece(struct tn_bytes rest, bool first, size_t *size)
     if (at[2] != VERSION) {
         return "of another version";
     }
-    *size = (size_t)tn_load_u32(at + 4) + TN_SCRIPT_PIECE_HEAD_SIZE;
-    if (*size > rest.size) {
+    size_t length = tn_load_u32(at + 4);
+    if (length > rest.size - TN_SCRIPT_PIECE_HEAD_SIZE) { /* the sum might not fit 32 bits */
         return "it ends in a piece";
     }
+    *size = TN_SCRIPT_PIECE_HEAD_SIZE + length;
     if (checksum(at, *size) != tn_load_u32(at + CHECKED)) {
         return "the checksum is another one";
     }

@@ -161,6 +161,16 @@ local function call(name, handler, given, host)
     return plain_decide(handler, plain_row(given[1]), plain_row(given[2]), plain_ctx(given[3]))
 end
 
+--- As the engine has it: a `map` that fails has left nothing in the script's stores.
+local function try(name, handler, given, host)
+    host.begin()
+    local fine, result = pcall(call, name, handler, given, host)
+    if not fine and name == "map" then
+        host.undo()
+    end
+    return fine, result
+end
+
 local function handler_of(case)
     for key in pairs(case) do
         if not MEMBERS[key] then
@@ -198,8 +208,8 @@ end
 
 --- @tparam table handlers the script's, by name
 -- @tparam table case
--- @tparam table host the engine's upload and uploaded; where there are columns, merge, retract,
--- announce, map
+-- @tparam table host the engine's upload and uploaded, begin and undo of what is written into
+-- stores; where there are columns, merge, retract, announce, map
 -- @treturn string name
 -- @treturn boolean whether it passed
 -- @treturn ?string why not
@@ -215,6 +225,6 @@ return function(handlers, case, host)
     if not handlers[name] then
         return title, false, "the script has no " .. name
     end
-    local why = judge(case, name, pcall(call, name, handlers[name], case[name], host))
+    local why = judge(case, name, try(name, handlers[name], case[name], host))
     return title, why == nil, why
 end

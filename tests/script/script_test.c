@@ -353,6 +353,55 @@ static void a_wrong_result_is_an_error_at_the_handlers_line(void)
     }
 }
 
+/* With the row `two`, and nothing in `out` yet. */
+static tn_rc call_with_row(enum tn_script_handler handler)
+{
+    unsigned char data[128];
+    bool shown;
+    uint32_t count;
+    struct tn_row row = pack_texts(&c, two, data);
+    tn_buf_init(&out, out_memory, sizeof out_memory);
+    switch ((int)handler) {
+    case TN_SCRIPT_MAP:
+        return tn_script_map(&s.script, row, &meta, &count, &out, &s.err);
+    case TN_SCRIPT_MERGE:
+        return tn_script_merge(&s.script, &row, row, &ctx, &verdict, &out, &s.err);
+    case TN_SCRIPT_RETRACT:
+        return tn_script_retract(&s.script, &row, row, &ctx, &verdict, &out, &s.err);
+    default:
+        return tn_script_announce(&s.script, row, &shown, &out, &s.err);
+    }
+}
+
+/* Of whatever handler; a row that `map` returns may have any key. */
+static void no_handlers_wrong_result_gets_through(void)
+{
+    static const struct attempt attempts[] = {
+        {"7", "returned a number; want a row"},
+        {"'x'", "returned a string; want a row"},
+        {"{tmp = 1, must = 1, dev = 'a'}", "there is no column 'tmp'; did you mean 'temp'?"},
+        {"{temp = 'hot', must = 1, dev = 'a'}", "column 'temp' (DOUBLE): a string is no number"},
+        {"{must = 1 << 31, dev = 'a'}", "column 'must' (INT NOT NULL): 2147483648 doesn't fit"},
+        {"{temp = 1, dev = 'a'}", "column 'must' is NULL, but it is NOT NULL"},
+        {"{dev = 'b', must = 1}", "returned a row with another key: column 'dev' has changed"},
+    };
+    for (int handler = TN_SCRIPT_MAP; handler <= TN_SCRIPT_ANNOUNCE; handler++) {
+        const char *name = tn_script_handler_name((enum tn_script_handler)handler);
+        for (size_t i = 0; i < COUNT(attempts) - (handler == TN_SCRIPT_MAP); i++) {
+            char text[256];
+            (void)snprintf(text, sizeof text, "return {%s = function(now)\nreturn %s end}", name,
+                           attempts[i].text);
+            load(text);
+            tn_rc rc = call_with_row((enum tn_script_handler)handler);
+            if (rc != TN_INVALID || !strstr(s.err.text, attempts[i].want) ||
+                strncmp(s.err.text, "t.lua:1: ", 9) != 0) {
+                FAIL("%s\ngave %d: %s", text, rc, s.err.text);
+            }
+            CHECK(out.size == 0 && s.script.failures == 1);
+        }
+    }
+}
+
 /* Each handler fails at its own line, and the next call is as good as ever. */
 static void an_error_in_a_handler_concerns_one_row(void)
 {
@@ -713,6 +762,54 @@ static void the_saved_form_is_this_one_and_damage_to_any_byte_is_seen(void)
     CHECK_OK(rc, s.err);
 }
 
+/* A length near 2^32 is none that comes to a few bytes, where a size has 32 bits. */
+static void a_length_that_no_piece_has_is_seen(void)
+{
+    begin_stores();
+    map_all(&(const char *const){"{\"put\":\"a\",\"value\":1}"}, 1);
+    CHECK(save());
+    for (uint32_t less = 1; less <= 2 * TN_SCRIPT_PIECE_HEAD_SIZE; less++) {
+        tn_store_u32(pieces + 4, 0 - less);
+        tn_rc rc = tn_script_restore(&s.script, tn_buf_bytes(&saved), &s.err);
+        CHECK(rc == TN_CORRUPT && strstr(s.err.text, "byte 0: it ends in a piece"));
+    }
+}
+
+/* As of a record: in cases, with columns and without, and where a budget stops it. */
+static void a_case_of_map_that_fails_changed_nothing(void)
+{
+    static const char text[] = "local seen = tarn.state('seen', { size = 400 })\nlocal m = {}\n"
+                               "function m.map(r)\n"
+                               "local was = seen.last\n"
+                               "seen.last = r.put\n"
+                               "if r.fails then error('it fails') end\n"
+                               "while r.loops do end\n"
+                               "return {dev = tostring(was), must = 1}\nend\n"
+                               "m.test = {\n"
+                               "{ map = { { put = 'a' } }, gives = { { dev = 'nil' } } },\n"
+                               "{ map = { { put = 'b', fails = true } }, raises = 'it fails' },\n"
+                               "{ map = { { put = 'c' } }, gives = { { dev = 'a' } } },\n"
+                               "{ map = { { put = 'd', loops = true } } },\n"
+                               "{ map = { {} }, gives = { { dev = 'c' } } },\n}\nreturn m";
+    for (int typed = 0; typed < 2; typed++) {
+        open_columns(&c, columns);
+        open_state(&s, NULL);
+        set_file(0, "t.lua", text, sizeof text - 1);
+        struct tn_script_spec spec = {
+            .path = "t.lua", .layout = typed ? &c.layout : NULL, .skip_cases = true};
+        tn_rc rc = tn_script_load(&s.script, &s.vm, &spec, &s.err);
+        CHECK_OK(rc, s.err);
+        for (uint32_t i = 0; i < s.script.case_count; i++) {
+            struct tn_script_case result;
+            rc = tn_script_run_case(&s.script, i, &result, &s.err);
+            CHECK_OK(rc, s.err);
+            if (result.passed == (i == 3)) {
+                FAIL("case %u of %s: %s", i + 1, typed ? "rows" : "tables", result.reason);
+            }
+        }
+    }
+}
+
 static void stores_are_made_while_the_script_loads(void)
 {
     char lines[64];
@@ -786,6 +883,7 @@ static const struct test tests[] = {
     TEST(map_gets_json_as_it_stands),
     TEST(json_is_read_strictly),
     TEST(a_wrong_result_is_an_error_at_the_handlers_line),
+    TEST(no_handlers_wrong_result_gets_through),
     TEST(an_error_in_a_handler_concerns_one_row),
     TEST(after_a_hundred_failures_in_a_row_it_is_parked),
     TEST(a_full_buffer_is_no_failure_of_the_script),
@@ -796,6 +894,8 @@ static const struct test tests[] = {
     TEST(stores_are_bounded_and_survive_a_restart),
     TEST(what_changed_is_saved_and_a_call_that_fails_changed_nothing),
     TEST(the_saved_form_is_this_one_and_damage_to_any_byte_is_seen),
+    TEST(a_length_that_no_piece_has_is_seen),
+    TEST(a_case_of_map_that_fails_changed_nothing),
     TEST(stores_are_made_while_the_script_loads),
     TEST(another_script_gets_what_it_has_stores_for),
     TEST(whoever_writes_into_a_store_it_stays_in_its_size),
