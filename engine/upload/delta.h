@@ -17,9 +17,11 @@
  * each snapshot, one for LATEST. With nothing to do it asks for nothing, and once an hour for the
  * owner. Files are asked for, one HEAD each, where some may be there: in the one snapshot in which
  * a sync was cut, behind a gap, in an OVERWRITE, and when they were sent more than twelve hours ago
- * and no snapshot reaches them yet, since cleaning of orphans takes them away. Only a target that
- * is met without a ledger, and whose LATEST is wrong, is listed; who may not do that goes by
- * EARLIEST, and by what is first here.
+ * and no snapshot reaches them yet, since cleaning of orphans takes them away. Without a ledger
+ * LATEST is asked for, then the owner; where LATEST is hidden (target.h) the owner is made at once,
+ * on the condition that there is none, so that a first sync is refused one GET and no more. Only a
+ * target that is met without a ledger, and whose LATEST is wrong, is listed; who may not do that
+ * goes by EARLIEST, and by what is first here.
  *
  * The table is only read; no lock is needed. Its expiry may take files away meanwhile: then the
  * sync begins again with what is left, a few times. So that this does not happen the mirror is a

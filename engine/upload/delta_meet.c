@@ -251,8 +251,9 @@ static tn_rc meet_earliest(struct tn_delta *d, struct tn_err *err)
  * gap that no hint has passed. */
 static tn_rc discover_snapshots(struct tn_delta *d, int64_t sending, struct tn_err *err)
 {
-    struct tn_delta_hint latest;
-    tn_rc rc = tn_delta_read_hint(d, "LATEST", &latest, err);
+    struct tn_delta_hint latest = d->latest;
+    tn_rc rc = d->latest_asked ? TN_OK : tn_delta_read_hint(d, "LATEST", &latest, err);
+    d->latest_asked = false; /* it is true once */
     d->resume = latest.id > 0 || !d->unowned;
     if (rc == TN_OK && d->resume) {
         rc = find_newest(d, latest.id, err);
@@ -451,6 +452,9 @@ static tn_rc make_owner(struct tn_delta *d, struct tn_err *err)
     (void)snprintf(owner->writer, sizeof owner->writer, "%s", d->writer);
     tn_clock_uuid(d->worker->clock, owner->mirror);
     tn_rc rc = tn_owner_make(d->target, d->table, owner, &d->worker->arena, err);
+    if (rc == TN_CONFLICT && d->supposed) { /* it is asked for now */
+        return rc;
+    }
     if (rc == TN_CONFLICT) {
         rc = tn_target_if_hidden(ask_owner(d, err), err);
         return rc != TN_OK ? rc
@@ -458,6 +462,7 @@ static tn_rc make_owner(struct tn_delta *d, struct tn_err *err)
                            : tn_owner_taken(d->target, owner, err);
     }
     d->unowned = false;
+    d->supposed = false;
     d->ledger.tags_known = true; /* nobody's tags came from here */
     d->ledger.tags = (struct tn_hash_128){0};
     d->ledger.tags_next = 0;
@@ -517,18 +522,62 @@ static tn_rc put_right(struct tn_delta *d, struct tn_err *err)
     return rc;
 }
 
+/* Of a place that nothing is known of LATEST is asked for first. One that is hidden is none yet, or
+ * a first sync was cut; who makes the owner, on the condition that there is none, is told which. So
+ * a new mirror costs one refusal where the store hides what it lacks. A store that says what it
+ * lacks is asked for the owner, too: there the condition guards against a race only, as not every
+ * such store keeps to it. */
+static tn_rc ask_whose(struct tn_delta *d, struct tn_err *err)
+{
+    if (d->owner_asked) {
+        return tn_delta_still_ours(d, err);
+    }
+    d->supposed = d->latest_asked = false;
+    if (d->known || d->spec->dry_run) {
+        return ask_owner(d, err);
+    }
+    d->target->hidden_will_do = true;
+    tn_rc rc = tn_delta_read_hint(d, "LATEST", &d->latest, err);
+    d->target->hidden_will_do = false;
+    d->latest_asked = rc == TN_OK;
+    if (rc != TN_OK || !d->latest.hidden) {
+        return rc == TN_OK ? ask_owner(d, err) : rc;
+    }
+    d->unowned = d->hidden = d->supposed = true;
+    return TN_OK;
+}
+
+static tn_rc discover_and_own(struct tn_delta *d, struct tn_err *err)
+{
+    d->known = false;
+    tn_rc rc = discover(d, err);
+    return rc == TN_OK && !d->spec->dry_run ? put_right(d, err) : rc;
+}
+
+static tn_rc meet_unknown(struct tn_delta *d, struct tn_err *err)
+{
+    tn_rc rc = discover_and_own(d, err);
+    if (rc != TN_CONFLICT || !d->supposed) {
+        return rc;
+    }
+    d->supposed = false;
+    rc = tn_target_if_hidden(ask_owner(d, err), err);
+    if (rc == TN_ABSENT) {
+        return tn_err_set(err, TN_IO, 0, "%s: its owner's file comes and goes", d->target->name);
+    }
+    return rc == TN_OK ? discover_and_own(d, err) : rc;
+}
+
 static tn_rc meet(struct tn_delta *d, struct tn_err *err)
 {
-    tn_rc rc = d->owner_asked ? tn_delta_still_ours(d, err) : ask_owner(d, err);
+    tn_rc rc = ask_whose(d, err);
     if (rc != TN_OK && rc != TN_ABSENT) {
         return rc;
     }
     if (!d->known || d->unowned || !same_history(d)) {
-        d->known = false;
-        rc = discover(d, err);
-    } else {
-        rc = d->ledger.sending > 0 ? catch_up(d, err) : go_on(d, err);
+        return meet_unknown(d, err);
     }
+    rc = d->ledger.sending > 0 ? catch_up(d, err) : go_on(d, err);
     return rc == TN_OK && !d->spec->dry_run ? put_right(d, err) : rc;
 }
 

@@ -25,6 +25,11 @@
 /* So often a long sync asks whose the mirror is, and writes down where it is. */
 #define TN_DELTA_MINUTE_NS (60 * INT64_C(1000000000))
 
+struct tn_delta_hint {
+    int64_t id;  /* 0: it says nothing */
+    bool hidden; /* nobody says whether there is one */
+};
+
 struct tn_delta {
     const struct tn_delta_spec *spec;
     struct tn_worker *worker;
@@ -50,11 +55,14 @@ struct tn_delta {
     bool marked;             /* ... and on disk it says that a sync is under way */
     bool unowned;            /* nobody has written itself down */
     bool hidden;             /* ... or somebody has, and we aren't told */
-    bool heir;               /* the owner is who wrote this table before its state was lost */
-    bool quiet;              /* there is nothing to do, and nothing was asked */
-    bool latest_due;         /* its LATEST is older than what is there */
-    bool resume;             /* of the next snapshot some files may be there */
-    bool dirty;              /* the ledger on disk is to be written */
+    bool supposed;           /* ... as LATEST is hidden, too: who makes the owner sees */
+    bool latest_asked;       /* and its answer not used yet: */
+    struct tn_delta_hint latest;
+    bool heir;       /* the owner is who wrote this table before its state was lost */
+    bool quiet;      /* there is nothing to do, and nothing was asked */
+    bool latest_due; /* its LATEST is older than what is there */
+    bool resume;     /* of the next snapshot some files may be there */
+    bool dirty;      /* the ledger on disk is to be written */
     bool owner_asked;
     int64_t first_due; /* what EARLIEST should say; 0: it is right */
     bool first_hidden; /* and nobody says what it does */
@@ -140,10 +148,6 @@ TN_MUST_USE tn_rc tn_delta_make_hint(struct tn_delta *d, const char *name, int64
                                      struct tn_err *err);
 /* Says IO: a file was hidden that isn't any more. The next sync reads it in time. */
 tn_rc tn_delta_shown_late(const struct tn_delta *d, const char *what, struct tn_err *err);
-struct tn_delta_hint {
-    int64_t id;  /* 0: it says nothing */
-    bool hidden; /* nobody says whether there is one */
-};
 TN_MUST_USE tn_rc tn_delta_read_hint(struct tn_delta *d, const char *name,
                                      struct tn_delta_hint *hint, struct tn_err *err);
 /* Before the first file of snapshot `id` goes. */

@@ -51,6 +51,9 @@ tn_rc tn_s3_target_look(struct tn_s3_target *target, const char *key, const stru
         target->hides = target->hides && rc != TN_ABSENT;
         return rc;
     }
+    if (target->target.hidden_will_do) {
+        return rc;
+    }
     struct tn_err answer;
     enum tn_s3_trouble trouble = target->trouble;
     rc = target->hides ? TN_OK : learn(target, &answer);

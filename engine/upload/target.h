@@ -155,5 +155,7 @@ struct tn_target {
     const struct tn_target_vtable *vtable;
     const char *name; /* for messages */
     struct tn_target_counts counts;
-    atomic_bool *stop; /* NULL: none. From when it is true, calls end soon, with CANCELED */
+    bool hidden_will_do; /* who asks needn't know whether a name is hidden for a moment or for ever
+                          */
+    atomic_bool *stop;   /* NULL: none. From when it is true, calls end soon, with CANCELED */
 };

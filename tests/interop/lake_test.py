@@ -688,8 +688,11 @@ def test_s3_who_may_put_and_get_needs_no_more(args):
         table.look()
         refused(table, 4, "put s3://", "permission denied")
         place.lake.store.allow("device", "s3:GetObject", "s3:PutObject")
-        for _ in range(4):
+        for number in range(4):
+            before = len(proxy.requests)
             table.sync()
+            denied = [x for x in proxy.requests[before:] if x.status == 403]
+            need(number > 0 or [x.verb for x in denied] == ["GET"], "the first sync was refused: %s" % denied)
             table.step()
             table.look()
         table.sync()

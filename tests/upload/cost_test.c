@@ -65,6 +65,28 @@ static void sync_asks_for_its_owner_and_sends_files(void)
     }
 }
 
+/* apache/paimon#8261: who may not list gets 403 for what isn't there, and it is in somebody's log.
+ * LATEST is asked for; the owner and both hints are put on the condition that they aren't there. */
+static void first_sync_is_refused_once_where_names_are_hidden(void)
+{
+    for (uint64_t seed = given_number("SEED", 1), i = 0; i < 8; i++) {
+        static struct world w;
+        world_init(&w, seed + i);
+        w.counting.hides = true;
+        for (uint64_t left = random_below(&w.random, 4); left > 0; left--) {
+            world_append(&w);
+        }
+        world_append(&w);
+        sync_ok(&w);
+        check_asked(&w, (uint64_t[]){1, 0, w.result.files + 3, 0, 0});
+        world_append(&w);
+        sync_ok(&w);
+        check_asked(&w, (uint64_t[]){1, 1, w.result.files + 1, 0, 0});
+        CHECK(world_whole(&w, 1, w.newest));
+        world_deinit(&w);
+    }
+}
+
 /* benbjohnson/litestream#234: a LIST at every sync was most of the bill. An hour of nothing, every
  * ten seconds; then somebody else could have it. */
 static void idle_hour_costs_one_request(void)
@@ -286,6 +308,7 @@ static void files_that_wait_too_long_are_asked_for(void)
 
 static const struct test tests[] = {
     TEST(sync_asks_for_its_owner_and_sends_files),
+    TEST(first_sync_is_refused_once_where_names_are_hidden),
     TEST(idle_hour_costs_one_request),
     TEST(hour_of_commits_costs_its_files_and_three_a_sync),
     TEST(schema_alone_is_one_file),

@@ -33,7 +33,8 @@ static void raise_generation(struct world *w, int64_t generation)
     world_write(&w->target.io, WORLD_OWNER, text);
 }
 
-static void check_taken(struct world *w, const char *who)
+/* Without a ledger LATEST is asked for, too. */
+static void check_taken(struct world *w, const char *who, uint64_t gets)
 {
     uint64_t calls = w->target.calls;
     tn_rc rc = world_sync(w);
@@ -43,7 +44,7 @@ static void check_taken(struct world *w, const char *who)
     for (uint64_t call = calls + 1; call <= w->target.calls; call++) {
         CHECK(!sim_disk_call_changes(&w->target, call));
     }
-    CHECK(world_asked(w, TN_TARGET_GET) == 1 && world_asked(w, TN_TARGET_PUT) == 0);
+    CHECK(world_asked(w, TN_TARGET_GET) == gets && world_asked(w, TN_TARGET_PUT) == 0);
 }
 
 static void who_was_taken_over_sends_nothing(void)
@@ -57,13 +58,13 @@ static void who_was_taken_over_sends_nothing(void)
         world_append(&w);
         if (i == 0) {
             raise_generation(&w, 2);
-            check_taken(&w, WORLD_WRITER);
+            check_taken(&w, WORLD_WRITER, 1);
         } else {
             take_over(&w, i == 1 ? 1 : 2, "another");
             if (i == 3) {
                 world_lose_ledger(&w);
             }
-            check_taken(&w, "writer another");
+            check_taken(&w, "writer another", i == 3 ? 2 : 1);
             CHECK(strstr(w.err.text, "2024-01-01 10:04:05 UTC") != NULL);
         }
         CHECK(!world_has(&w, 2));
@@ -194,7 +195,7 @@ static void who_lost_all_state_follows_its_own_owner(void)
     CHECK(world_asked(&w, TN_TARGET_GET) == 1 && world_has(&w, 3));
     sim_disk_deinit(&w.source.disk); /* the other one, with the old state */
     sim_disk_clone(&w.source.disk, &before.source);
-    check_taken(&w, "6f2c1d0e-0000-4000-8000-000000000002");
+    check_taken(&w, "6f2c1d0e-0000-4000-8000-000000000002", 1);
     CHECK(strstr(w.err.text, "(generation 2)") != NULL);
     world_forget(&before);
     world_deinit(&w);
@@ -248,17 +249,53 @@ static void intrude(void *user, enum tn_target_verb verb, const char *path)
 /* Two meet an empty place: the other one was first. */
 static void one_of_two_makes_a_mirror(void)
 {
-    static struct world w;
-    world_init(&w, 6);
-    world_append(&w);
-    struct intruder intruder = {.w = &w, .verb = TN_TARGET_PUT, .part = "/owner"};
-    w.counting.before = intrude;
-    w.counting.user = &intruder;
-    tn_rc rc = world_sync(&w);
-    CHECK(rc == TN_CONFLICT && intruder.done);
-    CHECK(strstr(w.err.text, "writer another") != NULL);
-    CHECK(world_asked(&w, TN_TARGET_PUT) == 1 && !world_has(&w, 1));
-    world_deinit(&w);
+    for (int i = 0; i < 2; i++) {
+        static struct world w;
+        world_init(&w, 6);
+        world_append(&w);
+        struct intruder intruder = {.w = &w, .verb = TN_TARGET_PUT, .part = "/owner"};
+        w.counting.hides = i == 1;
+        w.counting.before = intrude;
+        w.counting.user = &intruder;
+        tn_rc rc = world_sync(&w);
+        CHECK(rc == TN_CONFLICT && intruder.done);
+        CHECK(strstr(w.err.text, "writer another") != NULL);
+        CHECK(world_asked(&w, TN_TARGET_PUT) == 1 && !world_has(&w, 1));
+        world_deinit(&w);
+    }
+}
+
+static void lose_latest(struct world *w)
+{
+    struct tn_err err;
+    tn_rc rc = w->target.io.vtable->unlink(&w->target.io, "db.db/t/snapshot/LATEST", &err);
+    CHECK_OK(rc, err);
+}
+
+/* As behind a first sync that was cut before LATEST: that it is hidden doesn't make the place
+ * empty. Whose it is shows when an owner is made. */
+static void place_without_a_latest_is_still_its_owners(void)
+{
+    for (int i = 0; i < 4; i++) {
+        static struct world w;
+        bool theirs = i >= 2;
+        world_init(&w, 11);
+        w.counting.hides = i % 2 == 1;
+        world_append(&w);
+        tn_rc rc = world_sync(&w);
+        CHECK_OK(rc, w.err);
+        world_lose_ledger(&w);
+        lose_latest(&w);
+        if (theirs) {
+            take_over(&w, 1, "another");
+        }
+        world_append(&w);
+        rc = world_sync(&w);
+        CHECK(rc == (theirs ? TN_CONFLICT : TN_OK));
+        CHECK(world_has(&w, 2) == !theirs && w.counting.replaced == 0);
+        CHECK(theirs ? strstr(w.err.text, "writer another") != NULL : world_whole(&w, 1, 2));
+        world_deinit(&w);
+    }
 }
 
 /* A sync of some minutes asks again: what was published is whole, and nothing more is. */
@@ -287,6 +324,7 @@ static void owner_that_cannot_be_read_stops_a_sync(void)
     for (size_t i = 0; i < COUNT(texts); i++) {
         static struct world w;
         world_init(&w, 8);
+        w.counting.hides = i % 2 == 1;
         world_append(&w);
         world_write(&w.target.io, WORLD_OWNER, tn_bytes_of(texts[i]));
         tn_rc rc = world_sync(&w);
@@ -305,6 +343,7 @@ static const struct test tests[] = {
     TEST(who_lost_all_state_follows_its_own_owner),
     TEST(ledger_of_another_mirror_is_not_believed),
     TEST(one_of_two_makes_a_mirror),
+    TEST(place_without_a_latest_is_still_its_owners),
     TEST(long_sync_hears_of_a_new_owner),
     TEST(owner_that_cannot_be_read_stops_a_sync),
 };

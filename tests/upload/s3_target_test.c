@@ -550,6 +550,24 @@ static void hidden_name_is_absent(void)
     denied = 0;
 }
 
+/* Who puts on the condition that a name isn't there is told after one request. */
+static void hidden_name_costs_one_request_where_that_will_do(void)
+{
+    struct tn_bytes bytes;
+    denied = MODEL_PUT_AND_GET;
+    open_world(1);
+    w.target->hidden_will_do = true;
+    CHECK(w.target->vtable->read(w.target, "x", 10, &w.results, &bytes, &w.err) == TN_ABSENT);
+    uint64_t served = w.store.served; /* the clock is learned */
+    CHECK(w.target->vtable->read(w.target, "x", 10, &w.results, &bytes, &w.err) == TN_ABSENT);
+    CHECK(tn_target_is_hidden(w.err.code, &w.err) && w.store.served == served + 1);
+    w.target->hidden_will_do = false;
+    CHECK(w.target->vtable->read(w.target, "x", 10, &w.results, &bytes, &w.err) == TN_ABSENT);
+    CHECK(tn_target_is_hidden(w.err.code, &w.err) && w.store.served > served + 2);
+    close_world();
+    denied = 0;
+}
+
 static tn_rc read_forbidden(const char *path)
 {
     struct tn_bytes bytes;
@@ -1603,6 +1621,7 @@ static const struct test tests[] = {
     TEST(file_that_changes_while_it_is_fetched_is_an_error),
     TEST(who_may_put_and_get_needs_no_more),
     TEST(hidden_name_is_absent),
+    TEST(hidden_name_costs_one_request_where_that_will_do),
     TEST(forbidden_for_a_moment_is_no_lack),
     TEST(whether_a_store_hides_is_learned_anew),
     TEST(who_may_not_put_is_told_so),
