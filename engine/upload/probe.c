@@ -1,5 +1,6 @@
 #include "upload/probe.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -13,7 +14,9 @@ struct probe {
     char uuid[TN_UUID_SIZE];
     char texts[TN_PROBE_RACERS][TEXT_SIZE];
     struct tn_bytes bytes[TN_PROBE_RACERS];
-    bool stays; /* DELETE isn't allowed, or not possible: it isn't asked for again */
+    uint32_t done; /* racers of whom all is known */
+    uint32_t lost; /* races of which it isn't */
+    bool stays;    /* DELETE isn't allowed, or not possible: it isn't asked for again */
 };
 
 static tn_rc fail(const struct probe *p, const char *how, struct tn_err *err)
@@ -54,25 +57,52 @@ static tn_rc check_late(const struct probe *p, const char *path, struct tn_err *
                              : rc;
 }
 
-static tn_rc run_round(struct probe *p, uint32_t round, uint32_t *ran, struct tn_err *err)
+/* An answer didn't come. What is read is asked for with patience: when that is answered, the next
+ * race has a link. */
+static tn_rc look_again(struct probe *p, const char *path, struct tn_err *err)
 {
-    struct tn_err ignored;
-    struct tn_target_race race = {.bytes = p->bytes, .count = TN_PROBE_RACERS};
-    race.path = tn_arena_format(p->arena, ".tarn/%s/probe-%s-%" PRIu32, p->table, p->uuid, round);
-    if (!race.path) {
-        return tn_err_set(err, TN_AGAIN, 0, "no memory for a probe's name");
+    struct tn_err why;
+    struct tn_bytes there;
+    if (err->os == EACCES || ++p->lost > TN_PROBE_LOST) {
+        return TN_IO;
     }
+    tn_rc rc = p->target->vtable->read(p->target, path, TEXT_SIZE, p->arena, &there, &why);
+    if (rc != TN_OK && rc != TN_ABSENT) {
+        *err = why;
+        return rc;
+    }
+    return TN_OK;
+}
+
+static tn_rc run_race(struct probe *p, const char *path, struct tn_err *err)
+{
+    struct tn_target_race race = {.path = path, .bytes = p->bytes, .count = TN_PROBE_RACERS};
     tn_rc rc = p->target->vtable->race(p->target, &race, err);
+    if (rc == TN_IO) {
+        return look_again(p, path, err);
+    }
     if (rc == TN_OK) {
         rc = check_winner(p, &race, err);
     }
     if (rc == TN_OK) {
-        rc = check_late(p, race.path, err);
+        rc = check_late(p, path, err);
     }
+    p->done += race.ran > 0 ? race.ran : 1;
+    return rc;
+}
+
+static tn_rc run_round(struct probe *p, uint32_t round, struct tn_err *err)
+{
+    struct tn_err ignored;
+    const char *path =
+        tn_arena_format(p->arena, ".tarn/%s/probe-%s-%" PRIu32, p->table, p->uuid, round);
+    if (!path) {
+        return tn_err_set(err, TN_AGAIN, 0, "no memory for a probe's name");
+    }
+    tn_rc rc = run_race(p, path, err);
     if (!p->stays && rc != TN_CANCELED) {
-        p->stays = p->target->vtable->remove(p->target, race.path, &ignored) != TN_OK;
+        p->stays = p->target->vtable->remove(p->target, path, &ignored) != TN_OK;
     }
-    *ran = race.ran;
     return rc;
 }
 
@@ -86,12 +116,9 @@ tn_rc tn_probe(struct tn_target *target, const char *table, struct tn_clock *clo
         p.bytes[i] = tn_bytes_of(p.texts[i]);
     }
     tn_rc rc = TN_OK;
-    uint32_t ran = 1;
-    for (uint32_t round = 0, done = 0; rc == TN_OK && done < TN_PROBE_ROUNDS * TN_PROBE_RACERS;
-         round++, done += ran) {
+    for (uint32_t round = 0; rc == TN_OK && p.done < TN_PROBE_ROUNDS * TN_PROBE_RACERS; round++) {
         size_t mark = tn_arena_mark(scratch);
-        rc = run_round(&p, round, &ran, err);
-        ran = ran > 0 ? ran : 1;
+        rc = run_round(&p, round, err);
         tn_arena_reset(scratch, mark);
     }
     return rc;

@@ -2,6 +2,7 @@
  * or late, and by whomever it is beaten. */
 #include "upload/fleet.h"
 #include "upload/pausing.h"
+#include "upload/probe.h"
 
 static void change(struct world *w)
 {
@@ -473,6 +474,24 @@ static void store_that_keeps_no_condition_is_refused(void)
     fleet_deinit(&f);
 }
 
+/* Nobody was told anything by an answer that is lost: the question is put again, but not for ever.
+ */
+static void question_is_put_again_when_its_answer_is_lost(void)
+{
+    static struct fleet f;
+    fleet_init(&f, 1, given_number("SEED", 12));
+    struct gateway *g = &f.gateways[0];
+    world_append(&g->w);
+    f.races_lost = 100000;
+    tn_rc rc = fleet_sync(g);
+    CHECK(rc == TN_IO && strstr(g->err.text, "lost") && !fleet_has(&f, 1) && f.races_lost > 99000);
+    f.races_lost = 1 + (uint32_t)random_below(&f.random, TN_PROBE_LOST);
+    sync_ok(g);
+    CHECK(f.races_lost == 0 && g->result.commits == 1);
+    fleet_check_all(&f);
+    fleet_deinit(&f);
+}
+
 static const struct test tests[] = {
     TEST(commit_costs_its_files_and_ten_requests),
     TEST(snapshots_travel_together_and_compaction_stays_at_home),
@@ -486,6 +505,7 @@ static const struct test tests[] = {
     TEST(name_that_had_expired_is_no_commit),
     TEST(file_that_is_hidden_is_not_gone),
     TEST(store_that_keeps_no_condition_is_refused),
+    TEST(question_is_put_again_when_its_answer_is_lost),
 };
 
 int main(int argc, char **argv)

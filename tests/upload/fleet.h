@@ -45,10 +45,11 @@ struct fleet {
     struct gateway *gateways; /* count */
     uint32_t count;
     uint64_t random;
-    uint32_t faults; /* of 100 publishes so many go wrong */
-    uint32_t rivals; /* of 100 snapshots' names so many are wanted by another one just before */
-    bool careless;   /* the store takes its condition for a wish */
-    bool nested;     /* one is at work inside another's call */
+    uint32_t faults;     /* of 100 publishes so many go wrong */
+    uint32_t rivals;     /* of 100 snapshots' names so many are wanted by another one just before */
+    bool careless;       /* the store takes its condition for a wish */
+    uint32_t races_lost; /* so many answers to come are lost: of the next races */
+    bool nested;         /* one is at work inside another's call */
     struct fleet_late late[FLEET_LATE];
     uint32_t late_count;
     void (*before)(void *user, enum tn_target_verb verb, const char *path); /* each request */
@@ -120,12 +121,16 @@ static tn_rc fleet_publish(struct tn_target *target, const char *path, struct tn
     return fault == FLEET_LOST ? tn_err_set(err, TN_IO, 0, "lake: the answer was lost") : rc;
 }
 
-/* One more than the one is told that the name is its own. */
+/* One more than the one is told that the name is its own; or an answer is lost. */
 static tn_rc fleet_race(struct tn_target *target, struct tn_target_race *race, struct tn_err *err)
 {
-    struct gateway *g = counting_of(target)->user;
+    struct fleet *f = ((struct gateway *)counting_of(target)->user)->fleet;
     tn_rc rc = counting_race(target, race, err);
-    race->won += rc == TN_OK && g->fleet->careless;
+    race->won += rc == TN_OK && f->careless;
+    if (f->races_lost > 0) {
+        f->races_lost--;
+        return tn_err_set(err, TN_IO, 0, "lake: the answer was lost");
+    }
     return rc;
 }
 
