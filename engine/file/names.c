@@ -398,7 +398,8 @@ tn_rc tn_name_table_root(struct tn_arena *arena, const char *table, const char *
     size_t database_size = (size_t)(dot - table);
     if (!name_part_legal(table, database_size) || !name_part_legal(dot + 1, strlen(dot + 1))) {
         return tn_err_set(err, TN_INVALID, 0,
-                          "table '%s': neither part may be empty or hold '/', '\\', '$' or '..'",
+                          "table '%s': neither part may be empty, end with '.' or hold '/', '\\', "
+                          "'$', '..' or control characters",
                           table);
     }
     const char *made = tn_arena_format(arena, "%.*s.db/%s", (int)database_size, table, dot + 1);

@@ -1,6 +1,7 @@
 #include "table/recover.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "commit/publish.h"
 #include "file/names.h"
@@ -10,11 +11,20 @@ static const char DIR[] = ".tarn/";
 tn_rc tn_table_lock(struct tn_io *io, const char *table, const char *who, struct tn_arena *scratch,
                     int *lock, struct tn_err *err)
 {
+    const char *root;
+    tn_rc rc = tn_name_table_root(scratch, table, &root, err); /* a file is made of that name */
+    if (rc != TN_OK) {
+        return rc;
+    }
+    if (strlen(table) > TN_TABLE_LOCK_MAX) {
+        return tn_err_set(err, TN_INVALID, 0, "table '%s': its name has %zu bytes, %d at the most",
+                          table, strlen(table), TN_TABLE_LOCK_MAX);
+    }
     const char *path = tn_arena_format(scratch, "%s%s.lock", DIR, table);
     if (!path) {
         return tn_err_set(err, TN_AGAIN, 0, "no memory for the lock's name");
     }
-    tn_rc rc = io->vtable->make_dir(io, DIR, err);
+    rc = io->vtable->make_dir(io, DIR, err);
     return rc == TN_OK ? io->vtable->lock(io, path, who, lock, err) : rc;
 }
 

@@ -33,7 +33,11 @@ struct tn_recovered {
     struct tn_json_map properties; /* of that snapshot */
 };
 
-/* Takes the lock. EXISTS says who holds it. */
+/* Bytes of a name that is written: files beside the table have longer ones, and few disks take more
+ * than 255. */
+enum { TN_TABLE_LOCK_MAX = 180 };
+
+/* Takes the lock. EXISTS says who holds it; INVALID: that is no name of a table. */
 TN_MUST_USE tn_rc tn_table_lock(struct tn_io *io, const char *table, const char *who,
                                 struct tn_arena *scratch, int *lock, struct tn_err *err);
 

@@ -293,6 +293,17 @@ def test_a_misspelt_name_is_answered_with_the_nearest(tarn):
     refused(tarn.run("get", TABLE, "a", "--columns", "tmp"), 2, "did you mean 'temp'?", "get --columns")
 
 
+def test_a_name_that_is_none_is_refused_before_anything_is_made(tarn):
+    for name, text in (("plant.a/b", "hold '/'"), ("../plant.t", "hold '/'"), ("a/plant.t", "hold '/'"), ("plant.a\tb", "control characters"),
+                       ("plant.", "neither part may be empty"), ("plant." + "n" * 175, "181 bytes, 180 at the most")):
+        refused(tarn.run("create", name, "--field", "k INT", "--option", "bucket=-1"), 2, text, name)
+    same([p for p in Path(tarn.warehouse).rglob("*") if p.suffix in (".lock", ".db")], [], "what was made")
+    longest = "plant." + "é" * 87
+    tarn.run("create", longest, "--field", "k INT", "--primary-key", "k", "--option", "bucket=1").ok("create")
+    tarn.run("write", longest, stdin='{"k":1}\n').ok("write")
+    same(tarn.run("cat", longest).ok("cat"), ['{"k":1}'], "rows")
+
+
 def test_one_process_at_a_time_writes_compacts_and_expires(tarn):
     sensors(tarn)
     with writing(tarn.warehouse, TABLE, "1", b'{"dev":"a","temp":1.0}\n{"dev":"b","temp":1.0}\n'):
