@@ -69,10 +69,6 @@ static tn_rc clean_locked(struct tn_reader *reader, int64_t older_than_ms, struc
     if (rc != TN_OK) {
         return tn_err_in(err, "%s", reader->name);
     }
-    if (result.indexes_kept && !tn_common.quiet) {
-        (void)fprintf(stderr, "%s: index files stay: tarn doesn't read index manifests\n",
-                      reader->name);
-    }
     return report(app, &result, err);
 }
 

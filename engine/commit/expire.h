@@ -55,7 +55,7 @@ struct tn_expire_result {
 
 /* Bounded memory: what must be kept is held as 16-byte hashes of names; where they do not fit,
  * fewer snapshots are expired in one call, never more. A file that can't be removed is left (a
- * leak, never a loss), as are files with an external path and the index files of index manifests.
+ * leak, never a loss), as are files with an external path.
  * CORRUPT for a tag, consumer or kept manifest that can't be read: then nothing is removed. AGAIN
  * when a tag was made meanwhile: the next run goes on. */
 TN_MUST_USE tn_rc tn_expire(const struct tn_expire_spec *spec, struct tn_worker *worker,

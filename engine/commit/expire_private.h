@@ -3,7 +3,7 @@
  * expire_range.c which snapshots go: retention, consumers
  * expire_keep.c  the snapshots whose files must stay: kept ones, tags, branches
  * expire_files.c data files: candidates, less what is kept; removing them
- * expire_names.c the same for lists, manifests, statistics
+ * expire_names.c the same for lists, manifests, index files, statistics
  * expire_records.c changelogs that outlive their snapshots: made, and in their turn expired
  * expire.c       the order of it all
  * tag_remove.c   the same for a tag that goes
@@ -137,11 +137,12 @@ typedef tn_rc tn_expire_more_fn(struct tn_expire_run *e, tn_expire_snapshot_fn *
                                 struct tn_err *err);
 TN_MUST_USE tn_rc tn_expire_collect_names(struct tn_expire_run *e, tn_expire_more_fn *more,
                                           struct tn_err *err);
-/* The files of a snapshot that goes: lists and their manifests; its index manifest, statistics. */
+/* The files of a snapshot that goes: lists and their manifests; its index manifest and the index
+ * files in it, statistics. */
 enum {
     TN_EXPIRE_STATE = 1, /* base and delta list */
     TN_EXPIRE_CHANGELOG = 2,
-    TN_EXPIRE_BESIDE = 4 /* index manifest, statistics */
+    TN_EXPIRE_BESIDE = 4 /* index manifest and files, statistics */
 };
 TN_MUST_USE tn_rc tn_expire_remove_lists(struct tn_expire_run *e,
                                          const struct tn_snapshot *snapshot, unsigned parts,

@@ -177,23 +177,12 @@ static tn_rc collect(struct tn_orphan_run *o, const char *dir, bool *emptied, st
     return o->full ? TN_OK : list_dir(o, dir, add_candidate, err);
 }
 
-/* Files of indexes and deletion vectors, which may lie in the buckets, too. */
-static bool spared(const struct tn_orphan_run *o, const char *name)
-{
-    static const char folder[] = "/" TN_DIR_INDEX;
-    size_t size = strlen(o->dir);
-    bool inside =
-        size >= sizeof folder - 1 && strcmp(o->dir + size - (sizeof folder - 1), folder) == 0;
-    return o->result->indexes_kept && (inside || tn_name_begins(name, "index-"));
-}
-
 static tn_rc remove_orphan(void *user, const char *name, bool is_dir, struct tn_err *err)
 {
     struct tn_orphan_run *o = user;
     struct tn_arena *arena = &o->worker->arena;
     struct tn_hash_128 hash = tn_hash_128(tn_bytes_of(name));
-    if (is_dir || !tn_set_has(&o->names, hash) || tn_set_marked(&o->names, hash) ||
-        spared(o, name)) {
+    if (is_dir || !tn_set_has(&o->names, hash) || tn_set_marked(&o->names, hash)) {
         return TN_OK;
     }
     size_t mark = tn_arena_mark(arena);

@@ -39,7 +39,6 @@ struct tn_orphan_result {
     uint64_t bytes;
     uint64_t folders; /* that were empty then; none with dry_run */
     uint32_t passes;
-    bool indexes_kept; /* there are index manifests, which are not read: no index file goes */
 };
 
 /* CORRUPT: something that tells what is reached can't be read, or a branch has no schema. A file

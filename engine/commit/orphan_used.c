@@ -102,6 +102,31 @@ static tn_rc use_lists(struct tn_orphan_run *o, const struct tn_snapshot *snapsh
     return rc;
 }
 
+static tn_rc use_index(void *user, const struct tn_index_entry *entry, struct tn_err *err)
+{
+    (void)err;
+    use(user, entry->file_name);
+    return TN_OK;
+}
+
+static tn_rc use_indexes(struct tn_orphan_run *o, const struct tn_snapshot *snapshot,
+                         enum kind kind, struct tn_err *err)
+{
+    const char *name = snapshot->index_manifest;
+    struct tn_hash_128 hash = tn_hash_128(tn_bytes_of(name ? name : ""));
+    use(o, name);
+    if (!name || o->unmarked == 0 || tn_set_has(&o->read, hash)) {
+        return TN_OK;
+    }
+    o->may_lack = kind == CHANGELOG;
+    tn_rc rc = tn_index_each(o->spec->root, name, o->worker, use_index, o, err);
+    if (rc == TN_OK) {
+        bool noted = tn_set_add(&o->read, hash);
+        (void)noted;
+    }
+    return check_missing(o, name, rc, err);
+}
+
 static tn_rc use_snapshot(struct tn_orphan_run *o, const char *path, enum kind kind,
                           struct tn_err *err)
 {
@@ -112,10 +137,9 @@ static tn_rc use_snapshot(struct tn_orphan_run *o, const char *path, enum kind k
     }
     o->path = path;
     o->snapshot_id = kind == SNAPSHOT || kind == BRANCH_SNAPSHOT ? snapshot.id : 0;
-    o->result->indexes_kept = o->result->indexes_kept || snapshot.index_manifest;
-    use(o, snapshot.index_manifest);
     use(o, snapshot.statistics);
-    return use_lists(o, &snapshot, kind, err);
+    rc = use_indexes(o, &snapshot, kind, err);
+    return rc == TN_OK ? use_lists(o, &snapshot, kind, err) : rc;
 }
 
 static tn_rc use_name(void *user, const char *name, bool is_dir, struct tn_err *err)

@@ -242,6 +242,9 @@ void tn_fsck_runs_init(struct tn_fsck *f);
 void tn_fsck_runs_clear(struct tn_fsck *f);
 TN_MUST_USE tn_rc tn_fsck_runs_check(struct tn_fsck *f, const char *file, struct tn_err *err);
 
+/* An index manifest and the files it names; each manifest is read once. */
+TN_MUST_USE tn_rc tn_fsck_index(struct tn_fsck *f, const char *index_manifest, struct tn_err *err);
+
 enum {
     TN_FSCK_APPLY = 1,     /* entries change what is live */
     TN_FSCK_STRICT = 2,    /* ... and a DELETE needs its ADD before it */

@@ -227,12 +227,11 @@ static tn_rc check_index(struct subject *s, struct tn_err *err)
     if (!s->snapshot->index_manifest) {
         return TN_OK;
     }
-    tn_rc rc =
-        tn_fsck_reach_in(s->f, s->f->root, TN_DIR_MANIFEST, s->snapshot->index_manifest, err);
+    tn_rc rc = tn_fsck_index(s->f, s->snapshot->index_manifest, err);
     if (rc != TN_OK) {
         return rc;
     }
-    rc = tn_err_set(err, TN_UNSUPPORTED, 0, "index manifests are not read");
+    rc = tn_err_set(err, TN_UNSUPPORTED, 0, "what index files say is not read");
     return tn_fsck_damage(s->f, s->path, NULL, rc, err);
 }
 

@@ -285,3 +285,33 @@ static __attribute__((unused, noinline)) const char *bed_list(struct bed *bed, c
     CHECK(!buf.overflow);
     return (const char *)buf.data;
 }
+
+/* ---- files of real writers ---- */
+
+/* Until the next call. */
+static __attribute__((unused, noinline)) struct tn_bytes read_golden(const char *folder,
+                                                                     const char *name)
+{
+    static unsigned char data[1 << 16];
+    char path[128];
+    (void)snprintf(path, sizeof path, "tests/golden/%s/%s", folder, name);
+    FILE *file = fopen(path, "rb");
+    CHECK(file != NULL);
+    size_t size = fread(data, 1, sizeof data, file);
+    (void)fclose(file);
+    return (struct tn_bytes){data, size};
+}
+
+static __attribute__((unused, noinline)) struct tn_bytes
+put_golden(struct bed *bed, const char *folder, const char *name)
+{
+    char path[128];
+    bool ok;
+    struct tn_err err;
+    struct tn_bytes bytes = tn_arena_copy(&bed->own, read_golden(folder, name), &ok);
+    CHECK(ok);
+    (void)snprintf(path, sizeof path, ROOT "/manifest/%s", name);
+    tn_rc rc = tn_io_write_new(&bed->disk.io, path, bytes, &err);
+    CHECK_OK(rc, err);
+    return bytes;
+}

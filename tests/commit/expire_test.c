@@ -1,6 +1,7 @@
 /* Expiry on tables of random commits: all that is kept is whole, all else is gone, after any cut.
  */
 #include "commit/expire.h"
+#include "commit/tag.h"
 #include "given.h"
 #include "reach.h"
 
@@ -154,6 +155,56 @@ static void ids_may_be_missing(void)
         bed.options.snapshot_expire_limit = limited ? (int32_t)at - 1 : 50;
         CHECK(must_expire(&bed, false).earliest_id == end);
         check_table(&bed, true);
+        bed_deinit(&bed);
+    }
+}
+
+static void make_indexed(struct bed *bed, struct model *model, uint64_t seed, int first, int second)
+{
+    struct tn_err err;
+    *model = (struct model){.key = 1};
+    bed_init(bed, seed, false);
+    for (int i = 0; i < 25; i++) {
+        int64_t id;
+        random_commit(bed, model, &seed, i);
+        tn_rc rc = tn_snapshot_latest(&bed->disk.io, ROOT, &bed->own, &id, &err);
+        CHECK_OK(rc, err);
+        if (i == first || i == second) {
+            begin_index(bed, id, i == first ? "java-index-vectors" : "java-index-keys");
+        }
+        if (i == first + 1) {
+            put_tag(bed, "tag-v", id);
+        }
+    }
+}
+
+/* They stay as long as a snapshot or a tag has them. */
+static void index_files_go_with_the_last_that_has_them(void)
+{
+    uint64_t random = given_number("SEED", 1);
+    for (int round = 0; round < 6; round++) {
+        static struct bed bed;
+        static struct model model;
+        struct tn_err err;
+        struct tn_expire_result result = {0};
+        int first = (int)random_below(&random, 8);
+        make_indexed(&bed, &model, random_next(&random), first,
+                     first + 3 + (int)random_below(&random, 8));
+        check_table(&bed, false);
+        bed.options.snapshot_expire_limit = 3;
+        for (int step = 0; step < 12; step++) {
+            struct tn_expire_result dry = must_expire(&bed, true);
+            result = must_expire(&bed, false);
+            CHECK(dry.metadata_files == result.metadata_files);
+            check_table(&bed, false);
+        }
+        struct names *indexes = &reach.indexes;
+        CHECK(indexes->count == 7);
+        struct tn_expire_spec spec = {.root = ROOT, .schema = &bed.schema, .options = &bed.options};
+        tn_rc rc = tn_tag_remove(&spec, "v", &bed.worker, &result, &err);
+        CHECK_OK(rc, err);
+        check_table(&bed, false);
+        CHECK(indexes->count == 4);
         bed_deinit(&bed);
     }
 }
@@ -420,6 +471,7 @@ static const struct test tests[] = {
     TEST(tags_keep_what_they_reach),
     TEST(retention_is_paimon_s),
     TEST(ids_may_be_missing),
+    TEST(index_files_go_with_the_last_that_has_them),
     TEST(what_cannot_be_read_keeps_everything),
     TEST(an_empty_table_is_fine),
     TEST(changelogs_outlive_their_snapshots),

@@ -188,32 +188,6 @@ static void an_empty_list_is_as_long_as_java_s(void)
 
 /* ---- real files ---- */
 
-/* Until the next call. */
-static struct tn_bytes read_golden(const char *folder, const char *name)
-{
-    static unsigned char data[1 << 16];
-    char path[128];
-    (void)snprintf(path, sizeof path, "tests/golden/%s/%s", folder, name);
-    FILE *file = fopen(path, "rb");
-    CHECK(file != NULL);
-    size_t size = fread(data, 1, sizeof data, file);
-    (void)fclose(file);
-    return (struct tn_bytes){data, size};
-}
-
-static struct tn_bytes put_golden(struct bed *bed, const char *folder, const char *name)
-{
-    char path[128];
-    bool ok;
-    struct tn_err err;
-    struct tn_bytes bytes = tn_arena_copy(&bed->own, read_golden(folder, name), &ok);
-    CHECK(ok);
-    (void)snprintf(path, sizeof path, ROOT "/manifest/%s", name);
-    tn_rc rc = tn_io_write_new(&bed->disk.io, path, bytes, &err);
-    CHECK_OK(rc, err);
-    return bytes;
-}
-
 static void manifests_of_real_writers_are_read(void)
 {
     static const char *const writers[] = {"java", "pypaimon"};

@@ -333,24 +333,30 @@ static void what_cannot_be_read_ends_it(void)
     bed_deinit(&bed);
 }
 
-static void index_files_stay_where_index_manifests_are(void)
+/* Those that the manifest names, in the folder of indexes or in a bucket. */
+static void index_files_stay_as_long_as_something_names_them(void)
 {
+    static const char *const named[] = {"index/index-6f025538-47be-4719-a9fd-631c1545c676-0",
+                                        "bucket-0/index-6ef82b39-5515-4c4d-81c2-1be1b35ca00e-0"};
     static char text[8192];
     struct tn_bytes json;
     struct tn_err err;
     make_table(8, false);
     put_junk(&bed, false);
-    put(&bed, "bucket-0/index-q", "junk");
+    for (size_t i = 0; i < COUNT(named); i++) {
+        put(&bed, named[i], "an index");
+    }
+    (void)put_golden(&bed, "manifest", "java-index-keys");
     tn_rc rc = tn_io_read_all(&bed.disk.io, ROOT "/tag/tag-a", sizeof text, &bed.own, &json, &err);
     CHECK_OK(rc, err);
-    (void)snprintf(text, sizeof text, "{\"indexManifest\":\"index-manifest-z\",%s",
+    (void)snprintf(text, sizeof text, "{\"indexManifest\":\"java-index-keys\",%s",
                    strchr((const char *)json.data, '{') + 1);
     put(&bed, "tag/tag-d", text);
     struct tn_orphan_result result = must_clean(&bed, false);
-    CHECK(result.indexes_kept && result.files == COUNT(junk) - 2);
+    CHECK(result.files == COUNT(junk));
     must_unlink(&bed, ROOT "/tag/tag-d");
     result = must_clean(&bed, false);
-    CHECK(!result.indexes_kept && result.files == 3);
+    CHECK(result.files == COUNT(named) + 1);
     bed_deinit(&bed);
 }
 
@@ -413,7 +419,7 @@ static const struct test tests[] = {
     TEST(what_was_reached_by_a_tag_goes_after_it),
     TEST(names_that_do_not_fit_take_more_passes),
     TEST(what_cannot_be_read_ends_it),
-    TEST(index_files_stay_where_index_manifests_are),
+    TEST(index_files_stay_as_long_as_something_names_them),
     TEST(a_cut_leaves_all_that_is_reached),
     TEST(a_failure_is_made_up_for_by_the_next_run),
 };

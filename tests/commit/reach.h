@@ -56,6 +56,7 @@ static __attribute__((unused, noinline)) void list_names(struct bed *bed, const 
 struct reach {
     struct names data;
     struct names metadata;
+    struct names indexes;
     struct names may; /* files of flushes that a delta names: they may stay as long as it does */
 };
 static struct reach reach;
@@ -113,10 +114,31 @@ static __attribute__((unused, noinline)) void each_of(struct bed *bed, const cha
     }
 }
 
+static __attribute__((unused, noinline)) tn_rc
+add_index(void *user, const struct tn_index_entry *entry, struct tn_err *err)
+{
+    (void)err;
+    add_name(user, entry->file_name);
+    return TN_OK;
+}
+
+static __attribute__((unused, noinline)) void reach_indexes(struct bed *bed,
+                                                            const struct tn_snapshot *s)
+{
+    struct tn_err err;
+    if (s->index_manifest) {
+        add_name(&reach.metadata, s->index_manifest);
+        tn_rc rc =
+            tn_index_each(ROOT, s->index_manifest, &bed->worker, add_index, &reach.indexes, &err);
+        CHECK_OK(rc, err);
+    }
+}
+
 static __attribute__((unused, noinline)) void reach_state(struct bed *bed,
                                                           const struct tn_snapshot *s)
 {
     struct tn_err err;
+    reach_indexes(bed, s);
     tn_rc rc = tn_live_each(ROOT, s, &bed->schema, NULL, &bed->worker, add_live, NULL, &err);
     CHECK_OK(rc, err);
     reach_list(bed, s->base_manifest_list);
@@ -198,7 +220,7 @@ static __attribute__((unused, noinline)) int64_t reach_all(struct bed *bed)
     struct tn_err err;
     int64_t first;
     int64_t last;
-    reach.data = reach.metadata = reach.may = (struct names){.bed = bed};
+    reach.data = reach.metadata = reach.indexes = reach.may = (struct names){.bed = bed};
     tn_rc rc = tn_snapshot_earliest(&bed->disk.io, ROOT, &bed->own, &first, &err);
     CHECK_OK(rc, err);
     rc = tn_snapshot_latest(&bed->disk.io, ROOT, &bed->own, &last, &err);
@@ -246,6 +268,9 @@ static __attribute__((unused, noinline)) int64_t check_table(struct bed *bed, bo
     reach.may.count = 0;
     list_names(bed, ROOT "/manifest/", &there);
     check_equal(&there, &reach.metadata, &reach.may, leaks);
+    there.count = 0;
+    list_names(bed, ROOT "/index/", &there);
+    check_equal(&there, &reach.indexes, &reach.may, leaks);
     tn_arena_reset(&bed->own, mark);
     return last;
 }
@@ -284,4 +309,40 @@ static __attribute__((unused, noinline)) void clone_bed(struct bed *to, const st
     sim_disk_clone(&to->disk, &from->disk);
     sim_disk_reboot(&to->disk, SIM_SEED_ALL); /* calls count from 1 */
     to->worker.io = &to->disk.io;
+}
+
+/* ---- index files ---- */
+
+static __attribute__((unused, noinline)) tn_rc
+put_index(void *user, const struct tn_index_entry *entry, struct tn_err *err)
+{
+    (void)err;
+    put_file(user, TN_DIR_INDEX, entry->file_name, tn_bytes_of("an index"));
+    return TN_OK;
+}
+
+/* The newest snapshot, and so those after it, have the index files that a real writer's manifest
+ * names. */
+static __attribute__((unused, noinline)) void begin_index(struct bed *bed, int64_t id,
+                                                          const char *manifest)
+{
+    static const char key[] = "\"indexManifest\"";
+    static char text[16384];
+    struct tn_bytes bytes;
+    struct tn_err err;
+    (void)put_golden(bed, "manifest", manifest);
+    tn_rc rc = tn_index_each(ROOT, manifest, &bed->worker, put_index, bed, &err);
+    CHECK_OK(rc, err);
+    const char *path = tn_name_numbered(&bed->own, ROOT, TN_DIR_SNAPSHOT, "snapshot-", id);
+    rc = tn_io_read_all(&bed->disk.io, path, sizeof text, &bed->own, &bytes, &err);
+    CHECK_OK(rc, err);
+    const char *json = tn_arena_text(&bed->own, bytes);
+    CHECK(json != NULL);
+    const char *was = strstr(json, key);
+    const char *rest = was ? strchr(was, ',') + 1 : strchr(json, '{') + 1;
+    int head = (int)((was ? was : rest) - json);
+    (void)snprintf(text, sizeof text, "%.*s%s:\"%s\",%s", head, json, key, manifest, rest);
+    rc = bed->disk.io.vtable->unlink(&bed->disk.io, path, &err);
+    CHECK_OK(rc, err);
+    put_file(bed, TN_DIR_SNAPSHOT, strrchr(path, '/') + 1, tn_bytes_of(text));
 }

@@ -8,6 +8,7 @@ amiss (with --java; --all: of all tables), and it and pypaimon read there what t
 """
 import contextlib
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -111,6 +112,46 @@ def test_index_files_are_read_at_the_lake(args):
                 need(list(copy.lake.rglob("index-manifest-*")), "%s has no index manifest" % name)
                 if name not in NOT_BY_PYPAIMON:
                     copy.check_rows(python, rng, 3)
+
+
+def without_vectors(copy):
+    """As tarn takes a table that had them: it refuses to expire one whose readers need them."""
+    for path in (copy.warehouse / "db.db/t/schema").glob("schema-*"):
+        schema = json.loads(path.read_text())
+        for name in ("deletion-vectors.enabled", "file.compression"):
+            schema["options"].pop(name, None)
+        schema["options"]["file.format"] = "avro"
+        path.write_text(json.dumps(schema))
+
+
+def names_in(warehouse):
+    return {x for x in files_below(warehouse / "db.db/t") if Path(x).name not in ("LATEST", "EARLIEST")}
+
+
+def test_index_files_go_as_with_java(args):
+    """Expiry in steps leaves the files that Java's leaves, and cleaning takes none of them for an orphan."""
+    with contextlib.ExitStack() as stack:
+        java = stack.enter_context(peer.java()) if args.java else None
+        for name in WITH_INDEXES[1:]:
+            with Copy(name) as copy:
+                without_vectors(copy)
+                before = names_in(copy.warehouse)
+                for keep in (3, 1):
+                    other = copy.folder / ("java-%d" % keep)
+                    shutil.copytree(copy.warehouse, other)
+                    words = ["--retain-max", keep, "--retain-min", keep]
+                    copy.tarn.run("expire", peer.TABLE, "--older-than", "0 s", *words).ok("%s: expire" % name)
+                    if java:
+                        java.run("expire", other, peer.TABLE, *words).ok("%s: java expire" % name)
+                        same(names_in(copy.warehouse), names_in(other), "%s: files after an expiry to %d" % (name, keep))
+                left = names_in(copy.warehouse)
+                need([x for x in before - left if "/index-" in x and not x.startswith("manifest/")], "%s: no index file went" % name)
+                for path in (copy.warehouse / "db.db/t").rglob("*"):
+                    os.utime(path, (0, 0))
+                copy.tarn.run("clean", peer.TABLE).ok("%s: clean" % name)
+                same(names_in(copy.warehouse), left, "%s: files after cleaning" % name)
+                if java:
+                    java.run("fsck", copy.warehouse, peer.TABLE, "--orphans").ok("%s: java fsck" % name)
 
 
 def test_tags_are_read_at_the_lake(args):

@@ -283,6 +283,87 @@ static void a_missing_file_is_a_problem(void)
     sim_disk_deinit(&good);
 }
 
+/* ---- index files ---- */
+
+static const char *const indexes[] = {
+    "index-6f025538-47be-4719-a9fd-631c1545c676-0", "index-894cf6a0-d206-403b-8dd5-d4b73bd888a2-0",
+    "index-6ef82b39-5515-4c4d-81c2-1be1b35ca00e-0", "index-b77c14b4-3195-4670-8852-b7977db3ea80-0"};
+enum { INDEX_SIZE = 100 }; /* as tests/golden/manifest/java-index-keys says of each */
+
+static void put_new(struct sim_disk *disk, const char *path, struct tn_bytes bytes)
+{
+    struct tn_err err;
+    tn_rc rc = tn_io_write_new(&disk->io, path, bytes, &err);
+    CHECK_OK(rc, err);
+}
+
+/* The newest snapshot names the index manifest of a real writer. */
+static void name_indexes(struct sim_disk *disk)
+{
+    static unsigned char manifest[4096];
+    static char text[16384];
+    struct tn_bytes json;
+    struct tn_err err;
+    char path[200];
+    int64_t id;
+    FILE *file = fopen("tests/golden/manifest/java-index-keys", "rb");
+    CHECK(file != NULL);
+    size_t size = fread(manifest, 1, sizeof manifest, file);
+    (void)fclose(file);
+    put_new(disk, BED_ROOT "/manifest/java-index-keys", (struct tn_bytes){manifest, size});
+    bed_engine_start(&engine, &disk->io, 1);
+    tn_rc rc = tn_snapshot_latest(&disk->io, BED_ROOT, &engine.own, &id, &err);
+    CHECK_OK(rc, err);
+    (void)snprintf(path, sizeof path, BED_ROOT "/snapshot/snapshot-%" PRId64, id);
+    rc = tn_io_read_all(&disk->io, path, sizeof text / 2, &engine.own, &json, &err);
+    CHECK_OK(rc, err);
+    (void)snprintf(text, sizeof text, "{\"indexManifest\":\"java-index-keys\",%.*s",
+                   (int)json.size - 1, (const char *)json.data + 1);
+    rc = disk->io.vtable->unlink(&disk->io, path, &err);
+    CHECK_OK(rc, err);
+    put_new(disk, path, tn_bytes_of(text));
+    rc = disk->io.vtable->make_dir(&disk->io, BED_ROOT "/index/", &err);
+    CHECK_OK(rc, err);
+}
+
+/* File number `odd` is not there, or has `size` bytes: that is the only problem. */
+static void look_at_indexes(const struct sim_disk *from, uint32_t odd, uint32_t size)
+{
+    static const unsigned char zeros[INDEX_SIZE + 1];
+    static struct sim_disk disk;
+    struct found found;
+    char path[200];
+    sim_disk_clone(&disk, from);
+    for (uint32_t i = 0; i < COUNT(indexes); i++) {
+        uint32_t has = i == odd ? size : (uint32_t)INDEX_SIZE;
+        (void)snprintf(path, sizeof path, BED_ROOT "/index/%s", indexes[i]);
+        if (has > 0) {
+            put_new(&disk, path, (struct tn_bytes){zeros, has});
+        }
+    }
+    bool good = odd == COUNT(indexes);
+    tn_rc rc = check_disk(&disk, HEAP_SIZE, true, &found);
+    CHECK(rc == (good ? TN_UNSUPPORTED : TN_OK));
+    CHECK(found.result.problems == !good && found.result.unchecked > 0);
+    CHECK(good || strstr(found.first, indexes[odd]));
+    CHECK(good || strstr(found.first, size > 0 ? "bytes, not 100" : "missing"));
+    sim_disk_deinit(&disk);
+}
+
+static void index_files_are_there_as_large_as_they_should_be(void)
+{
+    struct sim_disk good;
+    make_disk(&good, seed_of_test(), 0);
+    name_indexes(&good);
+    look_at_indexes(&good, COUNT(indexes), 0);
+    for (uint32_t i = 0; i < COUNT(indexes); i++) {
+        look_at_indexes(&good, i, 0);
+        look_at_indexes(&good, i, INDEX_SIZE - 1);
+        look_at_indexes(&good, i, INDEX_SIZE + 1);
+    }
+    sim_disk_deinit(&good);
+}
+
 /* ---- beside a writer ---- */
 
 static struct tn_io *behind(void)
@@ -559,6 +640,7 @@ static const struct test tests[] = {
     TEST(what_a_cut_leaves_is_clean),
     TEST(any_damage_is_survived),
     TEST(a_missing_file_is_a_problem),
+    TEST(index_files_are_there_as_large_as_they_should_be),
     TEST(what_expires_meanwhile_is_no_problem),
     TEST(what_was_missing_before_is_still_told),
     TEST(an_error_of_the_device_is_no_finding),
