@@ -130,16 +130,29 @@ static void note_sent(struct tn_lakes *lakes, struct tn_lakes_mirror *m, int64_t
     m->lake->uploads += lakes->now.result.first_id > 0;
 }
 
+/* Commits are paused there, and it isn't known yet whether somebody holds that, or left it behind:
+ * nothing has failed. */
+static bool watches_pause(const struct tn_lakes *lakes, const struct tn_lakes_mirror *m)
+{
+    return lakes->now.shared && lakes->now.part.why == TN_SHARE_PAUSED && !m->pause.alive;
+}
+
 static void note_failed(struct tn_lakes *lakes, struct tn_lakes_mirror *m, tn_rc rc, int64_t now)
 {
+    bool watches = watches_pause(lakes, m);
     m->trouble = rc;
     m->kind = tn_lakes_kind_of(rc, lakes->now.kind);
     m->trouble_text = lakes->now.task.err;
     m->stopped = rc == TN_CONFLICT;
-    m->failed = true;
+    m->failed = !watches;
     m->have_id = have_of(&lakes->now);
-    m->lake->failures++;
-    put_off(lakes, m, now);
+    m->lake->failures += !watches;
+    if (watches) {
+        m->retry_ms = now + TN_LAKES_PAUSE_LOOK_MS;
+        m->look_ms = m->look_ms > 0 ? m->retry_ms : 0;
+    } else {
+        put_off(lakes, m, now);
+    }
     say_trouble(lakes, m, now);
 }
 

@@ -18,7 +18,8 @@
  * A table that many gateways share (upload/share.h) is no mirror, but stands among them: what is
  * new goes to the lake's table, in the way in which it was adopted. It never gives way, since
  * nobody else has its rows. What it committed last may be written over by somebody who honours no
- * condition, so it is looked at again some minutes later; what was is sent again, and said.
+ * condition, so it is looked at again some minutes later; what was is sent again, and said. While
+ * commits are paused there it comes again later: others have the lane.
  *
  * When and how much is sent a script may say (lakes_policy.c): a lake's `policy`, or for its table
  * alone a table's own script with an `upload`. It is asked when something was committed or an
@@ -41,9 +42,10 @@
 #include "upload/share_sync.h"
 
 enum {
-    TN_LAKES_PATIENCE_MS = 60 * 1000,       /* with a store that is the only lake */
-    TN_LAKES_PATIENCE_SHORT_MS = 10 * 1000, /* with one that others wait for, */
-    TN_LAKES_TRIES_SHORT = 8,               /* and at a name that other gateways want, too */
+    TN_LAKES_PATIENCE_MS = 60 * 1000,          /* with a store that is the only lake */
+    TN_LAKES_PATIENCE_SHORT_MS = 10 * 1000,    /* with one that others wait for, */
+    TN_LAKES_TRIES_SHORT = 8,                  /* and at a name that other gateways want, too */
+    TN_LAKES_PAUSE_LOOK_MS = TN_PAUSE_BEAT_MS, /* until it is known whether one is held */
     TN_LAKES_LOOK_MS = TN_DIRECT_SETTLE_MS + 1000,
     TN_LAKES_REPLACED_MS = 60 * 60 * 1000, /* so long it is said that a commit was written over */
     TN_LAKES_CONSUMER_SIZE = 40,
@@ -178,8 +180,9 @@ struct tn_lakes_mirror {
     int64_t look_ms; /* its last commit is looked at then; 0: that is known to stay */
     int64_t replaced_ms;
     uint64_t commits;
-    uint64_t lost;     /* names that others got first */
-    uint64_t replaced; /* commits that somebody wrote over, sent again */
+    uint64_t lost;               /* names that others got first */
+    uint64_t replaced;           /* commits that somebody wrote over, sent again */
+    struct tn_pause_watch pause; /* the lane's, while an upload is under way */
 
     /* of a mirror, when its tags were looked at last, since the start */
     uint32_t tags_left;

@@ -139,12 +139,19 @@ const char *tn_lakes_trouble(const struct tn_lakes *lakes, const struct tn_lakes
     return text;
 }
 
+static bool is_paused(const struct tn_lakes_mirror *m)
+{
+    return m->trouble != TN_OK && m->kind &&
+           strcmp(m->kind, tn_lakes_kind_of_share(TN_SHARE_PAUSED)) == 0;
+}
+
 const char *tn_lakes_state(const struct tn_lakes *lakes, const struct tn_lakes_mirror *mirror)
 {
     return mirror->stopped                ? "stopped"
            : lakes->now.mirror == mirror  ? "sends"
            : !tn_lakes_is_pending(mirror) ? "has all"
            : lakes->way.mirror == mirror  ? "gives way"
+           : is_paused(mirror)            ? "paused"
            : mirror->trouble != TN_OK     ? "tries again"
                                           : "waits";
 }

@@ -297,7 +297,8 @@ static tn_rc look_at_schemas(struct tn_direct *d, struct tn_err *err)
 /* Whoever left marks behind without an end is waited out; one who is alive is heard of soon. */
 static tn_rc watch_pause(struct tn_direct *d, struct tn_err *err)
 {
-    struct tn_pause_watch watch = {.any = false};
+    struct tn_pause_watch own = {.any = false};
+    struct tn_pause_watch *watch = d->spec->watch ? d->spec->watch : &own;
     const char *table = d->spec->table;
     for (;;) {
         struct tn_pause pause = {.set = false};
@@ -306,11 +307,11 @@ static tn_rc watch_pause(struct tn_direct *d, struct tn_err *err)
         if (rc != TN_OK) {
             return rc;
         }
-        if (!tn_pause_holds(&watch, &pause, d->worker->clock)) {
+        if (!tn_pause_holds(watch, &pause, d->worker->clock)) {
             return pause.set ? tn_pause_forget(d->target, table, &pause, &d->worker->arena, err)
                              : TN_OK;
         }
-        if (watch.alive) {
+        if (watch->alive || d->spec->watch) {
             d->result->why = TN_SHARE_PAUSED;
             return tn_pause_say(&pause, table, err);
         }

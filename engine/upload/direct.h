@@ -29,6 +29,7 @@
 #pragma once
 
 #include "file/worker.h"
+#include "upload/gather_pause.h"
 #include "upload/share_pick.h"
 #include "upload/target.h"
 
@@ -48,6 +49,10 @@ struct tn_direct_spec {
     /* Lets so much time pass, or less when the target is to stop. */
     void (*wait)(void *user, uint32_t ms);
     void *user;
+    /* What was seen of a pause, from one sync to the next: then a sync that meets one ends at once,
+     * and whether somebody holds it the next ones see. NULL: a sync lets time pass until it knows.
+     */
+    struct tn_pause_watch *watch;
     struct tn_share_bounds bounds; /* files that are whole are committed in any case */
     uint32_t tries_max;            /* at one commit; 0: TN_DIRECT_TRIES_MAX */
     bool dry_run;                  /* nothing is written, and nobody is asked */

@@ -151,9 +151,21 @@ static void what_was_written_over_is_sent_again_and_said(void)
 
 static struct pausing pausing;
 
-static void keep_pause(void)
+/* Commits at the lake are paused, by somebody who is there. */
+static void begin_pause(void)
 {
+    pausing_init(&pausing, lake_io(), &engine.clock.clock, "a test");
+    tn_pauser_init(&pausing.pauser, &pausing.directory.target, &engine.clock.clock, names[1],
+                   "a test");
     pausing_keep(&pausing);
+}
+
+static bool is_paused(void)
+{
+    while (s.lakes.now.mirror == part()) {
+        turn_lakes(false);
+    }
+    return strcmp(tn_lakes_state(&s.lakes, part()), "paused") == 0;
 }
 
 /* It waits, says why, and goes on by itself. */
@@ -164,21 +176,50 @@ static void a_pause_is_waited_for(void)
     send_some(50);
     settle();
     uint64_t commits = part()->commits;
-    pausing_init(&pausing, lake_io(), &engine.clock.clock, "a test");
-    tn_pauser_init(&pausing.pauser, &pausing.directory.target, &engine.clock.clock, names[1],
-                   "a test");
-    pausing_keep(&pausing);
-    s.on_wait = keep_pause; /* who pauses is alive */
+    uint32_t waited = s.waited;
+    begin_pause();
     send_some(100);
-    run_for(100, false, 1000);
+    for (int i = 0; i < 100; i++) {
+        pausing_keep(&pausing);
+        run_for(1, false, 1000);
+    }
+    CHECK(s.waited == waited && is_paused());
     CHECK(part()->commits == commits && part()->tries > 2 && !part()->stopped);
     CHECK(strcmp(tn_lakes_trouble_kind(&s.lakes, part()), "paused") == 0);
     CHECK(strstr(tn_lakes_trouble(&s.lakes, part(), text, sizeof text), "asked to wait"));
     CHECK(has_all(0, 0) && has_all(1, 0));
-    s.on_wait = NULL;
     pausing_lift(&pausing);
     run_for(200, false, 1000);
     CHECK(part_has_all() && !tn_lakes_trouble(&s.lakes, part(), text, sizeof text));
+    end_and_check_rows();
+}
+
+/* Whoever paused was killed: the table comes again until that is known, and meanwhile the lane is
+ * free for others. Who hurries waits for it, too. */
+static void a_pause_that_was_left_behind_keeps_no_other_table(void)
+{
+    begin_shared(given_number("SEED", 10), TN_SHARE_DIRECT);
+    send_some(50);
+    settle();
+    uint64_t commits = part()->commits;
+    uint64_t failures = s.lakes.lakes[0].failures;
+    uint32_t waited = s.waited;
+    begin_pause();
+    pausing.pauser.set = false; /* and its end isn't heard of */
+    int64_t since_ms = now_ms();
+    send_some(100);
+    run_for(100, false, 100);
+    CHECK(is_paused() && part()->commits == commits);
+    CHECK(has_all(0, 0) && has_all(1, 0));
+    CHECK(now_ms() - since_ms < TN_PAUSE_TTL_MS);
+    tn_lakes_hurry(&s.lakes);
+    for (int i = 0; i < 600 && !tn_lakes_settled(&s.lakes); i++) {
+        run_for(1, false, 1000);
+    }
+    s.lakes.hurries = false;
+    CHECK(part_has_all() && part()->commits > commits && s.waited == waited);
+    CHECK(now_ms() - since_ms >= TN_PAUSE_TTL_MS && now_ms() - since_ms < 2 * TN_PAUSE_TTL_MS);
+    CHECK(s.lakes.lakes[0].failures == failures);
     end_and_check_rows();
 }
 
@@ -337,6 +378,7 @@ static const struct test tests[] = {
     TEST(what_fails_is_committed_once),
     TEST(what_was_written_over_is_sent_again_and_said),
     TEST(a_pause_is_waited_for),
+    TEST(a_pause_that_was_left_behind_keeps_no_other_table),
     TEST(it_goes_to_its_own_place_alone),
     TEST(policies_bound_it),
     TEST(it_never_gives_way_on_a_full_disk),

@@ -40,7 +40,6 @@ static struct {
     bool shared;             /* the keyed table is */
     bool plain_worker;       /* there was none at the start */
     uint32_t waited;
-    void (*on_wait)(void);
     int64_t slow_ms; /* what a try at one that is off takes */
     bool off[LAKES]; /* it can't be reached */
     bool noisy;      /* calls of the lakes' disks fail */
@@ -109,9 +108,6 @@ static void wait_on_lane(void *user, uint32_t ms)
     (void)user;
     s.waited++;
     sim_clock_advance_ms(&engine.clock, ms);
-    if (s.on_wait) {
-        s.on_wait();
-    }
 }
 
 static const char *kind_of_target(void *user, const struct tn_target *target)

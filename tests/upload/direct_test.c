@@ -117,6 +117,42 @@ static void a_pause_that_was_left_behind_is_waited_out(void)
     fleet_deinit(&f);
 }
 
+/* Who has others to send ends at once, each time, until what it saw has stood for long enough. */
+static void a_pause_is_watched_from_sync_to_sync(void)
+{
+    static struct fleet f;
+    struct tn_pause_watch watch = {.any = false};
+    fleet_init(&f, 1, given_number("SEED", 7));
+    struct gateway *g = &f.gateways[0];
+    struct sim_clock *clock = &g->w.source.clock;
+    g->watch = &watch;
+    pausing_init(&pausing, &f.lake.io, &clock->clock, "a test");
+    pausing_keep(&pausing);
+    world_append(&g->w);
+    int64_t from_ms = tn_clock_monotonic_ms(&clock->clock);
+    for (tn_rc rc = fleet_sync(g); rc != TN_OK; rc = fleet_sync(g)) {
+        CHECK(rc == TN_AGAIN && g->result.why == TN_SHARE_PAUSED && g->result.commits == 0);
+        CHECK(g->waited_ms == 0 && !watch.alive);
+        CHECK(tn_clock_monotonic_ms(&clock->clock) - from_ms <= TN_PAUSE_TTL_MS + 10 * 1000);
+        sim_clock_advance_ms(clock, 10 * 1000);
+    }
+    CHECK(tn_clock_monotonic_ms(&clock->clock) - from_ms >= TN_PAUSE_TTL_MS);
+    CHECK(g->result.commits == 1);
+    pausing_keep(&pausing);
+    world_append(&g->w);
+    for (int i = 0; i < 3; i++) {
+        pausing_keep(&pausing);
+        sim_clock_advance_ms(clock, TN_PAUSE_BEAT_MS);
+        CHECK(fleet_sync(g) == TN_AGAIN && g->waited_ms == 0);
+    }
+    CHECK(watch.alive);
+    pausing_lift(&pausing);
+    sync_ok(g);
+    g->watch = NULL;
+    fleet_check_all(&f);
+    fleet_deinit(&f);
+}
+
 static void a_pause_is_seen_though_files_took_long(void)
 {
     static struct fleet f;
@@ -496,6 +532,7 @@ static const struct test tests[] = {
     TEST(commit_costs_its_files_and_ten_requests),
     TEST(snapshots_travel_together_and_compaction_stays_at_home),
     TEST(a_pause_is_seen_though_files_took_long),
+    TEST(a_pause_is_watched_from_sync_to_sync),
     TEST(a_pause_that_was_left_behind_is_waited_out),
     TEST(every_commit_is_there_once_whoever_is_faster),
     TEST(every_commit_is_there_once_whatever_is_cut_or_lost),

@@ -29,7 +29,8 @@ struct gateway {
     struct tn_err err;
     bool at_work;
     struct tn_share_bounds bounds;
-    uint64_t waited_ms; /* in this sync */
+    struct tn_pause_watch *watch; /* NULL: a sync waits by itself */
+    uint64_t waited_ms;           /* in this sync */
     uint32_t number;
 };
 
@@ -180,6 +181,7 @@ static tn_rc fleet_sync(struct gateway *g)
                                   .scratch = &g->scratch.io,
                                   .wait = fleet_wait,
                                   .user = g,
+                                  .watch = g->watch,
                                   .bounds = g->bounds};
     if (tn_arena_free(&worker->arena) > tn_direct_memory()) { /* it takes no more */
         (void)tn_arena_take_raw(&worker->arena, tn_arena_free(&worker->arena) - tn_direct_memory());
