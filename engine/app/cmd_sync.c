@@ -270,6 +270,7 @@ static tn_rc send_shared(struct tn_app *app, struct tn_place *place, const char 
              : tn_err_set(err, TN_AGAIN, 0, "no memory for a folder's name");
     if (rc == TN_OK) {
         spec.target = begin_progress(&progress, app, &place->lake, 0);
+        spec.place = place->lake.consumer;
         spec.scratch = tn_side_folder_io(&scratch);
         rc = tn_share_sync(way, &spec, worker, result, err);
         end_progress(&progress, spec.target);

@@ -103,12 +103,13 @@ static tn_rc open_files(struct tn_gathering *g, const struct tn_gathering_spec *
 }
 
 /* Two gathers, and whoever commits beside them, rest on it that a name is given once. Asked once a
- * warehouse: then a file says so. */
+ * warehouse and store: then a file says so. */
 static tn_rc probe(struct tn_gathering *g, struct tn_err *err)
 {
-    static const char name[] = "probed";
+    char name[TN_LAKE_NAME_SIZE + 8];
     struct tn_io *scratch = &g->scratch.io;
     uint64_t size;
+    (void)snprintf(name, sizeof name, "probed-%s", g->place.lake.consumer);
     if (!g->place.lake.is_store || scratch->vtable->stat(scratch, name, &size, err) == TN_OK) {
         return TN_OK;
     }

@@ -40,9 +40,9 @@ struct tn_gathering {
     bool stopped;           /* upkeep ended since others want it so */
 };
 
-/* A bucket is probed (upload/probe.h) once a warehouse. ABSENT: no such table there; errors else as
- * of the place and of options that a writer obeys. After an error tn_gathering_close is to be
- * called, too. */
+/* A bucket is probed (upload/probe.h) once a warehouse and store. ABSENT: no such table there;
+ * errors else as of the place and of options that a writer obeys. After an error tn_gathering_close
+ * is to be called, too. */
 TN_MUST_USE tn_rc tn_gathering_open(struct tn_gathering *gathering, struct tn_app *app,
                                     const struct tn_gathering_spec *spec, struct tn_err *err);
 /* Gives the lease back. */

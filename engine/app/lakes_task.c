@@ -65,6 +65,7 @@ static tn_rc sync_share(struct tn_lakes_task *t, const struct tn_lakes_place *pl
     const struct tn_lakes_spec *of = &t->lakes->spec;
     struct tn_direct_spec spec = {.table = t->mirror->keeper->name,
                                   .target = place->target,
+                                  .place = t->mirror->lake->consumer,
                                   .watch = &t->mirror->pause,
                                   .scratch = place->scratch,
                                   .wait = of->door.wait,

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "commit/consumer.h"
 #include "file/names.h"
@@ -263,15 +264,17 @@ static tn_rc open_lake(struct tn_direct *d, struct tn_err *err)
     return TN_OK;
 }
 
-/* Before anything of ours goes there, once. */
+/* Before anything of ours goes there, once at each place: of another store nothing is known. */
 static tn_rc probe(struct tn_direct *d, struct tn_err *err)
 {
-    if (d->sent.probed > 0) {
+    const char *place = d->spec->place ? d->spec->place : "";
+    if (d->sent.probed > 0 && strcmp(d->sent.probed_at, place) == 0) {
         return TN_OK;
     }
     tn_rc rc = tn_probe(d->target, d->spec->table, d->worker->clock, &d->worker->arena, err);
     if (rc == TN_OK) {
         d->sent.probed = now_ms(d);
+        (void)snprintf(d->sent.probed_at, sizeof d->sent.probed_at, "%s", place);
         rc = tn_direct_save(d, err);
     }
     return rc;

@@ -53,6 +53,7 @@ struct tn_direct_spec {
      * and whether somebody holds it the next ones see. NULL: a sync lets time pass until it knows.
      */
     struct tn_pause_watch *watch;
+    const char *place; /* by what name the store is known: each is probed once; NULL: as "" */
     struct tn_share_bounds bounds; /* files that are whole are committed in any case */
     uint32_t tries_max;            /* at one commit; 0: TN_DIRECT_TRIES_MAX */
     bool dry_run;                  /* nothing is written, and nobody is asked */

@@ -118,15 +118,23 @@ struct sent_record {
     int64_t version;
     struct tn_sent sent;
     const char *manifest;
+    const char *probed_at; /* none where an older tarn wrote it */
 };
 
 static const struct tn_json_field sent_fields[] = {
-    MEMBER(sent, "version", I64, version),      MEMBER(sent, "done", I64, sent.done),
-    MEMBER(sent, "safe", I64, sent.safe),       MEMBER(sent, "sending", I64, sent.sending),
-    MEMBER(sent, "trying", I64, sent.trying),   MEMBER(sent, "base", I64, sent.base),
-    MEMBER(sent, "lakeId", I64, sent.lake_id),  MEMBER(sent, "sinceMs", I64, sent.since_ms),
-    MEMBER(sent, "schema", I64, sent.schema),   MEMBER(sent, "askedMs", I64, sent.asked),
-    MEMBER(sent, "probedMs", I64, sent.probed), MEMBER(sent, "manifest", TEXT, manifest),
+    MEMBER(sent, "version", I64, version),
+    MEMBER(sent, "done", I64, sent.done),
+    MEMBER(sent, "safe", I64, sent.safe),
+    MEMBER(sent, "sending", I64, sent.sending),
+    MEMBER(sent, "trying", I64, sent.trying),
+    MEMBER(sent, "base", I64, sent.base),
+    MEMBER(sent, "lakeId", I64, sent.lake_id),
+    MEMBER(sent, "sinceMs", I64, sent.since_ms),
+    MEMBER(sent, "schema", I64, sent.schema),
+    MEMBER(sent, "askedMs", I64, sent.asked),
+    MEMBER(sent, "probedMs", I64, sent.probed),
+    MEMBER(sent, "manifest", TEXT, manifest),
+    {"probedAt", TN_JSON_TEXT, TN_JSON_OPTIONAL, offsetof(struct sent_record, probed_at)},
 };
 enum { SENT_FIELDS = sizeof sent_fields / sizeof sent_fields[0] };
 
@@ -152,6 +160,8 @@ tn_rc tn_sent_read(struct tn_io *io, const char *table, struct tn_arena *scratch
     if (sound) {
         *sent = record.sent;
         (void)snprintf(sent->manifest, sizeof sent->manifest, "%s", record.manifest);
+        (void)snprintf(sent->probed_at, sizeof sent->probed_at, "%s",
+                       record.probed_at ? record.probed_at : "");
     }
     tn_arena_reset(scratch, mark);
     return rc == TN_INVALID || rc == TN_CORRUPT || (rc == TN_OK && !sound)
@@ -164,7 +174,7 @@ tn_rc tn_sent_write(struct tn_io *io, const char *table, const struct tn_sent *s
 {
     char memory[1024];
     struct tn_buf text;
-    struct sent_record record = {1, *sent, sent->manifest};
+    struct sent_record record = {1, *sent, sent->manifest, sent->probed_at};
     tn_buf_init(&text, memory, sizeof memory);
     tn_json_write(&record, sent_fields, SENT_FIELDS, &text);
     return tn_beside_write(io, table, "sent", tn_buf_bytes(&text), scratch, err);

@@ -60,6 +60,8 @@ enum tn_share_why {
     TN_SHARE_REPLACED, /* somebody writes over what was committed, again and again */
 };
 
+enum { TN_SENT_PLACE_SIZE = 48 };
+
 struct tn_sent {
     int64_t done;     /* local snapshots up to it are in the lake; 0: none */
     int64_t safe;     /* up to it they are known to stay there; <= done */
@@ -71,7 +73,8 @@ struct tn_sent {
     int64_t schema;   /* schemas up to it are the lake's; -1: none was compared */
     int64_t asked;    /* when the lake was asked for a newer one, ms; 0: never */
     int64_t probed;   /* the store keeps its promises: when that was asked, ms; 0: never */
-    char manifest[TN_UUID_SIZE]; /* in the names of what was committed last; "": not known */
+    char probed_at[TN_SENT_PLACE_SIZE]; /* which store that was; "": not known */
+    char manifest[TN_UUID_SIZE];        /* in the names of what was committed last; "": not known */
 };
 
 /* ABSENT: there is none; CORRUPT: nothing of use is there. Neither may be taken for "nothing was

@@ -153,6 +153,31 @@ static void a_pause_is_watched_from_sync_to_sync(void)
     fleet_deinit(&f);
 }
 
+/* What one store promised another one need not keep. */
+static void another_store_is_probed_again(void)
+{
+    static struct fleet f;
+    fleet_init(&f, 1, given_number("SEED", 8));
+    struct gateway *g = &f.gateways[0];
+    g->place = "one";
+    world_append(&g->w);
+    sync_ok(g);
+    f.careless = true; /* nobody asks the same one */
+    world_append(&g->w);
+    sync_ok(g);
+    g->place = "two";
+    world_append(&g->w);
+    tn_rc rc = fleet_sync(g);
+    CHECK(rc == TN_UNSUPPORTED && g->result.commits == 0);
+    f.careless = false;
+    sync_ok(g);
+    f.careless = true;
+    world_append(&g->w);
+    sync_ok(g);
+    fleet_check_all(&f);
+    fleet_deinit(&f);
+}
+
 static void a_pause_is_seen_though_files_took_long(void)
 {
     static struct fleet f;
@@ -533,6 +558,7 @@ static const struct test tests[] = {
     TEST(snapshots_travel_together_and_compaction_stays_at_home),
     TEST(a_pause_is_seen_though_files_took_long),
     TEST(a_pause_is_watched_from_sync_to_sync),
+    TEST(another_store_is_probed_again),
     TEST(a_pause_that_was_left_behind_is_waited_out),
     TEST(every_commit_is_there_once_whoever_is_faster),
     TEST(every_commit_is_there_once_whatever_is_cut_or_lost),

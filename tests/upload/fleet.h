@@ -29,6 +29,7 @@ struct gateway {
     struct tn_err err;
     bool at_work;
     struct tn_share_bounds bounds;
+    const char *place;            /* of its store; NULL: as "" */
     struct tn_pause_watch *watch; /* NULL: a sync waits by itself */
     uint64_t waited_ms;           /* in this sync */
     uint32_t number;
@@ -182,6 +183,7 @@ static tn_rc fleet_sync(struct gateway *g)
                                   .wait = fleet_wait,
                                   .user = g,
                                   .watch = g->watch,
+                                  .place = g->place,
                                   .bounds = g->bounds};
     if (tn_arena_free(&worker->arena) > tn_direct_memory()) { /* it takes no more */
         (void)tn_arena_take_raw(&worker->arena, tn_arena_free(&worker->arena) - tn_direct_memory());

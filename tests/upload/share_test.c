@@ -105,7 +105,7 @@ static void what_is_kept_reads_back_and_damage_is_no_beginning(void)
     struct tn_err err;
     struct tn_share share;
     struct tn_sent sent;
-    struct tn_sent some = {17, 12, 20, 20, 900, 899, 5, 3, 8, 7, "uuid"};
+    struct tn_sent some = {17, 12, 20, 20, 900, 899, 5, 3, 8, 7, "tarn-lake-7", "uuid"};
     CHECK(tn_share_read(io, TABLE, &bed.own, &share, &err) == TN_ABSENT);
     CHECK(tn_sent_read(io, TABLE, &bed.own, &sent, &err) == TN_ABSENT);
     tn_rc rc = tn_share_write(io, TABLE, &some_share, &bed.own, &err);
