@@ -55,6 +55,7 @@ TN_FIGURE(snapshots, table, snapshot_count(of))
 TN_FIGURE(untold, table, of->keeper->untold)
 TN_FIGURE(reopened, table, of->keeper->reopened)
 TN_FIGURE(spared, table, of->keeper->table &&tn_table_spared(of->keeper->table))
+TN_FIGURE(held, table, of->keeper->table &&tn_table_held(of->keeper->table))
 TN_FIGURE(converges, table, tn_trend_converges(&of->keeper->trend))
 TN_FIGURE(runs, table, of->backlog.runs_max)
 TN_FIGURE(runs_stop, table, of->backlog.stop)
@@ -132,6 +133,8 @@ static const struct table_figure of_tables[] = {
       "0: for minutes flushes waited, or the least overdue runs of a minute grew"},
      converges},
     {{"tarn_table_compaction_spared", TN_GAUGE, "1: compaction waits for the wear budget"}, spared},
+    {{"tarn_table_compaction_held", TN_GAUGE, "1: large compactions wait for the off-peak hours"},
+     held},
     {{"tarn_table_stalls_total", TN_COUNTER, "flushes that waited for compaction"}, flush_stalls},
     {{"tarn_table_failed_compactions_total", TN_COUNTER, "tries that came to nothing"}, failed},
     {{"tarn_table_flushes_total", TN_COUNTER, "memory that became files"}, flushes},

@@ -301,6 +301,7 @@ static void put_backlog(const struct tn_status_spec *spec, const struct tn_keepe
     put_count(out, "level0_bytes", backlog.level0_bytes);
     put_switch(out, "converges", tn_trend_converges(&k->trend));
     put_switch(out, "spared", tn_table_spared(k->table));
+    put_switch(out, "held", tn_table_held(k->table));
     put_number(out, "compaction_busy",
                (int64_t)tn_trend_busy_percent(&k->trend, counts->compaction_ns, now_ms(spec)));
     put_count(out, "compactions", counts->compactions);

@@ -493,6 +493,7 @@ def test_metrics_are_prometheus_text_and_agree_with_status():
         for metric, member in (("rows_total", "rows"), ("commits_total", "commits"), ("snapshot_id", "snapshot"),
                                ("sorted_runs", "runs_max"), ("stop_sorted_runs", "runs_stop"), ("level0_bytes", "level0_bytes"),
                                ("overdue_sorted_runs", "runs_over"), ("compaction_converges", "converges"), ("stalls_total", "stalls"),
+                               ("compaction_held", "held"),
                                ("failed_compactions_total", "compactions_failed"), ("letters_total", "letters"),
                                ("kept_snapshots", "snapshots"), ("untold_commits", "untold")):
             same(values["tarn_table_" + metric, "db.t"], t[member], metric)
@@ -607,18 +608,23 @@ def test_without_a_wear_budget_rows_go_on_and_the_overdraft_is_told():
 
 
 def test_the_daemon_says_how_much_is_merged_at_once():
-    """Of a limit that nothing fits runs go up to the stop trigger; a table with one of its own goes by that."""
+    """Of a limit that nothing fits runs go up to the stop trigger, and it is said that they wait for the table's hours, which are far;
+    a table with a limit of its own goes by that."""
     fields = 'fields = { "k INT NOT NULL", "v INT" }, primary_key = "k", commit = "1 rows"'
-    tables = '["db.t"] = { %s, options = { bucket = 1 } }, ["db.u"] = { %s, options = { bucket = 1, %s } }' % (
-        fields, fields, '["tarn.compaction.unit-size-max"] = "1 gb"')
+    hours = ", ".join('["compaction.offpeak.%s.hour"] = %d' % (end, (time.localtime().tm_hour + n) % 24) for end, n in (("start", 8), ("end", 10)))
+    tables = '["db.t"] = { %s, options = { bucket = 1, %s } }, ["db.u"] = { %s, options = { bucket = 1, %s } }' % (
+        fields, hours, fields, '["tarn.compaction.unit-size-max"] = "1 gb"')
     with Daemon(tables, rest="compaction = { unit_size_max = 1 },") as d:
         d.start()
-        most = {"db.t": 0, "db.u": 0}
+        most, held = {"db.t": 0, "db.u": 0}, set()
         for i in range(12):
             for name in most:
                 d.put(name, [{"k": i, "v": i}])
                 d.committed(name, i + 1)
-                most[name] = max(most[name], d.status()["table", name]["runs_max"])
+                t = d.status()["table", name]
+                most[name] = max(most[name], t["runs_max"])
+                held |= {name} if t["held"] else set()
+        same(held, {"db.t"}, "what waits for its hours")
         need(most["db.t"] in (7, 8) and most["db.u"] <= 5, "runs: %s" % most)
         need(all(d.status()["table", name]["compactions"] > 0 for name in most), "none was made")
 
