@@ -17,6 +17,7 @@
  *     config_table.c     a table: its schema, options and script, as `create` would check them
  *     config_source.c    sources, addresses, TLS
  *     config_lake.c      lakes
+ *     config_script.c    its script, as the daemon would load it
  *     config_notify.c    who is told of uploads
  *     config_members.c   members by a list of them; the kinds of values
  *     config_value.c     texts that are sizes, times, rules, addresses

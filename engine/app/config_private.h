@@ -163,6 +163,12 @@ TN_MUST_USE tn_rc tn_config_check_lakes(struct tn_config_reader *r, struct tn_co
 
 tn_config_take_fn tn_config_take_notify; /* struct tn_config_notify */
 
+/* ---- config_script.c ---- */
+
+/* Loads a table's script, at a path from "/", and runs its cases. INVALID: it can't be used. */
+TN_MUST_USE tn_rc tn_config_check_script(struct tn_config_reader *r, const struct tn_schema *schema,
+                                         const char *table, const char *path, struct tn_err *err);
+
 /* ---- config_table.c ---- */
 
 tn_config_take_fn tn_config_take_tables; /* of struct tn_config: the whole */

@@ -1,11 +1,10 @@
 /* A table of the configuration: what `create` would refuse is refused here, too. */
 #include "app/config_private.h"
 #include "app/schema_file.h"
-#include "base/hash.h"
 #include "file/names.h"
+#include "file/schemas.h"
 #include "schema/default.h"
 #include "schema/options.h"
-#include "script/script.h"
 #include "script/scripted.h"
 
 enum { KEYS_MAX = 64, COMMIT_ROWS = 100000, COMMIT_MS = 30000 };
@@ -399,64 +398,39 @@ static void check_times(struct check *c)
     }
 }
 
-/* ---- its script ---- */
-
-struct script_place {
-    struct tn_vm vm;
-    struct tn_script script;
-    struct tn_row_layout layout;
-    struct tn_columns late_by;
-    struct tn_io_posix files;
-};
-
-static tn_rc load_script(struct check *c, struct script_place *p, const char *name)
-{
-    struct tn_config_reader *r = c->r;
-    struct tn_err *err = &c->err;
-    struct tn_vm_spec vm = {.memory = r->vm_memory,
-                            .size = r->vm_size < TN_VM_SIZE ? r->vm_size : TN_VM_SIZE,
-                            .io = &p->files.io,
-                            .seed = tn_hash_64(tn_bytes_of(c->table->name), 0)};
-    struct tn_script_spec spec = {.path = name,
-                                  .layout = &p->layout,
-                                  .keys = c->schema.primary_keys,
-                                  .table = c->table->name};
-    tn_rc rc = tn_schema_layout(&c->schema, &p->layout, NULL, NULL, &r->scratch, err);
-    if (rc == TN_OK) {
-        rc = tn_scripted_late(&c->schema, &r->scratch, &p->late_by, err);
-    }
-    if (rc == TN_OK) {
-        rc = tn_default_row_make(&c->schema, &p->layout, &r->scratch, &spec.defaults, err);
-    }
-    if (rc == TN_OK) {
-        rc = tn_vm_open(&p->vm, &vm, err);
-    }
-    if (rc == TN_OK) {
-        rc = tn_script_load(&p->script, &p->vm, &spec, err);
-    }
-    tn_vm_close(&p->vm);
-    return rc;
-}
-
-static tn_rc check_script(struct check *c)
-{
-    const char *folder = NULL;
-    const char *name = NULL;
-    struct tn_config_reader *r = c->r;
-    struct script_place *p = tn_arena_take(&r->scratch, sizeof *p);
-    tn_rc rc = p ? tn_config_folder(&r->scratch, c->table->script, &folder, &name, &c->err)
-                 : no_memory(&c->err);
-    if (rc == TN_OK) {
-        rc = tn_io_posix_open(&p->files, folder[0] ? folder : "/", &c->err);
-    }
-    if (rc == TN_OK) {
-        rc = load_script(c, p, name);
-        tn_io_posix_close(&p->files);
-    }
-    return rc;
-}
-
 /* ---- all of it ---- */
+
+/* From where the daemon takes it: a path that doesn't begin with '/' begins beside the warehouse.
+ */
+static tn_rc check_script_of(struct check *c, const struct tn_schema *schema)
+{
+    struct tn_arena *arena = &c->r->scratch;
+    const char *given = tn_schema_option(schema, TN_SCRIPT_OPTION);
+    if (!given) {
+        return TN_OK;
+    }
+    const char *path = given[0] == '/'
+                           ? given
+                           : tn_arena_format(arena, "%s/../%s", c->r->config->warehouse, given);
+    tn_rc rc = path ? tn_config_check_script(c->r, schema, c->table->name, path, &c->err)
+                    : no_memory(&c->err);
+    return rc == TN_OK ? rc : tn_err_in(&c->err, "its script %s", given);
+}
+
+/* Of a table that is there. */
+static void check_its_script(struct check *c, struct tn_io *io, const char *root)
+{
+    const struct tn_schema *schema = NULL;
+    struct tn_schemas *schemas = tn_arena_take(&c->r->scratch, sizeof *schemas);
+    if (!schemas) {
+        (void)held(c, no_memory(&c->err), "script");
+        return;
+    }
+    tn_schemas_init(schemas, io, root, &c->r->scratch);
+    tn_rc rc = tn_schemas_newest(schemas, &schema, &c->err);
+    rc = rc == TN_OK ? check_script_of(c, schema) : rc;
+    (void)held(c, rc, "script");
+}
 
 /* What says how a table is made means nothing for one that is there. */
 static void check_found(struct check *c)
@@ -480,6 +454,9 @@ static void check_found(struct check *c)
         const char *path = tn_name_in(&c->r->scratch, root, TN_DIR_SCHEMA, "");
         c->r->full |= !path;
         rc = path ? posix.io.vtable->modified(&posix.io, path, &ms, &c->err) : TN_OK;
+        if (rc == TN_OK && path) {
+            check_its_script(c, &posix.io, root);
+        }
         tn_io_posix_close(&posix);
     }
     if (rc != TN_OK) {
@@ -516,7 +493,8 @@ static void check_made(struct check *c)
     if (!held(c, rc, place_of(c)) || !check_options(c) || !c->table->script) {
         return;
     }
-    (void)held(c, check_script(c), "script");
+    rc = tn_config_check_script(c->r, &c->schema, c->table->name, c->table->script, &c->err);
+    (void)held(c, rc, "script");
 }
 
 static void check_table(struct check *c)

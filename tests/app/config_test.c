@@ -3,6 +3,7 @@
 #include "app/config.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -814,6 +815,38 @@ static void a_table_s_script_is_loaded(void)
     temp_remove(root);
 }
 
+/* One that is only named has its script by the option that it was made with, beside the warehouse.
+ */
+static void the_script_of_a_table_that_is_there_is_loaded(void)
+{
+    static const char bad[] = "return { merge = function(now, row) row.nn = 1 return row end,\n"
+                              "test = { { merge = { nil, { n = 1 } }, gives = { n = 1 } } } }";
+    static const char good[] = "return { merge = function(now, row) return row end }";
+    static const char *const folders[] = {"w", "w/d.db", "w/d.db/t", "w/d.db/t/schema"};
+    static const char schema[] =
+        "{\"version\": 3, \"id\": 0, \"fields\": [{\"id\": 0, \"name\": \"k\", \"type\": \"INT "
+        "NOT NULL\"}, {\"id\": 1, \"name\": \"n\", \"type\": \"INT\"}], \"highestFieldId\": 1, "
+        "\"partitionKeys\": [], \"primaryKeys\": [\"k\"], \"options\": {\"bucket\": \"1\", "
+        "\"tarn.script\": \"s.lua\"}, \"timeMillis\": 1}";
+    char path[TEMP_SIZE + 64];
+    temp_make(root);
+    for (size_t i = 0; i < COUNT(folders); i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", root, folders[i]);
+        CHECK(mkdir(path, 0777) == 0);
+    }
+    write_file("w/d.db/t/schema/schema-0", schema, sizeof schema - 1);
+    CHECK(read_in(in_table, "") == TN_INVALID);
+    CHECK(strncmp(told, "tables['d.t']: its script s.lua: ", 33) == 0);
+    write_file("s.lua", bad, sizeof bad - 1);
+    CHECK(read_in(in_table, "") == TN_INVALID);
+    CHECK(strncmp(told, "tables['d.t']: its script s.lua: s.lua: its case 1 fails", 55) == 0);
+    write_file("s.lua", good, sizeof good - 1);
+    tn_rc rc = read_in(in_table, "");
+    CHECK_OK(rc, err);
+    CHECK(!config.tables->script);
+    temp_remove(root);
+}
+
 static void rules_are_read_as_they_are_printed(void)
 {
     static const char *const rules[] = {"30s or 5000 rows or 1M", "1ms",    "7d",
@@ -853,6 +886,7 @@ static const struct test tests[] = {
     TEST(a_whole_configuration_arrives),
     TEST(a_schema_is_made_of_fields_or_a_file),
     TEST(a_table_s_script_is_loaded),
+    TEST(the_script_of_a_table_that_is_there_is_loaded),
     TEST(rules_are_read_as_they_are_printed),
 };
 
