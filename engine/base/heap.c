@@ -23,7 +23,10 @@ struct links {
 };
 _Static_assert(sizeof(struct links) <= ALIGN, "the smallest piece has room for the links");
 
-enum { PIECE_SIZE_MIN = 2 * ALIGN };
+/* Free pieces from this size on have a list of their own, where small ones are looked for last:
+ * else a hole that a large block left would soon be full of small ones, and no large one fits
+ * again. */
+enum { PIECE_SIZE_MIN = 2 * ALIGN, PIECE_SIZE_LARGE = 1024 };
 
 static size_t size_of(const struct tn_heap_tag *tag)
 {
@@ -61,13 +64,19 @@ static void set_size(struct tn_heap_tag *tag, size_t size, size_t taken)
     behind(tag)->size_before = size;
 }
 
+static struct tn_heap_tag **list_of(struct tn_heap *heap, size_t size)
+{
+    return &heap->free[size >= PIECE_SIZE_LARGE];
+}
+
 static void link_free(struct tn_heap *heap, struct tn_heap_tag *tag)
 {
-    *links_of(tag) = (struct links){.next = heap->free};
-    if (heap->free) {
-        links_of(heap->free)->previous = tag;
+    struct tn_heap_tag **list = list_of(heap, size_of(tag));
+    *links_of(tag) = (struct links){.next = *list};
+    if (*list) {
+        links_of(*list)->previous = tag;
     }
-    heap->free = tag;
+    *list = tag;
 }
 
 static void unlink_free(struct tn_heap *heap, struct tn_heap_tag *tag)
@@ -76,7 +85,7 @@ static void unlink_free(struct tn_heap *heap, struct tn_heap_tag *tag)
     if (links.previous) {
         links_of(links.previous)->next = links.next;
     } else {
-        heap->free = links.next;
+        *list_of(heap, size_of(tag)) = links.next;
     }
     if (links.next) {
         links_of(links.next)->previous = links.previous;
@@ -135,7 +144,7 @@ static void become_empty(struct tn_heap *heap)
     size_t size = (heap->size - skip) & ~(size_t)(ALIGN - 1);
     tn_unpoison(heap->base, heap->size);
     heap->used = 0;
-    heap->free = NULL;
+    memset(heap->free, 0, sizeof heap->free);
     struct tn_heap_tag *first = tag_at(heap->base + skip);
     first->size_before = 0;
     size -= sizeof *first; /* the tag of the end: taken, so that nothing joins with it */
@@ -153,13 +162,24 @@ static size_t piece_size(const struct tn_heap *heap, size_t size)
     return whole < PIECE_SIZE_MIN ? PIECE_SIZE_MIN : whole;
 }
 
-static void *take(struct tn_heap *heap, size_t size)
+/* The first small piece that will do, else the smallest of the large ones. */
+static struct tn_heap_tag *find(const struct tn_heap *heap, size_t need)
 {
-    size_t need = piece_size(heap, size);
-    struct tn_heap_tag *tag = need > 0 ? heap->free : NULL;
+    struct tn_heap_tag *tag = need < PIECE_SIZE_LARGE ? heap->free[false] : NULL;
     while (tag && size_of(tag) < need) {
         tag = links_of(tag)->next;
     }
+    struct tn_heap_tag *large = tag ? NULL : heap->free[true];
+    for (; large; large = links_of(large)->next) {
+        tag = size_of(large) >= need && (!tag || size_of(large) < size_of(tag)) ? large : tag;
+    }
+    return tag;
+}
+
+static void *take(struct tn_heap *heap, size_t size)
+{
+    size_t need = piece_size(heap, size);
+    struct tn_heap_tag *tag = need > 0 ? find(heap, need) : NULL;
     if (!tag) {
         heap->failed++;
         return NULL;
@@ -326,10 +346,13 @@ void tn_heap_check(struct tn_heap *heap)
     }
     TN_CHECK((unsigned char *)tag == end);
     TN_CHECK(used == heap->used);
-    for (tag = heap->free; tag && free_count > 0; tag = links_of(tag)->next) {
-        TN_CHECK(!is_taken(tag));
-        free_count--;
+    for (int large = 0; large < TN_HEAP_LISTS; large++) {
+        for (tag = heap->free[large]; tag && free_count > 0; tag = links_of(tag)->next) {
+            TN_CHECK(!is_taken(tag) && (size_of(tag) >= PIECE_SIZE_LARGE) == large);
+            free_count--;
+        }
+        TN_CHECK(!tag);
     }
-    TN_CHECK(!tag && free_count == 0);
+    TN_CHECK(free_count == 0);
     leave(heap);
 }

@@ -1,6 +1,7 @@
 /* heap: a bounded, coalescing allocator for libraries that want malloc.
  *
- * First fit over boundary tags in one block; neighbours that are free become one. `used` and `peak`
+ * Over boundary tags in one block; neighbours that are free become one. Small blocks take the first
+ * small piece that fits, others the smallest large one: they stay apart. `used` and `peak`
  * count what was handed out with its tags. With `lock` set the heap may be used by several threads
  * (cJSON's and avro-c's hooks are process-wide).
  *
@@ -14,6 +15,8 @@
 
 struct tn_heap_tag;
 
+enum { TN_HEAP_LISTS = 2 };
+
 struct tn_heap {
     unsigned char *base;
     size_t size;
@@ -22,7 +25,7 @@ struct tn_heap {
     size_t failed; /* requests that found no room */
     bool lock;
     pthread_mutex_t mutex;
-    struct tn_heap_tag *free; /* the free pieces, linked; last freed first */
+    struct tn_heap_tag *free[TN_HEAP_LISTS]; /* small pieces, large ones; last freed first */
 };
 
 /* The memory is the heap's until tn_heap_deinit. At least 64 bytes; not on a stack (ASan). */

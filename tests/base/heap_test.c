@@ -80,6 +80,34 @@ static void blocks_never_overlap_and_free_neighbours_join(void)
     }
 }
 
+/* As Lua's tables: a large block moves, and small ones, of which each lives for a while, come in
+ * between. Less than half of the memory is taken at any time. */
+static void small_blocks_leave_room_for_large_ones(void)
+{
+    enum { SMALL = 120, LARGE_SIZE = 12000, MOVES = 20000 };
+    void *small[SMALL] = {NULL};
+    struct tn_heap heap;
+    size_t random = 1;
+    tn_heap_init(&heap, memory, sizeof memory, false);
+    void *large = tn_heap_take(&heap, LARGE_SIZE);
+    for (int i = 0; i < MOVES; i++) {
+        void *moved = tn_heap_take(&heap, LARGE_SIZE);
+        CHECK(moved != NULL);
+        tn_heap_give(&heap, large);
+        large = moved;
+        for (int j = 0; j < 3; j++) {
+            random = random * 1103515245 + 12345;
+            void **one = &small[(random >> 16) % SMALL];
+            tn_heap_give(&heap, *one);
+            *one = tn_heap_take(&heap, 16 + (random >> 8) % 32);
+            CHECK(*one != NULL);
+        }
+        CHECK(heap.used < sizeof memory / 2);
+    }
+    tn_heap_check(&heap);
+    tn_heap_deinit(&heap);
+}
+
 static void drop_forgets_what_a_library_leaked(void)
 {
     struct tn_heap heap;
@@ -119,6 +147,7 @@ static void resize_follows_realloc(void)
 
 static const struct test tests[] = {
     TEST(blocks_never_overlap_and_free_neighbours_join),
+    TEST(small_blocks_leave_room_for_large_ones),
     TEST(drop_forgets_what_a_library_leaked),
     TEST(resize_follows_realloc),
 };

@@ -823,6 +823,30 @@ static void stores_are_made_while_the_script_loads(void)
     CHECK(rc == TN_INVALID && strstr(s.err.text, "'s': stores are made while the script loads"));
 }
 
+/* Thousands of texts come and go, also where nearly all places of Lua's tables are taken. */
+static void a_full_store_goes_on(void)
+{
+    enum { CALLS = 400 };
+    static const int sizes[] = {24576, 40000, 48000};
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        char text[256];
+        char lines[64];
+        (void)snprintf(text, sizeof text,
+                       "local seen, n = tarn.state('seen', { size = %d }), 0\nlocal m = {}\n"
+                       "function m.map(r)\nfor _ = 1, 10 do n = n + 1 seen['key' .. n] = n end\n"
+                       "return nil\nend\nreturn m",
+                       sizes[i]);
+        load(text);
+        for (int call = 0; call < CALLS; call++) {
+            tn_rc rc = map_record("{}", lines, sizeof lines);
+            CHECK_OK(rc, s.err);
+            rc = tn_script_saved(&s.script, &s.err);
+            CHECK_OK(rc, s.err);
+        }
+        tn_heap_check(&s.vm.heap);
+    }
+}
+
 /* By name: what there is no store for any more is left out, and so is what a smaller one has no
  * room for, the oldest first. */
 static void another_script_gets_what_it_has_stores_for(void)
@@ -897,6 +921,7 @@ static const struct test tests[] = {
     TEST(a_length_that_no_piece_has_is_seen),
     TEST(a_case_of_map_that_fails_changed_nothing),
     TEST(stores_are_made_while_the_script_loads),
+    TEST(a_full_store_goes_on),
     TEST(another_script_gets_what_it_has_stores_for),
     TEST(whoever_writes_into_a_store_it_stays_in_its_size),
 };
