@@ -82,7 +82,12 @@ static void say_restored(const struct tn_restore_result *result, const char *whe
     (void)fprintf(
         stderr, "restored snapshots %" PRId64 "..%" PRId64 " files=%" PRIu64 " bytes=%" PRIu64 "\n",
         result->first_id, result->last_id, result->files_done, result->bytes_done);
-    if (result->last_id < result->newest_id) {
+    if (result->shared) {
+        (void)fprintf(stderr,
+                      "tarn: gateways share %s: this is a table of its own, that can't be synced "
+                      "there\n",
+                      where);
+    } else if (result->last_id < result->newest_id) {
         (void)fprintf(stderr,
                       "tarn: %s goes on to snapshot %" PRId64
                       ": this is a table of its own, that can't be synced there\n",

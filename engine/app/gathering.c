@@ -8,6 +8,7 @@
 #include "commit/expire.h"
 #include "file/names.h"
 #include "upload/gather_pauser.h"
+#include "upload/owner.h"
 #include "upload/probe.h"
 
 enum {
@@ -103,19 +104,25 @@ static tn_rc open_files(struct tn_gathering *g, const struct tn_gathering_spec *
 }
 
 /* Two gathers, and whoever commits beside them, rest on it that a name is given once. Asked once a
- * warehouse and store: then a file says so. */
+ * warehouse and store: then a file says so. No mirror is made of the table behind it. */
 static tn_rc probe(struct tn_gathering *g, struct tn_err *err)
 {
     char name[TN_LAKE_NAME_SIZE + 8];
     struct tn_io *scratch = &g->scratch.io;
     uint64_t size;
     (void)snprintf(name, sizeof name, "probed-%s", g->place.lake.consumer);
-    if (!g->place.lake.is_store || scratch->vtable->stat(scratch, name, &size, err) == TN_OK) {
+    bool is_store = g->place.lake.is_store;
+    if (is_store && scratch->vtable->stat(scratch, name, &size, err) == TN_OK) {
         return TN_OK;
     }
-    tn_rc rc = tn_probe(g->place.lake.target, g->table, g->app->env.clock,
-                        &g->app->workers[TN_LANE_LONG].arena, err);
-    return rc == TN_OK ? tn_io_write_new(scratch, name, tn_bytes_of("\n"), err) : rc;
+    struct tn_target *target = g->place.lake.target;
+    struct tn_clock *clock = g->app->env.clock;
+    struct tn_arena *arena = &g->app->workers[TN_LANE_LONG].arena;
+    tn_rc rc = is_store ? tn_probe(target, g->table, clock, arena, err) : TN_OK;
+    if (rc == TN_OK) {
+        rc = tn_owner_share(target, g->table, clock->vtable->now_ms(clock), arena, err);
+    }
+    return rc == TN_OK && is_store ? tn_io_write_new(scratch, name, tn_bytes_of("\n"), err) : rc;
 }
 
 /* ---- the table ---- */

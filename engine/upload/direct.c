@@ -7,6 +7,7 @@
 #include "commit/consumer.h"
 #include "file/names.h"
 #include "upload/gather_pauser.h"
+#include "upload/owner.h"
 #include "upload/probe.h"
 
 enum {
@@ -264,7 +265,8 @@ static tn_rc open_lake(struct tn_direct *d, struct tn_err *err)
     return TN_OK;
 }
 
-/* Before anything of ours goes there, once at each place: of another store nothing is known. */
+/* Before anything of ours goes there, once at each place: of another store nothing is known. No
+ * mirror is made of the table behind it. */
 static tn_rc probe(struct tn_direct *d, struct tn_err *err)
 {
     const char *place = d->spec->place ? d->spec->place : "";
@@ -272,6 +274,9 @@ static tn_rc probe(struct tn_direct *d, struct tn_err *err)
         return TN_OK;
     }
     tn_rc rc = tn_probe(d->target, d->spec->table, d->worker->clock, &d->worker->arena, err);
+    if (rc == TN_OK) {
+        rc = tn_owner_share(d->target, d->spec->table, now_ms(d), &d->worker->arena, err);
+    }
     if (rc == TN_OK) {
         d->sent.probed = now_ms(d);
         (void)snprintf(d->sent.probed_at, sizeof d->sent.probed_at, "%s", place);

@@ -106,11 +106,46 @@ tn_rc tn_owner_make(struct tn_target *target, const char *table, const struct tn
     return rc;
 }
 
+static const char SHARED[] = "shared";
+
+bool tn_owner_is_shared(const struct tn_owner *owner)
+{
+    return strcmp(owner->writer, SHARED) == 0;
+}
+
+tn_rc tn_owner_has_mirror(const struct tn_target *target, const char *table, struct tn_err *err)
+{
+    return tn_err_set(err, TN_INVALID, 0,
+                      "%s: %s is the mirror of a device (.tarn/%s/owner says whose): only one "
+                      "writes it",
+                      target->name, table, table);
+}
+
+tn_rc tn_owner_share(struct tn_target *target, const char *table, int64_t now_ms,
+                     struct tn_arena *scratch, struct tn_err *err)
+{
+    struct tn_owner owner = {.generation = 1, .since_ms = now_ms};
+    memcpy(owner.writer, SHARED, sizeof SHARED);
+    tn_rc rc = tn_owner_make(target, table, &owner, scratch, err);
+    if (rc != TN_CONFLICT) {
+        return rc;
+    }
+    rc = tn_target_if_hidden(tn_owner_read(target, table, scratch, &owner, err), err);
+    return rc == TN_OK && !tn_owner_is_shared(&owner) ? tn_owner_has_mirror(target, table, err)
+                                                      : rc;
+}
+
 tn_rc tn_owner_taken(const struct tn_target *target, const struct tn_owner *owner,
                      struct tn_err *err)
 {
     char time[64];
     tn_time_format_utc(owner->since_ms, time, sizeof time);
+    if (tn_owner_is_shared(owner)) {
+        return tn_err_set(err, TN_CONFLICT, 0,
+                          "%s: gateways share this table since %s: no mirror of it can be made; "
+                          "nothing is sent",
+                          target->name, time);
+    }
     return tn_err_set(err, TN_CONFLICT, 0,
                       "%s: writer %s took this mirror over at %s (generation %" PRId64
                       "); nothing is sent",

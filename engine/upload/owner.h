@@ -8,6 +8,8 @@
  * doesn't have. So who makes a mirror writes itself down, and whoever takes it over (a device that
  * was restored from it) raises the generation. A sync reads it before it publishes, and stops at a
  * generation that isn't the one it knows.
+ *
+ * A table that many gateways share has the writer "shared": nobody's mirror can be made of it.
  */
 #pragma once
 
@@ -31,6 +33,16 @@ TN_MUST_USE tn_rc tn_owner_read(struct tn_target *target, const char *table,
 TN_MUST_USE tn_rc tn_owner_make(struct tn_target *target, const char *table,
                                 const struct tn_owner *owner, struct tn_arena *scratch,
                                 struct tn_err *err);
+
+/* Writes down that many share the table, or sees that it is. INVALID: it is the mirror of a device.
+ * A PUT; a GET where somebody was first. */
+TN_MUST_USE tn_rc tn_owner_share(struct tn_target *target, const char *table, int64_t now_ms,
+                                 struct tn_arena *scratch, struct tn_err *err);
+
+bool tn_owner_is_shared(const struct tn_owner *owner);
+
+/* INVALID: it is the mirror of a device, which alone writes it. */
+tn_rc tn_owner_has_mirror(const struct tn_target *target, const char *table, struct tn_err *err);
 
 /* The owner that was `seen` is followed by `next`: its generation and mirror are set. CONFLICT: it
  * is another one by now. */

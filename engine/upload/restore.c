@@ -155,6 +155,10 @@ static tn_rc read_owner(struct tn_restore *r, struct tn_owner *owner, struct tn_
 {
     *owner = (struct tn_owner){0};
     tn_rc rc = tn_owner_read(r->spec->target, r->spec->table, &r->worker->arena, owner, err);
+    r->result->shared = rc == TN_OK && tn_owner_is_shared(owner);
+    if (r->result->shared) { /* nobody's */
+        *owner = (struct tn_owner){0};
+    }
     return rc == TN_ABSENT ? TN_OK : rc;
 }
 

@@ -28,7 +28,8 @@ struct tn_restore_result {
     uint64_t bytes;
     uint64_t files_done;
     uint64_t bytes_done;
-    bool owner; /* this device is the mirror's owner now; in a dry run: will be */
+    bool owner;  /* this device is the mirror's owner now; in a dry run: will be */
+    bool shared; /* it is no mirror: gateways share it */
     bool positions;
     char writer[TN_OWNER_ID_SIZE]; /* who wrote the first of the snapshots; "": nobody of tarn */
 };

@@ -7,6 +7,7 @@
 #include "commit/publish.h"
 #include "file/names.h"
 #include "schema/options.h"
+#include "upload/owner.h"
 
 enum { TEXT_SIZE = 256, VERSIONS_MAX = 4096 };
 
@@ -211,14 +212,10 @@ static tn_rc newest_there(const struct tn_share_place *place, int64_t *id, struc
 /* Whoever keeps a mirror up to date takes it for its own. */
 static tn_rc check_no_mirror(const struct tn_share_place *place, struct tn_err *err)
 {
-    struct tn_target *target = place->target;
-    uint64_t size;
-    const char *owner = tn_arena_format(&place->worker->arena, ".tarn/%s/owner", place->table);
-    tn_rc rc = owner ? target->vtable->stat(target, owner, &size, err) : no_room(err);
-    if (rc == TN_OK) {
-        return tn_err_set(err, TN_INVALID, 0,
-                          "%s: %s is the mirror of a device (%s says whose): only one writes it",
-                          target->name, place->table, owner);
+    struct tn_owner owner;
+    tn_rc rc = tn_owner_read(place->target, place->table, &place->worker->arena, &owner, err);
+    if (rc == TN_CORRUPT || (rc == TN_OK && !tn_owner_is_shared(&owner))) {
+        return tn_owner_has_mirror(place->target, place->table, err);
     }
     return rc == TN_ABSENT ? TN_OK : rc;
 }

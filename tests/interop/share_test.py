@@ -230,5 +230,25 @@ def test_refusals(args):
         check_rows(args, at, [g])
 
 
+def test_a_table_that_gateways_share_becomes_nobodys_mirror(args):
+    """Whoever restores from it has a table of its own; and a mirror is nobody's to share."""
+    with lake(args.store) as (folder, at):
+        one = Gateway(folder, at, "one")
+        one.write(("d", 1))
+        one.sync().ok("sync")
+        before = at.snapshots()
+        other = peer.Tarn(folder / "other")
+        result = other.run("restore", TABLE, at.where, *at.options)
+        result.ok("restore")
+        need("gateways share" in result.err, result.err)
+        other.run("write", TABLE, stdin='{"gw":"two","dev":"d","n":1}\n').ok("write")
+        result = other.run("sync", TABLE, at.where, *at.options)
+        need(result.rc == 5 and "no mirror of it can be made" in result.err, (result.rc, result.err))
+        same(at.snapshots(), before, "snapshots of the lake")
+        one.write(("d", 2))
+        one.sync().ok("sync")
+        same(len(at.snapshots()), len(before) + 1, "snapshots of the lake")
+
+
 if __name__ == "__main__":
     sys.exit(runner.run_given(globals(), gateways=4, commits=5, java=False, store="folder"))
