@@ -32,19 +32,28 @@ static tn_rc no_room(struct tn_err *err)
 
 /* ---- reading and writing ---- */
 
-/* What is larger than any pause can't be read, so nothing can be swapped for it. */
-static tn_rc empty(struct work *w, struct tn_err *err)
+static tn_rc format(const struct work *w, struct tn_bytes *text, struct tn_err *err)
 {
-    struct tn_buf text;
+    struct tn_buf buf;
     void *memory;
     tn_rc rc = tn_arena_need(w->scratch, TN_PAUSE_TEXT_MAX, "a pause", &memory, err);
     if (rc != TN_OK) {
         return rc;
     }
-    tn_buf_init(&text, memory, TN_PAUSE_TEXT_MAX);
-    tn_pause_format(w->marks, &text);
-    w->was = tn_buf_bytes(&text);
-    return w->target->vtable->replace(w->target, w->path, w->was, err);
+    tn_buf_init(&buf, memory, TN_PAUSE_TEXT_MAX);
+    tn_pause_format(w->marks, &buf);
+    *text = tn_buf_bytes(&buf);
+    return buf.overflow
+               ? tn_err_set(err, TN_FULL, 0, "%s: more marks of pauses than it takes", w->path)
+               : TN_OK;
+}
+
+/* What is larger than any pause can't be read, so nothing can be swapped for it. */
+static tn_rc empty(struct work *w, struct tn_err *err)
+{
+    w->marks->count = 0;
+    tn_rc rc = format(w, &w->was, err);
+    return rc == TN_OK ? w->target->vtable->replace(w->target, w->path, w->was, err) : rc;
 }
 
 /* What nobody can read is nobody's. */
@@ -65,7 +74,6 @@ static tn_rc read_marks(struct work *w, const char *table, struct tn_err *err)
             rc = TN_OK;
         }
     } else if (rc == TN_INVALID) {
-        w->marks->count = 0;
         rc = empty(w, err);
     }
     return rc == TN_ABSENT ? TN_OK : rc;
@@ -73,17 +81,9 @@ static tn_rc read_marks(struct work *w, const char *table, struct tn_err *err)
 
 static tn_rc write_marks(const struct work *w, struct tn_err *err)
 {
-    struct tn_buf text;
-    void *memory;
-    tn_rc rc = tn_arena_need(w->scratch, TN_PAUSE_TEXT_MAX, "a pause", &memory, err);
-    if (rc != TN_OK) {
-        return rc;
-    }
-    tn_buf_init(&text, memory, TN_PAUSE_TEXT_MAX);
-    tn_pause_format(w->marks, &text);
-    return text.overflow
-               ? tn_err_set(err, TN_FULL, 0, "%s: more marks of pauses than it takes", w->path)
-               : w->target->vtable->swap(w->target, w->path, w->was, tn_buf_bytes(&text), err);
+    struct tn_bytes text;
+    tn_rc rc = format(w, &text, err);
+    return rc == TN_OK ? w->target->vtable->swap(w->target, w->path, w->was, text, err) : rc;
 }
 
 static struct tn_pause_mark *find(struct tn_pause_marks *marks, const char *id)
