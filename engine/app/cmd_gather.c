@@ -21,6 +21,7 @@ static struct {
     bool once;
     bool pause;
     const char *quiet_after;
+    const char *sure_after;
     uint64_t rate;
     struct tn_text_list options;
 } o = {.options = TN_TEXT_LIST(TN_LIST_MAX)};
@@ -31,6 +32,8 @@ static const struct tn_flag flags[] = {
      "have all committers wait until a signal comes, and say when it is quiet"},
     {"quiet-after", 0, TN_FLAG_TEXT, &o.quiet_after, "TIME",
      "with --pause: after so long without a commit (120 s)"},
+    {"sure-after", 0, TN_FLAG_TEXT, &o.sure_after, "TIME",
+     "so long after its commit an entry leaves the inbox, or behind the next commit (10 s)"},
     {"option", 0, TN_FLAG_LIST, &o.options, "K=V",
      "of an object store, like s3.endpoint=...; else the environment's AWS_..."},
     {"rate", 0, TN_FLAG_SIZE, &o.rate, "SIZE", "bytes a second to an object store, like 1M"},
@@ -103,7 +106,11 @@ static tn_rc split(const char *target, struct tn_arena *arena, struct tn_gatheri
 static tn_rc take_words(const struct tn_text_list *words, struct tn_arena *arena,
                         struct tn_gathering_spec *spec, struct tn_err *err)
 {
-    *spec = (struct tn_gathering_spec){.options = &o.options, .rate = o.rate};
+    *spec = (struct tn_gathering_spec){
+        .options = &o.options, .rate = o.rate, .sure_ms = TN_GATHER_SURE_MS};
+    if (o.sure_after && !tn_parse_duration(tn_bytes_of(o.sure_after), &spec->sure_ms)) {
+        return tn_err_set(err, TN_INVALID, 0, "--sure-after %s: a time, like 10s", o.sure_after);
+    }
     if (words->count == 1) {
         return split(words->items[0], arena, spec, err);
     }
@@ -150,9 +157,10 @@ static void report(struct loop *loop)
     if (r->written_over > 0) {
         (void)fprintf(stderr,
                       "tarn: warning: %s: somebody wrote over snapshot %" PRId64
-                      ", which this gather had made: rows that it had of gateways may be lost; "
-                      "official writers need a pause\n",
-                      loop->gathering.table, r->written_over);
+                      ", which this gather had made: %s; official writers need a pause\n",
+                      loop->gathering.table, r->written_over,
+                      r->heals ? "what it had of gateways is gathered again"
+                               : "rows that it had of gateways may be lost");
     }
     bool says = r->paused && !loop->paused && !(o.once && r->pause_alive);
     if (says && !tn_common.quiet) {
@@ -209,10 +217,18 @@ static tn_rc one_round(struct loop *loop, bool *idle, struct tn_err *err)
         return rc;
     }
     const struct tn_gather_result *r = &loop->result;
-    /* A pause that nobody is known to hold is waited out, also by `once`. */
-    *idle = r->paused ? r->pause_alive : !r->more && r->entries + r->known + r->refused == 0;
+    /* A pause that nobody is known to hold is waited out, also by `once`, and so is what is held.
+     */
+    *idle = r->held == 0 &&
+            (r->paused ? r->pause_alive : !r->more && r->entries + r->known + r->refused == 0);
     bool due = loop->new && !r->paused && (o.once ? *idle : now_ms(loop) >= loop->upkeep_due_ms);
     return due ? upkeep(loop, err) : TN_OK;
+}
+
+/* There is nothing to be done but to see that what was committed stays. */
+static bool holds_only(const struct tn_gather_result *r)
+{
+    return r->held > 0 && !r->more && r->entries + r->known + r->gone + r->refused == 0;
 }
 
 static tn_rc go_on(struct loop *loop, struct tn_err *err)
@@ -223,7 +239,7 @@ static tn_rc go_on(struct loop *loop, struct tn_err *err)
         int64_t begin = now_ms(loop);
         rc = settle(loop, one_round(loop, &idle, err), err);
         int64_t left = ROUND_MS - (now_ms(loop) - begin);
-        bool busy = o.once ? !loop->paused : loop->result.more;
+        bool busy = o.once ? !loop->paused && !holds_only(&loop->result) : loop->result.more;
         bool waits = rc == TN_OK && !(o.once && idle) && !busy && loop->conflicts == 0;
         if (waits && left > 0) {
             (void)tn_stop_came(left);

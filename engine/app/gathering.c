@@ -146,7 +146,7 @@ static void note_refused(void *user, const struct tn_inbox_item *item, const cha
                   (long long)item->id, reason);
 }
 
-static tn_rc open_gather(struct tn_gathering *g, struct tn_err *err)
+static tn_rc open_gather(struct tn_gathering *g, int64_t sure_ms, struct tn_err *err)
 {
     char who[TN_LEASE_WHO_SIZE];
     char host[64] = "";
@@ -154,6 +154,7 @@ static tn_rc open_gather(struct tn_gathering *g, struct tn_err *err)
         .table = {g->table, g->root, g->schema, &g->options},
         .worker = &g->app->workers[TN_LANE_LONG],
         .arena = &g->arena,
+        .sure_ms = sure_ms,
         .refused = note_refused,
     };
     (void)gethostname(host, sizeof host - 1);
@@ -185,7 +186,7 @@ tn_rc tn_gathering_open(struct tn_gathering *g, struct tn_app *app,
     if (rc == TN_OK) {
         rc = probe(g, err);
     }
-    return rc == TN_OK ? open_gather(g, err) : rc;
+    return rc == TN_OK ? open_gather(g, spec->sure_ms, err) : rc;
 }
 
 void tn_gathering_close(struct tn_gathering *g)
@@ -289,6 +290,10 @@ tn_rc tn_gathering_upkeep(struct tn_gathering *g, struct tn_err *err)
     if (must_stop()) {
         return TN_OK;
     }
+    bool settled = false;
     tn_rc rc = compact(g, err);
-    return rc == TN_OK && !g->stopped ? expire(g, err) : rc;
+    if (rc == TN_OK && !g->stopped) { /* what is above what is held makes that sure */
+        rc = tn_gather_look_again(&g->gather, &settled, err);
+    }
+    return rc == TN_OK && settled ? expire(g, err) : rc;
 }

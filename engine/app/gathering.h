@@ -17,6 +17,7 @@ struct tn_gathering_spec {
     const char *where; /* a folder, or s3://bucket/prefix */
     const struct tn_text_list *options;
     uint64_t rate;
+    int64_t sure_ms; /* upload/gather.h */
 };
 
 struct tn_gathering {

@@ -29,39 +29,6 @@ static tn_rc read_newest(struct tn_gather_run *run, struct tn_err *err)
     return rc == TN_ABSENT ? tn_err_set(err, TN_CONFLICT, 0, "the table went on") : rc;
 }
 
-static bool made_by(const struct tn_gather *g, const struct tn_snapshot *snapshot)
-{
-    return strcmp(snapshot->commit_user, g->user) == 0 && snapshot->commit_identifier.present &&
-           snapshot->commit_identifier.value == g->made_round;
-}
-
-/* Our last one: as long as it is the newest that costs nothing, and behind others one read. */
-static tn_rc look_at_made(struct tn_gather_run *run, struct tn_err *err)
-{
-    struct tn_gather *g = run->gather;
-    struct tn_worker *worker = g->spec.worker;
-    struct tn_snapshot old;
-    const struct tn_snapshot *snapshot = &run->snapshot;
-    if (g->made == 0 || run->newest < g->made) {
-        return TN_OK;
-    }
-    size_t mark = tn_arena_mark(&worker->arena);
-    tn_rc rc = TN_OK;
-    if (run->newest > g->made) {
-        snapshot = &old;
-        rc = tn_snapshot_read(worker->io, g->spec.table.root, g->made, &worker->arena, &old, err);
-    }
-    bool ours = rc == TN_OK && made_by(g, snapshot);
-    tn_arena_reset(&worker->arena, mark);
-    if (rc == TN_OK && !ours) {
-        run->result->written_over = g->made;
-    }
-    if (rc == TN_ABSENT || (rc == TN_OK && (!ours || run->newest > g->made))) {
-        g->made = 0; /* it has expired, or all is known of it */
-    }
-    return rc == TN_ABSENT ? TN_OK : rc;
-}
-
 static tn_rc look_for_pause(struct tn_gather_run *run, struct tn_err *err)
 {
     struct tn_gather *g = run->gather;
@@ -77,28 +44,32 @@ static tn_rc look_for_pause(struct tn_gather_run *run, struct tn_err *err)
     return rc;
 }
 
-/* In this order: what another gather commits above S it has marked before, so it is in the marks,
- * or nobody can write the next ones. */
+/* In a pause, too, what is held goes: official compaction and expiry may leave nothing that tells
+ * where it is. In this order: what another gather commits above S it has marked before, so it is in
+ * the marks, or nobody can write the next ones. */
 static tn_rc read_all(struct tn_gather_run *run, struct tn_err *err)
 {
     struct tn_gather *g = run->gather;
     struct tn_worker *worker = g->spec.worker;
     const char *table = g->spec.table.name;
     tn_rc rc = look_for_pause(run, err);
-    if (rc == TN_OK && !run->result->paused) {
+    if (rc == TN_OK) {
         rc = read_newest(run, err);
     }
-    if (rc == TN_OK && run->newest > 0) {
-        rc = look_at_made(run, err);
-    }
-    if (rc != TN_OK || run->result->paused || run->result->old_schema) {
+    if (rc != TN_OK || run->result->old_schema) {
         return rc;
     }
     if (!g->marks.read) {
         rc = tn_gather_marks_read(&g->marks, table, worker, err);
     }
-    return rc == TN_OK ? tn_inbox_list(worker->io, table, g->turn, g->spec.arena, &run->inbox, err)
-                       : rc;
+    if (rc == TN_OK) {
+        rc = tn_gather_look_back(run, err);
+    }
+    run->listed = rc == TN_OK && !run->result->paused &&
+                  g->hold.count + TN_INBOX_ITEMS_MAX <= TN_GATHER_HELD_MAX;
+    const struct tn_inbox_spec spec = {
+        .table = table, .after = g->turn, .passed = tn_gather_holds, .user = &g->hold};
+    return run->listed ? tn_inbox_list(worker->io, &spec, g->spec.arena, &run->inbox, err) : rc;
 }
 
 /* ---- each entry ---- */
@@ -154,30 +125,57 @@ static tn_rc refuse_all(struct tn_gather_run *run, struct tn_err *err)
 
 /* ---- marks ---- */
 
-/* Whether an entry of the gateway up to its intent may still be in the inbox. */
-static bool may_wait(const struct tn_gather_run *run, const struct tn_gather_mark *mark)
+/* The last one that was begun of the gateway is held, and with it all that were. */
+static bool is_held(const struct tn_gather *g, const struct tn_gather_mark *mark)
 {
-    for (uint32_t i = 0; i < run->inbox.count; i++) {
-        const struct tn_inbox_item *item = &run->inbox.items[i];
-        if (strcmp(item->gateway, mark->gateway) == 0) {
-            return item->id <= mark->intent;
+    for (uint32_t i = 0; i < g->hold.count; i++) {
+        const struct tn_inbox_item *item = &g->hold.entries[i].item;
+        if (item->id == mark->intent && strcmp(item->gateway, mark->gateway) == 0) {
+            return true;
         }
     }
-    return run->inbox.more; /* those that weren't listed */
+    return false;
 }
 
-/* What a gather that ended had begun, and of which nothing waits any more, is done. */
+/* The first entry of the gateway that may be in the inbox; INT64_MAX: there is none. */
+static int64_t first_waiting(const struct tn_gather_run *run, const struct tn_gather_mark *mark)
+{
+    const struct tn_gather_hold *hold = &run->gather->hold;
+    int64_t first = INT64_MAX;
+    for (uint32_t i = 0; first == INT64_MAX && i < run->inbox.count; i++) {
+        const struct tn_inbox_item *item = &run->inbox.items[i];
+        first = strcmp(item->gateway, mark->gateway) == 0 ? item->id : first;
+    }
+    if (first == INT64_MAX && run->inbox.more) { /* those that weren't listed */
+        return mark->done + 1;
+    }
+    for (uint32_t i = 0; i < hold->count; i++) {
+        const struct tn_inbox_item *item = &hold->entries[i].item;
+        if (item->id < first && strcmp(item->gateway, mark->gateway) == 0) {
+            first = item->id;
+        }
+    }
+    return first;
+}
+
+/* What a gather that ended had begun, and what doesn't wait any more, is done: only entries that
+ * the table keeps have gone. */
 static bool end_intents(struct tn_gather_run *run)
 {
+    const struct tn_gather *g = run->gather;
     struct tn_gather_marks *marks = &run->gather->marks;
     bool open = false;
     for (uint32_t i = 0; i < marks->count; i++) {
         struct tn_gather_mark *mark = &marks->marks[i];
-        if (mark->intent > mark->done && !may_wait(run, mark)) {
+        int64_t first = mark->intent > mark->done ? first_waiting(run, mark) : 0;
+        if (first > mark->intent) {
             mark->done = mark->intent;
             mark->done_hash = mark->intent_hash;
+        } else if (first > mark->done + 1) {
+            mark->done = first - 1;
+            mark->done_hash = (struct tn_hash_128){0}; /* nobody knows */
         }
-        open = open || mark->intent > mark->done;
+        open = open || (mark->intent > mark->done && !is_held(g, mark));
     }
     return open;
 }
@@ -189,18 +187,13 @@ static bool mark_entries(struct tn_gather_run *run)
     bool any = false;
     for (uint32_t i = 0; i < run->count; i++) {
         const struct tn_gather_entry *entry = &run->entries[i];
-        bool known = entry->verdict == TN_GATHER_KNOWN;
-        any = any || entry->verdict == TN_GATHER_REFUSED;
-        if (!known && entry->verdict != TN_GATHER_NEW) {
+        bool fresh = entry->verdict == TN_GATHER_NEW;
+        any = any || fresh || entry->verdict == TN_GATHER_REFUSED;
+        if (!fresh) {
             continue;
         }
         struct tn_gather_mark *mark = tn_gather_mark_of(marks, entry->item.gateway);
         TN_CHECK(mark != NULL); /* it had one when it was looked at */
-        any = any || !known || entry->item.id > mark->done;
-        if (known && entry->item.id > mark->done) {
-            mark->done = entry->item.id;
-            mark->done_hash = entry->hash;
-        }
         if (entry->item.id > mark->intent) {
             mark->intent = entry->item.id;
             mark->intent_hash = entry->hash;
@@ -216,24 +209,10 @@ static tn_rc write_marks(struct tn_gather_run *run, struct tn_err *err)
     if (!mark_entries(run)) {
         return TN_OK;
     }
-    g->marks.after = open ? g->marks.after : run->newest;
-    return tn_gather_marks_write(&g->marks, g->spec.table.name, g->spec.worker, err);
-}
-
-/* All that was begun is in the table, and gone from the inbox. */
-static void note_done(struct tn_gather_run *run)
-{
-    for (uint32_t i = 0; i < run->count; i++) {
-        const struct tn_gather_entry *entry = &run->entries[i];
-        struct tn_gather_mark *mark =
-            entry->verdict == TN_GATHER_NEW
-                ? tn_gather_mark_of(&run->gather->marks, entry->item.gateway)
-                : NULL;
-        if (mark && entry->item.id > mark->done) {
-            mark->done = entry->item.id;
-            mark->done_hash = entry->hash;
-        }
+    if (!open) {
+        g->marks.after = g->hold.count > 0 ? tn_gather_hold_after(g) : run->newest;
     }
+    return tn_gather_marks_write(&g->marks, g->spec.table.name, g->spec.worker, err);
 }
 
 /* ---- the snapshot ---- */
@@ -323,63 +302,7 @@ static tn_rc commit(struct tn_gather_run *run, struct tn_err *err)
                                   .foreign = note_foreign};
     rc = tn_commit(&spec, g->spec.worker, &made, err);
     run->result->snapshot_id = made.append_id;
-    if (rc == TN_OK) {
-        g->made = made.append_id;
-        g->made_round = g->rounds;
-    }
     return rc;
-}
-
-static bool goes(const struct tn_gather_entry *entry)
-{
-    return entry->verdict == TN_GATHER_KNOWN || entry->verdict == TN_GATHER_NEW;
-}
-
-/* What is gone must not come back behind the next marks. */
-static tn_rc sync_gateways(struct tn_gather_run *run, struct tn_err *err)
-{
-    const struct tn_gather_spec *spec = &run->gather->spec;
-    struct tn_arena *scratch = &spec->worker->arena;
-    const char *last = "";
-    tn_rc rc = TN_OK;
-    for (uint32_t i = 0; rc == TN_OK && i < run->count; i++) {
-        const char *gateway = run->entries[i].item.gateway;
-        if (!goes(&run->entries[i]) || strcmp(gateway, last) == 0) {
-            continue;
-        }
-        size_t mark = tn_arena_mark(scratch);
-        const char *dir = tn_arena_format(scratch, ".tarn/%s/inbox/%s/", spec->table.name, gateway);
-        rc = dir ? spec->worker->io->vtable->sync(spec->worker->io, &dir, 1, err)
-                 : tn_err_set(err, TN_AGAIN, 0, "no memory for a path");
-        tn_arena_reset(scratch, mark);
-        last = gateway;
-    }
-    return rc;
-}
-
-static tn_rc remove_all(struct tn_gather_run *run, struct tn_err *err)
-{
-    const struct tn_gather_spec *spec = &run->gather->spec;
-    struct tn_arena *scratch = &spec->worker->arena;
-    size_t mark = tn_arena_mark(scratch);
-    uint32_t count = 0;
-    uint32_t known = 0;
-    void *memory;
-    tn_rc rc = tn_arena_need(scratch, (run->count + 1) * sizeof(struct tn_inbox_item *),
-                             "entries that go", &memory, err);
-    const struct tn_inbox_item **items = memory;
-    for (uint32_t i = 0; rc == TN_OK && i < run->count; i++) {
-        if (goes(&run->entries[i])) {
-            items[count++] = &run->entries[i].item;
-            known += run->entries[i].verdict == TN_GATHER_KNOWN;
-        }
-    }
-    if (rc == TN_OK) {
-        rc = tn_inbox_remove(spec->worker->io, spec->table.name, items, count, scratch, err);
-    }
-    tn_arena_reset(scratch, mark);
-    run->result->known = rc == TN_OK ? known : 0;
-    return rc == TN_OK ? sync_gateways(run, err) : rc;
 }
 
 /* ---- a round ---- */
@@ -387,8 +310,12 @@ static tn_rc remove_all(struct tn_gather_run *run, struct tn_err *err)
 static tn_rc work(struct tn_gather_run *run, struct tn_err *err)
 {
     tn_rc rc = read_all(run, err);
-    if (rc != TN_OK || run->inbox.count == 0) {
+    if (rc != TN_OK || !run->listed) {
         return rc;
+    }
+    if (run->inbox.count == 0) {
+        (void)end_intents(run);
+        return TN_OK;
     }
     rc = look_at_all(run, err);
     if (rc != TN_OK || run->result->old_schema) {
@@ -408,13 +335,7 @@ static tn_rc work(struct tn_gather_run *run, struct tn_err *err)
         return rc; /* the marks say what was begun */
     }
     rc = commit(run, err);
-    if (rc == TN_OK) {
-        rc = remove_all(run, err);
-    }
-    if (rc == TN_OK) {
-        note_done(run);
-    }
-    return rc;
+    return rc == TN_OK ? tn_gather_keep_held(run, err) : rc;
 }
 
 /* The next one begins where there was no room any more. */
@@ -423,6 +344,14 @@ static void note_turn(struct tn_gather_run *run)
     bool more = run->inbox.more && run->count > 0;
     (void)snprintf(run->gather->turn, sizeof run->gather->turn, "%s",
                    more ? run->entries[run->count - 1].item.gateway : "");
+}
+
+static void say_lost(struct tn_gather_run *run)
+{
+    struct tn_gather *g = run->gather;
+    run->result->written_over = g->lost;
+    run->result->heals = g->lost > 0 && g->lost_waits;
+    g->lost = 0;
 }
 
 tn_rc tn_gather_round(struct tn_gather *gather, bool newest_schema, struct tn_gather_result *result,
@@ -444,10 +373,48 @@ tn_rc tn_gather_round(struct tn_gather *gather, bool newest_schema, struct tn_ga
     tn_rc rc = work(run, err);
     note_turn(run);
     result->more = run->inbox.more;
+    result->held = gather->hold.count;
     if (rc != TN_OK) { /* nobody knows what of it was done: the marks are not what they say */
         gather->marks.read = false;
     }
+    if (!result->old_schema) { /* then another round comes, whose result is seen */
+        say_lost(run);
+    }
     tn_arena_reset(scratch, scratch_mark);
+    tn_arena_reset(arena, mark);
+    return rc == TN_OK ? TN_OK : tn_err_in(err, "gather %s", gather->spec.table.name);
+}
+
+static bool is_settled(const struct tn_gather *g)
+{
+    bool settled = g->marks.read && !tn_gather_holds_sure(&g->hold);
+    for (uint32_t i = 0; i < g->marks.count; i++) {
+        const struct tn_gather_mark *mark = &g->marks.marks[i];
+        settled = settled && (mark->intent <= mark->done || is_held(g, mark));
+    }
+    return settled;
+}
+
+tn_rc tn_gather_look_again(struct tn_gather *gather, bool *settled, struct tn_err *err)
+{
+    struct tn_arena *arena = gather->spec.arena;
+    size_t mark = tn_arena_mark(arena);
+    size_t scratch_mark = tn_arena_mark(&gather->spec.worker->arena);
+    struct tn_gather_result result = {0};
+    struct tn_gather_run run = {.gather = gather, .result = &result, .newest_schema = true};
+    tn_rc rc = read_newest(&run, err);
+    if (rc == TN_OK && gather->marks.read) {
+        rc = tn_gather_look_back(&run, err);
+    }
+    *settled = rc == TN_OK && is_settled(gather);
+    int64_t after = gather->hold.count > 0 ? tn_gather_hold_after(gather) : 0;
+    if (*settled && gather->marks.after < after) {
+        gather->marks.after = after;
+        rc = tn_gather_marks_write(&gather->marks, gather->spec.table.name, gather->spec.worker,
+                                   err);
+        *settled = rc == TN_OK;
+    }
+    tn_arena_reset(&gather->spec.worker->arena, scratch_mark);
     tn_arena_reset(arena, mark);
     return rc == TN_OK ? TN_OK : tn_err_in(err, "gather %s", gather->spec.table.name);
 }
@@ -459,7 +426,15 @@ tn_rc tn_gather_open(struct tn_gather *gather, const struct tn_gather_spec *spec
     *gather = (struct tn_gather){.spec = *spec};
     tn_clock_uuid(spec->worker->clock, uuid);
     (void)snprintf(gather->user, sizeof gather->user, TN_GATHER_USER "%s", uuid);
+    void *memory;
     tn_rc rc = tn_gather_marks_init(&gather->marks, spec->arena, err);
+    if (rc == TN_OK) {
+        rc = tn_arena_need(spec->arena, TN_GATHER_HELD_MAX * sizeof *gather->hold.entries,
+                           "entries that are held", &memory, err);
+    }
+    if (rc == TN_OK) {
+        gather->hold.entries = memory;
+    }
     return rc == TN_OK
                ? tn_entry_plan(tn_bytes_of(tn_entry_avro_schema), spec->arena, &gather->plan, err)
                : rc;

@@ -11,7 +11,7 @@
 #define MAGIC "tarn-gathered 1 "
 enum {
     LINE_MAX = TN_INBOX_GATEWAY_SIZE + 2 * 32 + 2 * 20 + 8,
-    HEAD_MAX = 80,
+    HEAD_MAX = 80 + TN_UUID_SIZE,
     TEXT_MAX = HEAD_MAX + TN_GATHER_GATEWAYS_MAX * LINE_MAX,
 };
 
@@ -78,7 +78,7 @@ static void put_mark(const struct tn_gather_mark *mark, struct tn_buf *buf)
                   mark->intent, intent);
 }
 
-static tn_rc format(const struct tn_gather_marks *marks, struct tn_arena *arena,
+static tn_rc format(const struct tn_gather_marks *marks, const char *uuid, struct tn_arena *arena,
                     struct tn_bytes *text, struct tn_err *err)
 {
     size_t size = HEAD_MAX + (size_t)marks->count * LINE_MAX;
@@ -93,8 +93,8 @@ static tn_rc format(const struct tn_gather_marks *marks, struct tn_arena *arena,
     for (uint32_t i = 0; i < marks->count; i++) {
         put_mark(&marks->marks[i], &lines);
     }
-    tn_buf_format(&all, MAGIC "%" PRId64 " %" PRIu32 " %08" PRIx32 "\n", marks->after, marks->count,
-                  tn_hash_crc32(tn_buf_bytes(&lines)));
+    tn_buf_format(&all, MAGIC "%" PRId64 " %" PRIu32 " %08" PRIx32 " %s\n", marks->after,
+                  marks->count, tn_hash_crc32(tn_buf_bytes(&lines)), uuid);
     tn_buf_append(&all, lines.data, lines.size);
     TN_CHECK(!lines.overflow && !all.overflow);
     *text = tn_buf_bytes(&all);
@@ -137,6 +137,22 @@ static bool take_mark(const char **at, struct tn_gather_mark *mark)
            mark->intent >= mark->done;
 }
 
+/* "<crc32>\n" or "<crc32> <uuid>\n" */
+static bool take_rest_of_head(const char **at, int64_t *crc)
+{
+    const char *begin = *at;
+    if (take_number(at, '\n', 16, crc)) {
+        return true;
+    }
+    *at = begin;
+    if (!take_number(at, ' ', 16, crc) || strcspn(*at, "\n") != TN_UUID_SIZE - 1 ||
+        (*at)[TN_UUID_SIZE - 1] != '\n') {
+        return false;
+    }
+    *at += TN_UUID_SIZE;
+    return true;
+}
+
 /* `text` ends in a zero. */
 static bool parse(struct tn_bytes text, struct tn_gather_marks *marks)
 {
@@ -149,7 +165,7 @@ static bool parse(struct tn_bytes text, struct tn_gather_marks *marks)
     }
     at += strlen(MAGIC);
     if (!take_number(&at, ' ', 10, &marks->after) || !take_number(&at, ' ', 10, &count) ||
-        !take_number(&at, '\n', 16, &crc)) {
+        !take_rest_of_head(&at, &crc)) {
         return false;
     }
     struct tn_bytes lines = {(const unsigned char *)at, (size_t)(end - at)};
@@ -295,7 +311,7 @@ static tn_rc publish(struct tn_gather_marks *marks, const char *table, struct tn
     if (!spec.draft || !spec.final || !spec.dir) {
         return no_room(err);
     }
-    tn_rc rc = format(marks, arena, &spec.bytes, err);
+    tn_rc rc = format(marks, uuid, arena, &spec.bytes, err);
     if (rc == TN_OK) {
         rc = worker->io->vtable->make_dir(worker->io, spec.dir, err);
     }

@@ -1,16 +1,19 @@
 /* gather_marks: which entries of each gateway are in the table, by their ids, so that one that is
  * found again is known, however late: `.tarn/<db>.<table>/gathered/<number>`
  *
- *     tarn-gathered 1 <after> <gateways> <crc32>
+ *     tarn-gathered 1 <after> <gateways> <crc32> <uuid>
  *     <gateway> <done> <hash> <intent> <hash>
  *
  * A gather writes the next number before it commits: up to `intent` it is about to commit, up to
  * `done` all is committed, or was put aside. So an entry above `intent` is in no snapshot, ever;
  * one up to `done` needs no commit; and for those between, which a gather that ended in the middle
- * leaves, the snapshots above `after` tell. An entry is removed from the inbox only when the
- * snapshot that holds it is there: so where none is left up to `intent`, all of them are in.
+ * leaves, the snapshots above `after` tell. An entry is removed from the inbox only when it is sure
+ * that the table keeps it, and that counts as done only when all earlier ones of its gateway are
+ * done: so where none is left up to `intent`, all of them are in.
  *
  * Numbers are made like snapshots: by a name that isn't there, by someone who has the one before.
+ * No two texts are the same, by a UUID: so nobody takes another's for its own, of which the answer
+ * was lost. Earlier ones have none.
  */
 #pragma once
 
@@ -30,7 +33,7 @@ struct tn_gather_mark {
 
 struct tn_gather_marks {
     int64_t number;               /* of the newest file; 0: none */
-    int64_t after;                /* the newest snapshot when it was written */
+    int64_t after;                /* what was begun and isn't done is above it, or nowhere */
     struct tn_gather_mark *marks; /* sorted by gateway */
     uint32_t count;
     bool read;

@@ -5,7 +5,8 @@
 
 struct search {
     struct tn_gather_run *run;
-    bool gap; /* a snapshot that may hold them is gone */
+    bool newer; /* what is looked through is what the newest snapshot adds */
+    bool gap;   /* a snapshot that may hold them is gone */
 };
 
 static bool is_open(const struct tn_gather_entry *entry)
@@ -13,19 +14,19 @@ static bool is_open(const struct tn_gather_entry *entry)
     return entry->verdict == TN_GATHER_MAYBE || entry->verdict == TN_GATHER_LATE;
 }
 
+/* What was taken out again was in, also where somebody wrote over the snapshot that brought it. */
 static tn_rc note_found(void *user, const struct tn_entry *file, struct tn_err *err)
 {
-    struct tn_gather_run *run = ((struct search *)user)->run;
+    const struct search *search = user;
+    struct tn_gather_run *run = search->run;
     (void)err;
-    if (file->kind != TN_ENTRY_ADD) {
-        return TN_OK;
-    }
     for (uint32_t i = 0; i < run->count; i++) {
         struct tn_gather_entry *entry = &run->entries[i];
         /* data files and changelog files are one array */
-        if (is_open(entry) &&
+        bool better = entry->verdict == TN_GATHER_FOUND && !search->newer;
+        if ((is_open(entry) || better) &&
             strcmp(entry->committable.added[0].file.file_name, file->file.file_name) == 0) {
-            entry->verdict = TN_GATHER_KNOWN;
+            entry->verdict = search->newer ? TN_GATHER_FOUND : TN_GATHER_KNOWN;
         }
     }
     return TN_OK;
@@ -39,6 +40,7 @@ static tn_rc search_lists(struct search *search, const struct tn_snapshot *snaps
     tn_rc rc = TN_OK;
     tn_lists_of(snapshot, lists);
     for (int i = base ? 0 : 1; rc == TN_OK && i < TN_LIST_COUNT; i++) {
+        search->newer = base && i > 0;
         if (lists[i].name) {
             rc = tn_list_each(spec->table.root, lists[i].name, lists[i].size, NULL, spec->worker,
                               note_found, search, err);

@@ -38,7 +38,7 @@ const char *tn_inbox_path(struct tn_arena *arena, const char *table, const char 
 /* Of the names that come, in whatever order, those stay that are first from a gateway on. */
 struct choice {
     struct tn_inbox *inbox;
-    const char *after; /* the gateway that had its turn last; "": none */
+    const struct tn_inbox_spec *spec;
     struct tn_io_walk *walk;
     bool again;  /* the walk from the beginning, up to `after` */
     bool sorted; /* so far */
@@ -61,7 +61,7 @@ static int compare_gateways(const char *a, const char *b)
 
 static bool is_behind(const struct choice *c, const char *gateway)
 {
-    return !*c->after || compare_gateways(gateway, c->after) > 0;
+    return !*c->spec->after || compare_gateways(gateway, c->spec->after) > 0;
 }
 
 static int compare(const struct choice *c, const struct tn_inbox_item *a,
@@ -173,6 +173,9 @@ static tn_rc choose(void *user, const char *name, bool is_dir, struct tn_err *er
     }
     c->sorted = c->sorted && (!*c->last || compare_gateways(c->last, item.gateway) <= 0);
     memcpy(c->last, item.gateway, sizeof c->last);
+    if (c->spec->passed && c->spec->passed(c->spec->user, &item)) {
+        return TN_OK;
+    }
     bool over = !add(c, &item) && is_behind(c, item.gateway) != c->again &&
                 strcmp(item.gateway, c->limit.gateway) != 0;
     over = over || (c->again && is_behind(c, item.gateway));
@@ -191,11 +194,12 @@ static tn_rc walk(struct tn_io *io, const char *path, struct choice *c, const ch
     return rc == TN_ABSENT ? TN_OK : rc;
 }
 
-tn_rc tn_inbox_list(struct tn_io *io, const char *table, const char *after, struct tn_arena *arena,
+tn_rc tn_inbox_list(struct tn_io *io, const struct tn_inbox_spec *spec, struct tn_arena *arena,
                     struct tn_inbox *inbox, struct tn_err *err)
 {
-    struct choice c = {.inbox = inbox, .after = after};
-    const char *path = tn_arena_format(arena, ".tarn/%s/inbox/", table);
+    const char *after = spec->after;
+    struct choice c = {.inbox = inbox, .spec = spec};
+    const char *path = tn_arena_format(arena, ".tarn/%s/inbox/", spec->table);
     /* behind all that begins with "gw/" */
     const char *begin = *after ? tn_arena_format(arena, "%s0", after) : NULL;
     *inbox = (struct tn_inbox){.count = 0};

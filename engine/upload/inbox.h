@@ -36,12 +36,19 @@ struct tn_inbox {
     bool more; /* there are entries that did not fit, or may be */
 };
 
-/* Into the arena, beginning behind a gateway, "": at the first, and from the first again. Names
- * that are no gateway's or no entry's are passed over. AGAIN: the arena is too small.
+struct tn_inbox_spec {
+    const char *table; /* "db.t" */
+    const char *after; /* a gateway, behind which it begins; "": at the first */
+    bool (*passed)(void *user, const struct tn_inbox_item *item); /* over; NULL: none is */
+    void *user;
+};
+
+/* Into the arena, from the first gateway again behind the last. Names that are no gateway's or no
+ * entry's are passed over, too. AGAIN: the arena is too small.
  *
  * costs  a store that sorts its names: a LIST a thousand names that are looked at, and it looks at
  *        no more than it needs; another one is looked through once or twice */
-TN_MUST_USE tn_rc tn_inbox_list(struct tn_io *io, const char *table, const char *after,
+TN_MUST_USE tn_rc tn_inbox_list(struct tn_io *io, const struct tn_inbox_spec *spec,
                                 struct tn_arena *arena, struct tn_inbox *inbox, struct tn_err *err);
 
 /* Removes entries, many at once; that one isn't there is no error. */

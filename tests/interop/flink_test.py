@@ -55,7 +55,7 @@ class Fleet:
         return [str(peer.TARN), "gather", self.at.where + "/db.db/t", "--warehouse", str(self.folder / "gather"), *self.at.options, *words]
 
     def gather(self):
-        done = peer.Tarn(self.folder / "gather").run("gather", self.at.where + "/db.db/t", "--once", *self.at.options)
+        done = peer.Tarn(self.folder / "gather").run("gather", self.at.where + "/db.db/t", "--once", "--sure-after", "0s", *self.at.options)
         same(done.rc, 0, "gather --once: %s" % done.err)
 
     def work(self):

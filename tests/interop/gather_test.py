@@ -92,7 +92,8 @@ class Lake:
         return [str(peer.TARN), "gather", "%s/%s" % (WHERE, ROOT), "--warehouse", str(self.folder / name), *self.words, *words]
 
     def gather_once(self, code=0):
-        done = subprocess.run(self.gather_words("once", "--once"), capture_output=True, text=True, timeout=peer.SECONDS_MAX, check=False)
+        words = self.gather_words("once", "--once", "--sure-after", "0s")
+        done = subprocess.run(words, capture_output=True, text=True, timeout=peer.SECONDS_MAX, check=False)
         same(done.returncode, code, "exit code of gather --once: %s" % done.stderr)
         return done.stderr
 
@@ -119,7 +120,7 @@ def lake(*options):
 class Gather(child.Child):
     def __init__(self, at, name):
         super().__init__(at.folder / (name + ".log"))
-        self.start(at.gather_words(name))
+        self.start(at.gather_words(name, "--sure-after", "1s"))
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
@@ -243,7 +244,7 @@ def test_a_pause_holds_everybody(args):
 
 
 def test_wrong_words_are_said(_args):
-    for words, what in ((["s3://b/p"], "which table?"), (["db.t", "s3://b/p", "--once", "--pause"], "usage"), ([], "usage")):
+    for words, what in ((["s3://b/p"], "which table?"), (["db.t", "s3://b/p", "--sure-after", "soon"], "a time"), (["db.t", "s3://b/p", "--once", "--pause"], "usage"), ([], "usage")):
         done = subprocess.run([str(peer.TARN), "gather", *words], capture_output=True, text=True, timeout=60, check=False, cwd=tempfile.gettempdir())
         need(done.returncode == 2 and what in done.stderr, "%s: %s" % (words, done.stderr))
 

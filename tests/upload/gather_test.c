@@ -161,9 +161,13 @@ static void an_entry_that_comes_again_is_known(void)
         for (int step = 0; step < 40; step++) {
             uint32_t gateway = random_below(&w.random, WORLD_GATEWAYS);
             world_put(&w, random_below(&w.random, WORLD_GATEWAYS));
-            round_of(random_below(&w.random, WORLD_GATHERS));
+            uint32_t who = random_below(&w.random, WORLD_GATHERS);
+            round_of(who);
             world_count(&w);
-            if (random_below(&w.random, 3) == 0) {
+            bool settled;
+            tn_rc look = tn_gather_look_again(&w.gathers[who].gather, &settled, &w.err);
+            CHECK(look == TN_OK || look == TN_CONFLICT);
+            if (settled && random_below(&w.random, 3) == 0) {
                 struct tn_expire_spec expire = {
                     .root = ROOT, .schema = &w.bed.schema, .options = &w.bed.options};
                 struct tn_expire_result expired;
@@ -372,11 +376,13 @@ static void write_over(int64_t id)
     tn_arena_reset(&w.bed.own, mark);
 }
 
-/* Whether the next round finds it as the newest, or behind another one; it is said once. */
+/* Whether the next round finds it as the newest, or behind another one, or so late that its entries
+ * are gone: it is said once. */
 static void a_snapshot_that_was_written_over_is_said(void)
 {
+    enum { NEWEST, BEHIND, LATE, WHENS };
     const struct tn_gather_result *r = &w.gathers[0].result;
-    for (int behind = 0; behind <= 1; behind++) {
+    for (int when = NEWEST; when < WHENS; when++) {
         world_init(&w, 18);
         world_put(&w, 0);
         round_of(0);
@@ -386,17 +392,68 @@ static void a_snapshot_that_was_written_over_is_said(void)
         world_put(&w, 1);
         round_of(0);
         CHECK(r->snapshot_id == 2);
-        if (behind) {
+        if (when == BEHIND) {
             world_put(&w, 2);
             round_of(1);
+        } else if (when == LATE) {
+            sim_clock_advance_ms(&w.bed.clock, TN_GATHER_SURE_MS);
+            round_of(0);
+            CHECK(r->gone == 1 && r->known == 0);
         }
         write_over(2);
-        round_of(0);
-        CHECK(r->written_over == 2);
+        tn_rc rc = world_round(&w, 0); /* or the other one was faster */
+        CHECK(rc == (when == BEHIND ? TN_CONFLICT : TN_OK));
+        CHECK(r->written_over == 2 && r->heals == (when != LATE));
         round_of(0);
         CHECK(r->written_over == 0);
         world_deinit(&w);
     }
+}
+
+/* Entries of a snapshot go when another one was made above it, or after a while. */
+static void entries_stay_until_their_snapshot_is_sure(void)
+{
+    const struct tn_gather_result *r = &w.gathers[0].result;
+    world_init(&w, 20);
+    world_put(&w, 0);
+    world_put(&w, 0);
+    round_of(0);
+    CHECK(r->entries == 2 && r->gone == 0);
+    world_put(&w, 0);
+    world_put(&w, 1);
+    round_of(0);
+    CHECK(r->entries == 2 && r->gone == 2);
+    sim_clock_advance_ms(&w.bed.clock, TN_GATHER_SURE_MS - 1000);
+    round_of(0);
+    CHECK(r->entries == 0 && r->gone == 0);
+    world_start(&w, 0); /* another one finds them, and waits as long */
+    round_of(0);
+    CHECK(r->entries == 0 && r->known == 2 && r->gone == 0);
+    sim_clock_advance_ms(&w.bed.clock, TN_GATHER_SURE_MS - 1000);
+    round_of(0);
+    CHECK(r->known == 0 && r->gone == 0);
+    sim_clock_advance_ms(&w.bed.clock, 1000);
+    round_of(0);
+    CHECK(r->known == 0 && r->gone == 2 && world_newest(&w) == 2);
+    world_check(&w);
+    world_deinit(&w);
+}
+
+/* What is held takes no entry's place, of a gateway or of all. */
+static void what_is_held_is_in_nobodys_way(void)
+{
+    const struct tn_gather_result *r = &w.gathers[0].result;
+    world_init(&w, 22);
+    for (int i = 0; i < TN_INBOX_SHARE_MAX; i++) {
+        world_put(&w, 0);
+    }
+    round_of(0);
+    CHECK(r->entries == TN_INBOX_SHARE_MAX);
+    world_put(&w, 0);
+    round_of(0);
+    CHECK(r->entries == 1 && r->gone == TN_INBOX_SHARE_MAX);
+    world_check(&w);
+    world_deinit(&w);
 }
 
 /* Of those that stood still while another went on none writes marks, also not with the help of what
@@ -529,6 +586,8 @@ static const struct test tests[] = {
     TEST(a_pause_that_was_left_behind_runs_out),
     TEST(a_pause_in_the_middle_is_seen),
     TEST(a_snapshot_that_was_written_over_is_said),
+    TEST(entries_stay_until_their_snapshot_is_sure),
+    TEST(what_is_held_is_in_nobodys_way),
 };
 
 int main(int argc, char **argv)

@@ -64,11 +64,14 @@ struct world {
     tn_rc answer;      /* what the store says once, of an entry that is opened; OK: nothing */
     struct world_gateway gateways[WORLD_GATEWAYS];
     struct world_gather gathers[WORLD_GATHERS];
+    void (*others)(
+        struct world *w); /* between two calls; NULL: a compaction, and the other gather */
     uint32_t rounds;
     uint32_t refused;
     char reason[TN_ERR_TEXT_SIZE];
     int64_t counted; /* snapshots up to it */
     uint8_t added[WORLD_GATEWAYS][WORLD_IDS * 4];
+    bool data[WORLD_GATEWAYS][WORLD_IDS * 4]; /* these files are no changelog's */
     uint32_t compacted;
     struct tn_err err;
 };
@@ -245,6 +248,7 @@ static __attribute__((unused, noinline)) void world_start(struct world *w, uint3
         .table = {"db.t", ROOT, &w->bed.schema, &w->bed.options},
         .worker = &g->worker,
         .arena = &g->arena,
+        .sure_ms = TN_GATHER_SURE_MS,
         .refused = world_note_refused,
         .user = w,
     };
@@ -341,7 +345,7 @@ static tn_rc world_file(struct world *w, const struct tn_entry *entry)
 static tn_rc world_make(struct world *w, uint32_t number)
 {
     struct world_gateway *g = &w->gateways[number];
-    struct tn_entry entries[4];
+    static struct tn_entry entries[4];
     uint32_t added = 1 + random_below(&w->random, 2);
     uint32_t changelog = random_below(&w->random, 2);
     int64_t rows = 0;
@@ -349,6 +353,7 @@ static tn_rc world_make(struct world *w, uint32_t number)
     for (uint32_t i = 0; rc == TN_OK && i < added + changelog; i++) {
         entries[i] = world_entry(w, number, g->files + i, i < added ? "data" : "changelog");
         rows += i < added ? entries[i].file.row_count : 0;
+        w->data[number][g->files + i] = i < added;
         rc = world_file(w, &entries[i]);
     }
     if (rc != TN_OK) {
@@ -529,27 +534,34 @@ static tn_rc world_pick_one(void *user, const struct tn_entry *entry, struct tn_
     return TN_OK;
 }
 
-/* Somebody's compaction takes a file of level 0 away. */
-static __attribute__((unused, noinline)) void world_compact(struct world *w)
+/* A file of level 0 of the newest snapshot. */
+static __attribute__((unused, noinline)) bool world_pick(struct world *w, struct world_pick *pick)
 {
-    struct world_pick pick = {.world = w};
+    *pick = (struct world_pick){.world = w};
     int64_t newest = world_newest(w);
-    size_t mark = tn_arena_mark(&w->bed.own);
     struct tn_snapshot snapshot;
     tn_rc rc = newest > 0 ? tn_snapshot_read(&w->bed.disk.io, ROOT, newest, &w->bed.own, &snapshot,
                                              &w->err)
                           : TN_ABSENT;
     if (rc == TN_OK) {
         rc = tn_live_each(ROOT, &snapshot, &w->bed.schema, NULL, &w->bed.worker, world_pick_one,
-                          &pick, &w->err);
+                          pick, &w->err);
     }
-    if (rc == TN_OK && pick.found) {
+    return rc == TN_OK && pick->found;
+}
+
+/* Somebody's compaction takes a file of level 0 away. */
+static __attribute__((unused, noinline)) void world_compact(struct world *w)
+{
+    struct world_pick pick;
+    size_t mark = tn_arena_mark(&w->bed.own);
+    if (world_pick(w, &pick)) {
         struct tn_commit_result result;
         struct tn_commit_removal removal = bed_removal(&pick.entry);
         struct tn_commit_spec spec = bed_spec(&w->bed, ++w->compacted);
         spec.removed = &removal;
         spec.removed_count = 1;
-        rc = tn_commit(&spec, &w->bed.worker, &result, &w->err); /* or not */
+        tn_rc rc = tn_commit(&spec, &w->bed.worker, &result, &w->err); /* or not */
         (void)rc;
     }
     tn_arena_reset(&w->bed.own, mark);
@@ -567,10 +579,12 @@ static __attribute__((unused, noinline)) void world_interrupt(struct world *w, u
     w->busy = true;
     switch (random_below(&w->random, 4)) {
     case 0:
-        (void)world_round(w, 1 - who);
+        if (!w->others) {
+            (void)world_round(w, 1 - who);
+        }
         break;
     case 1:
-        world_compact(w);
+        (w->others ? w->others : world_compact)(w);
         break;
     default:
         world_put(w, random_below(&w->random, WORLD_GATEWAYS));

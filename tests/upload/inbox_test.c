@@ -72,6 +72,13 @@ static const struct tn_io_vtable listing = {.list = list_names};
 /* ---- what is wanted ---- */
 
 static const char *turn;
+static int64_t passed; /* each so many-th id is passed over; 0: none */
+
+static bool is_passed(void *user, const struct tn_inbox_item *item)
+{
+    (void)user;
+    return passed > 0 && item->id % passed == 0;
+}
 
 static bool is_behind(const struct name *name)
 {
@@ -102,15 +109,20 @@ static uint32_t choose(struct name *wanted, bool *more)
     static struct name all[NAMES];
     uint32_t taken = 0;
     uint32_t share = 0;
-    memcpy(all, names, sizeof all);
-    qsort(all, count, sizeof all[0], by_turn);
-    for (uint32_t i = 0; i < count && taken < TN_INBOX_ITEMS_MAX; i++) {
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (passed == 0 || names[i].id % passed > 0) {
+            all[left++] = names[i];
+        }
+    }
+    qsort(all, left, sizeof all[0], by_turn);
+    for (uint32_t i = 0; i < left && taken < TN_INBOX_ITEMS_MAX; i++) {
         share = i > 0 && strcmp(all[i - 1].gateway, all[i].gateway) == 0 ? share + 1 : 0;
         if (share < TN_INBOX_SHARE_MAX) {
             wanted[taken++] = all[i];
         }
     }
-    *more = taken < count;
+    *more = taken < left;
     return taken;
 }
 
@@ -163,11 +175,13 @@ static void check_choice(uint64_t *random)
     bool more;
     size_t mark = tn_arena_mark(&arena);
     draw_names(random);
+    passed = random_below(random, 2) == 0 ? 0 : 1 + random_below(random, 4);
     turn = count == 0 || random_below(random, 3) == 0 ? ""
                                                       : names[random_below(random, count)].gateway;
     uint32_t expected = choose(wanted, &more);
     pages = 0;
-    tn_rc rc = tn_inbox_list(&io, "db.t", turn, &arena, &inbox, &err);
+    const struct tn_inbox_spec spec = {.table = "db.t", .after = turn, .passed = is_passed};
+    tn_rc rc = tn_inbox_list(&io, &spec, &arena, &inbox, &err);
     CHECK_OK(rc, err);
     /* A share that was full when there was no more place may leave one free. */
     CHECK(more ? inbox.count > 0 && inbox.count <= expected : inbox.count == expected);
@@ -210,7 +224,8 @@ static void what_is_not_needed_is_not_looked_at(void)
         name_path(name);
     }
     pages = 0;
-    tn_rc rc = tn_inbox_list(&io, "db.t", "g1000", &arena, &inbox, &err);
+    const struct tn_inbox_spec spec = {.table = "db.t", .after = "g1000"};
+    tn_rc rc = tn_inbox_list(&io, &spec, &arena, &inbox, &err);
     CHECK_OK(rc, err);
     CHECK(inbox.count == TN_INBOX_ITEMS_MAX && inbox.more);
     CHECK(strcmp(inbox.items[0].gateway, "g1001") == 0);

@@ -1,0 +1,348 @@
+/* An official writer beside gathers, outside of any pause: it looks whether a snapshot's name is
+ * free, and some time later copies its own over whatever is there by then. What it copies over is
+ * gathered again: each row of the gateways is in the table once, at the end, and the writer's stay.
+ */
+#include "upload/gather_world.h"
+
+#ifdef TN_DEBUG
+enum { HISTORIES = 3 };
+#else
+enum { HISTORIES = 16 };
+#endif
+
+enum {
+    STEPS = 40,
+    THEIRS = 200,         /* commits of the writer */
+    COPY_MS_MAX = 9000,   /* between its look and its copy */
+    PACKED_KEYS = 100000, /* keys of what was compacted: none overlap */
+    PATH_SIZE = 160,
+};
+
+static struct world w;
+
+/* ---- the official writer ---- */
+
+static struct {
+    const struct tn_io_vtable *disk; /* whose calls are its, but for two */
+    bool waits;                      /* it has looked, and not copied yet */
+    char draft[PATH_SIZE];
+    char final[PATH_SIZE];
+    int64_t looked_ms;
+    int64_t id;
+    int number;         /* of the commit that is under way, from 0 */
+    bool stays[THEIRS]; /* it was the newest when it came, and nobody was under way */
+    uint32_t live[THEIRS];
+    uint32_t over; /* that came where another one was */
+} theirs;
+static uint32_t live[WORLD_GATEWAYS][WORLD_IDS * 4];
+static uint32_t packed;
+static uint32_t under_way; /* rounds */
+
+static int64_t now_ms(void)
+{
+    struct tn_clock *clock = &w.bed.clock.clock;
+    return clock->vtable->monotonic_ns(clock) / 1000000;
+}
+
+static tn_rc their_rename_new(struct tn_io *io, const char *path, const char *path_new,
+                              struct tn_err *err)
+{
+    uint64_t size;
+    if (theirs.disk->stat(io, path_new, &size, err) == TN_OK) {
+        return tn_err_set(err, TN_EXISTS, 0, "%s is there", path_new);
+    }
+    (void)snprintf(theirs.draft, sizeof theirs.draft, "%s", path);
+    (void)snprintf(theirs.final, sizeof theirs.final, "%s", path_new);
+    theirs.id = strtol(strrchr(path_new, '-') + 1, NULL, 10);
+    theirs.looked_ms = now_ms();
+    theirs.waits = true;
+    return TN_OK;
+}
+
+/* Its hint comes behind its copy, or never. */
+static tn_rc their_replace(struct tn_io *io, const char *path, const char *path_new,
+                           struct tn_err *err)
+{
+    (void)path_new;
+    return theirs.disk->unlink(io, path, err);
+}
+
+static void commit_theirs(const struct tn_commit_spec *spec)
+{
+    struct tn_commit_result result;
+    struct tn_io_vtable door = *w.bed.disk.io.vtable;
+    theirs.disk = w.bed.disk.io.vtable;
+    door.rename_new = their_rename_new;
+    door.replace = their_replace;
+    w.bed.disk.io.vtable = &door;
+    tn_rc rc = tn_commit(spec, &w.bed.worker, &result, &w.err); /* or not */
+    (void)rc;
+    w.bed.disk.io.vtable = theirs.disk;
+}
+
+static void look(void)
+{
+    char name[32];
+    struct tn_commit_spec spec = bed_spec(&w.bed, theirs.number + 1);
+    size_t mark = tn_arena_mark(&w.bed.own);
+    if (theirs.waits || theirs.number + 1 >= THEIRS) {
+        return;
+    }
+    theirs.number++;
+    (void)snprintf(name, sizeof name, "theirs.%d", theirs.number);
+    struct tn_entry entry = bed_entry(
+        &w.bed, name, (struct bed_file){.dt = "official", .first = 0, .last = 5, .rows = 3});
+    spec.user = "official";
+    spec.added = &entry;
+    spec.added_count = 1;
+    commit_theirs(&spec);
+    tn_arena_reset(&w.bed.own, mark);
+}
+
+static void copy(void)
+{
+    struct tn_io *disk = &w.bed.disk.io;
+    uint64_t size;
+    uint64_t fail_call = w.bed.disk.fail_call;
+    if (!theirs.waits) {
+        return;
+    }
+    w.bed.disk.fail_call = 0;
+    theirs.waits = false;
+    theirs.over += disk->vtable->stat(disk, theirs.final, &size, &w.err) == TN_OK;
+    tn_rc rc = disk->vtable->replace(disk, theirs.draft, theirs.final, &w.err);
+    CHECK_OK(rc, w.err);
+    theirs.stays[theirs.number] = under_way == 0 && world_newest(&w) == theirs.id;
+    w.bed.disk.fail_call = fail_call;
+}
+
+/* Somebody's compaction, who asks for a free name: a file is written anew. */
+static void pack(void)
+{
+    struct world_pick pick;
+    size_t mark = tn_arena_mark(&w.bed.own);
+    unsigned gateway;
+    unsigned file;
+    if (world_pick(&w, &pick) &&
+        sscanf(pick.entry.file.file_name, "data-%u-%u-", &gateway, &file) == 2) {
+        char name[64];
+        struct tn_commit_result result;
+        struct tn_commit_removal removal = bed_removal(&pick.entry);
+        struct tn_commit_spec spec = bed_spec(&w.bed, ++packed);
+        struct bed_file shape = {.dt = w.gateways[gateway].name,
+                                 .bucket = pick.entry.bucket,
+                                 .level = 1,
+                                 .first = PACKED_KEYS + 2 * (int64_t)packed,
+                                 .last = PACKED_KEYS + 2 * (int64_t)packed + 1,
+                                 .rows = pick.entry.file.row_count};
+        (void)snprintf(name, sizeof name, "packed-%u-%u-0.avro", gateway, file);
+        struct tn_entry entry = bed_entry(&w.bed, name, shape);
+        spec.removed = &removal;
+        spec.removed_count = 1;
+        spec.compacted = &entry;
+        spec.compacted_count = 1;
+        tn_rc rc = tn_commit(&spec, &w.bed.worker, &result, &w.err); /* or not */
+        (void)rc;
+    }
+    tn_arena_reset(&w.bed.own, mark);
+}
+
+static void others(struct world *world)
+{
+    (void)world;
+    switch (random_below(&w.random, 4)) {
+    case 0:
+        look();
+        break;
+    case 1:
+        pack();
+        break;
+    default:
+        copy();
+        break;
+    }
+}
+
+static void wait_ms(int64_t ms)
+{
+    if (theirs.waits && now_ms() + ms - theirs.looked_ms > COPY_MS_MAX) {
+        copy();
+    }
+    sim_clock_advance_ms(&w.bed.clock, ms);
+}
+
+/* ---- what is there ---- */
+
+static tn_rc note_live(void *user, const struct tn_entry *entry, struct tn_err *err)
+{
+    unsigned gateway;
+    unsigned file;
+    int number;
+    const char *name = entry->file.file_name;
+    (void)user;
+    (void)err;
+    if (sscanf(name, "theirs.%d", &number) == 1) {
+        theirs.live[number]++;
+        return TN_OK;
+    }
+    CHECK(sscanf(strchr(name, '-'), "-%u-%u-", &gateway, &file) == 2);
+    live[gateway][file]++;
+    return TN_OK;
+}
+
+static void check_live(void)
+{
+    size_t mark = tn_arena_mark(&w.bed.own);
+    struct tn_snapshot snapshot = bed_snapshot(&w.bed, world_newest(&w));
+    memset(live, 0, sizeof live);
+    memset(theirs.live, 0, sizeof theirs.live);
+    tn_rc rc =
+        tn_live_each(ROOT, &snapshot, &w.bed.schema, NULL, &w.bed.worker, note_live, NULL, &w.err);
+    CHECK_OK(rc, w.err);
+    tn_arena_reset(&w.bed.own, mark);
+    for (int i = 0; i < WORLD_GATEWAYS; i++) {
+        for (int64_t file = 0; file < w.gateways[i].files; file++) {
+            if (live[i][file] != w.data[i][file]) {
+                FAIL("gateway %d, file %d of %d: it is there %u times", i, (int)file,
+                     (int)w.gateways[i].files, (unsigned)live[i][file]);
+            }
+        }
+    }
+    for (int i = 1; i <= theirs.number; i++) {
+        CHECK(theirs.live[i] <= 1);
+        CHECK(theirs.live[i] == 1 || !theirs.stays[i]);
+    }
+}
+
+static tn_rc count_name(void *user, const char *name, bool is_dir, struct tn_err *err)
+{
+    (void)err;
+    *(int *)user += !is_dir && name[0] != '.';
+    return TN_OK;
+}
+
+static int waiting(void)
+{
+    int count = 0;
+    struct tn_io *io = &w.bed.disk.io;
+    for (int i = 0; i < WORLD_GATEWAYS; i++) {
+        char path[64];
+        (void)snprintf(path, sizeof path, ".tarn/db.t/inbox/%s/", w.gateways[i].name);
+        tn_rc rc = io->vtable->list(io, path, count_name, &count, &w.err);
+        CHECK(rc == TN_OK || rc == TN_ABSENT);
+    }
+    return count;
+}
+
+/* ---- worlds ---- */
+
+static void begin(uint64_t seed)
+{
+    world_init(&w, seed);
+    memset(&theirs, 0, sizeof theirs);
+    packed = 0;
+    under_way = 0;
+}
+
+static tn_rc round_of(uint32_t who, uint32_t *heals)
+{
+    under_way++;
+    tn_rc rc = world_round(&w, who);
+    under_way--;
+    *heals += w.gathers[who].result.heals;
+    return rc;
+}
+
+/* Until all is in, and gone from the inbox, with nobody in between. */
+static void drain(uint32_t *heals)
+{
+    w.chance = 0;
+    w.bed.disk.fail_call = 0;
+    copy();
+    for (uint32_t i = 0; i < WORLD_GATEWAYS; i++) {
+        if (w.gateways[i].waits) {
+            world_put(&w, i);
+        }
+    }
+    for (int i = 0; waiting() > 0 || i < 2; i++) {
+        tn_rc rc = round_of(0, heals);
+        CHECK(rc == TN_OK || rc == TN_CONFLICT);
+        wait_ms(TN_GATHER_SURE_MS / 3);
+        if (i > 200) {
+            FAIL("%d entries wait: %s", waiting(), w.err.text);
+        }
+    }
+}
+
+static void end(uint32_t *heals)
+{
+    drain(heals);
+    if (w.refused > 0) {
+        FAIL("refused: %s", w.reason);
+    }
+    check_live();
+    world_deinit(&w);
+}
+
+/* As a gather's upkeep: what its settling rests on stays. */
+static void expire(uint32_t who)
+{
+    bool settled;
+    struct tn_expire_spec spec = {.root = ROOT, .schema = &w.bed.schema, .options = &w.bed.options};
+    struct tn_expire_result expired;
+    w.bed.options.snapshot_retained_min = 1;
+    w.bed.options.snapshot_retained_max = 1;
+    tn_rc rc = tn_gather_look_again(&w.gathers[who].gather, &settled, &w.err);
+    if (rc == TN_OK && settled) {
+        rc = tn_expire(&spec, &w.bed.worker, &expired, &w.err); /* or not */
+    }
+}
+
+/* Two gathers in turn, as a lease has them, or one that expires, too; they end anywhere, and calls
+ * fail. */
+static void what_is_written_over_is_gathered_again(void)
+{
+    double until = given_until(6, 2);
+    uint64_t seed = given_number("SEED", 1);
+    uint32_t heals = 0;
+    uint32_t over = 0;
+    for (int history = 0; history < HISTORIES || seconds_now() < until; history++, seed++) {
+        check_seed = seed;
+        begin(seed);
+        w.others = others;
+        uint32_t gathers = seed % 3 == 0 ? 1 : WORLD_GATHERS;
+        for (int step = 0; step < STEPS; step++) {
+            uint32_t who = random_below(&w.random, gathers);
+            w.chance = gathers > 1 ? 5 + random_below(&w.random, 200) : 0;
+            world_put(&w, random_below(&w.random, WORLD_GATEWAYS));
+            if (random_below(&w.random, 4) == 0) {
+                uint64_t call = w.bed.disk.calls + 1 + random_below(&w.random, 150);
+                sim_disk_fail_call(&w.bed.disk, call, TN_IO);
+            }
+            tn_rc rc = round_of(who, &heals);
+            (void)rc;
+            w.bed.disk.fail_call = 0;
+            if (random_below(&w.random, 5) == 0) {
+                world_start(&w, who);
+            }
+            others(&w);
+            wait_ms(random_below(&w.random, 4) == 0 ? TN_GATHER_SURE_MS
+                                                    : random_below(&w.random, 2000));
+            if (gathers == 1 && random_below(&w.random, 3) == 0) {
+                expire(who);
+            }
+        }
+        over += theirs.over;
+        end(&heals);
+    }
+    CHECK(over > HISTORIES && heals > 0);
+}
+
+static const struct test tests[] = {
+    TEST(what_is_written_over_is_gathered_again),
+};
+
+int main(int argc, char **argv)
+{
+    return run_tests(argc, argv, tests, COUNT(tests));
+}
