@@ -261,6 +261,7 @@ def gather(link, lake):
             yield from link.put_all([LIST + LIST_PLACE * manifests, LIST, MANIFEST + 100 * len(commits)])
             yield from link.ask("PUT", SNAPSHOT, lambda: lake.publish(base + 1, commits, manifests))
             yield from link.ask("PUT", HINT)
+            yield from link.ask("GET", SNAPSHOT)  # is the one below still what it was?
             yield from at_once(world, [link.ask("DELETE", 0, lambda g=g, n=n: lake.inbox[g].pop(n)) for g, n in taken])
         yield max(0.0, begin + ROUND_SECONDS - world.now)
 

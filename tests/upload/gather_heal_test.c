@@ -116,6 +116,12 @@ static void copy(void)
     w.bed.disk.fail_call = fail_call;
 }
 
+static void copy_of(struct world *world)
+{
+    (void)world;
+    copy();
+}
+
 /* Somebody's compaction, who asks for a free name: a file is written anew. */
 static void pack(void)
 {
@@ -302,7 +308,7 @@ static void expire(uint32_t who)
  * fail. */
 static void what_is_written_over_is_gathered_again(void)
 {
-    double until = given_until(6, 2);
+    double until = given_until(6, 4);
     uint64_t seed = given_number("SEED", 1);
     uint32_t heals = 0;
     uint32_t over = 0;
@@ -338,7 +344,127 @@ static void what_is_written_over_is_gathered_again(void)
     CHECK(over > HISTORIES && heals > 0);
 }
 
+/* Below the snapshot of the next round, at any call of that round: what was held isn't in it. */
+static void copies_below_the_next_snapshot_are_seen(void)
+{
+    uint32_t heals = 0;
+    for (uint64_t seed = 1; seed <= 2; seed++) { /* near and far */
+        bool copied = true;
+        for (uint32_t call = 1; copied; call++) {
+            check_seed = call;
+            begin(seed);
+            world_put(&w, 0);
+            look();
+            CHECK_OK(round_of(0, &heals), w.err);
+            CHECK(theirs.id == 1 && w.gathers[0].result.snapshot_id == 1);
+            world_put(&w, 1);
+            w.others = copy_of;
+            w.others_at = call;
+            tn_rc rc = round_of(0, &heals);
+            CHECK(rc == TN_OK || rc == TN_CONFLICT);
+            copied = !theirs.waits;
+            w.others_at = 0;
+            theirs.waits = false; /* or it never came */
+            end(&heals);
+        }
+    }
+    CHECK(heals > 20);
+}
+
+/* What only a file's end tells: the manifests were merged, and what brought it was written over. */
+static void what_was_taken_out_again_was_in(void)
+{
+    uint32_t heals = 0;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        check_seed = seed;
+        begin(seed);
+        world_put(&w, 0);
+        look();
+        CHECK_OK(round_of(0, &heals), w.err);
+        CHECK(theirs.id == 1 && w.gathers[0].result.snapshot_id == 1);
+        int64_t newest = 1;
+        for (pack(); world_newest(&w) > newest; pack()) {
+            newest = world_newest(&w);
+        }
+        copy();
+        CHECK(newest > 1 && theirs.over == 1);
+        w.bed.options.manifest_full_threshold = 1;
+        look();
+        copy();
+        CHECK(world_newest(&w) == newest + 1 && theirs.over == 1);
+        world_start(&w, 0);
+        CHECK_OK(round_of(0, &heals), w.err);
+        CHECK(w.gathers[0].result.known == 1 && w.gathers[0].result.entries == 0);
+        end(&heals);
+    }
+    CHECK(heals == 0);
+}
+
+/* ---- requests ---- */
+
+struct asked {
+    uint64_t of[TN_TARGET_VERBS];
+    uint32_t files;
+};
+
+/* Hands in, and gathers until the entries are gone. */
+static uint32_t gather_all(int entries)
+{
+    const struct tn_gather_result *r = &w.gathers[0].result;
+    uint32_t heals = 0;
+    for (int i = 0; i < entries; i++) {
+        world_put(&w, (uint32_t)i % WORLD_GATEWAYS);
+    }
+    CHECK_OK(round_of(0, &heals), w.err);
+    CHECK(r->snapshot_id > 0 && r->entries == (uint32_t)entries);
+    uint32_t files = r->files;
+    sim_clock_advance_ms(&w.bed.clock, TN_GATHER_SURE_MS);
+    CHECK_OK(round_of(0, &heals), w.err);
+    CHECK(r->gone == (uint32_t)entries && heals == 0);
+    return files;
+}
+
+/* Of a commit above another one. */
+static struct asked cost_of(int entries)
+{
+    const struct tn_target_counts *counts = &w.gathers[0].counting.target.counts;
+    struct asked asked;
+    begin(2); /* a far one */
+    (void)gather_all(WORLD_GATEWAYS);
+    struct tn_target_counts before = *counts;
+    asked.files = gather_all(entries);
+    for (int verb = 0; verb < TN_TARGET_VERBS; verb++) {
+        asked.of[verb] = counts->requests[verb] - before.requests[verb];
+    }
+    world_check(&w);
+    world_deinit(&w);
+    return asked;
+}
+
+/* That entries are held, and snapshots are looked at again, costs by the commit, not by the entry.
+ */
+static void an_entry_costs_a_read_a_removal_and_a_look_a_file(void)
+{
+    enum { FEW = WORLD_GATEWAYS, MANY = 10 * FEW };
+    struct asked few = cost_of(FEW);
+    struct asked many = cost_of(MANY);
+    uint64_t more[TN_TARGET_VERBS] = {[TN_TARGET_GET] = MANY - FEW,
+                                      [TN_TARGET_DELETE] = MANY - FEW,
+                                      [TN_TARGET_HEAD] = many.files - few.files};
+    for (int verb = 0; verb < TN_TARGET_VERBS; verb++) {
+        if (many.of[verb] != few.of[verb] + more[verb]) {
+            FAIL("verb %d: %u times for %d entries, %u for %d with %u files more", verb,
+                 (unsigned)few.of[verb], FEW, (unsigned)many.of[verb], MANY,
+                 (unsigned)more[TN_TARGET_HEAD]);
+        }
+    }
+    CHECK(few.of[TN_TARGET_DELETE] <= FEW + 1); /* and marks */
+}
+
 static const struct test tests[] = {
+    TEST(copies_below_the_next_snapshot_are_seen),
+    TEST(what_was_taken_out_again_was_in),
+    TEST(an_entry_costs_a_read_a_removal_and_a_look_a_file),
     TEST(what_is_written_over_is_gathered_again),
 };
 

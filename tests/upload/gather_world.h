@@ -7,6 +7,7 @@
 #include "commit/expire.h"
 #include "commit/publish.h"
 #include "given.h"
+#include "upload/counting.h"
 #include "upload/directory.h"
 #include "upload/gather.h"
 #include "upload/lake_io.h"
@@ -40,6 +41,7 @@ struct world_gather {
     struct tn_gather_result result;
     struct sim_disk scratch; /* of a far one: the table lies in a target, */
     struct tn_directory directory;
+    struct counting counting;
     struct tn_lake_io lake;
     void *lake_memory; /* NULL: none is open */
 };
@@ -66,6 +68,7 @@ struct world {
     struct world_gather gathers[WORLD_GATHERS];
     void (*others)(
         struct world *w); /* between two calls; NULL: a compaction, and the other gather */
+    uint32_t others_at; /* the call of a gather before which they work, whatever chance; 0: none */
     uint32_t rounds;
     uint32_t refused;
     char reason[TN_ERR_TEXT_SIZE];
@@ -218,7 +221,9 @@ static void world_go_far(struct world *w, struct world_gather *g)
     tn_rc rc = tn_directory_init(&g->directory, &g->door.io, "lake", &arena, &w->err);
     CHECK_OK(rc, w->err);
     tn_directory_share(&g->directory, &w->bed.clock.clock);
-    const struct tn_lake_io_spec spec = {.target = &g->directory.target,
+    g->counting = (struct counting){.target = {.vtable = &counting_vtable, .name = "lake"},
+                                    .inner = &g->directory.target};
+    const struct tn_lake_io_spec spec = {.target = &g->counting.target,
                                          .scratch = &g->scratch.io,
                                          .arena = &arena,
                                          .cache_size = 64 * 1024,
@@ -571,6 +576,9 @@ static __attribute__((unused, noinline)) void world_interrupt(struct world *w, u
 {
     if (w->pause_at > 0 && --w->pause_at == 0) {
         pausing_keep(&w->pausing);
+    }
+    if (w->others_at > 0 && --w->others_at == 0) {
+        w->others(w);
     }
     if (w->busy || w->chance == 0 || w->bed.disk.off || random_below(&w->random, w->chance) > 0) {
         return;
