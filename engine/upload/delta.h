@@ -37,7 +37,9 @@
  * and what can't go is looked at once an hour. It is begun only by who is the owner just then, and
  * has the newest snapshot of the target as its own. Who may not list or remove there is told so
  * (keep_denied), and of what can't be read there, or has no room here (keep_err); it is tried again
- * in an hour, and all else goes on. No run of it is begun once bytes_max or requests_max is spent.
+ * in an hour, and all else goes on. No run of it is begun once bytes_max or requests_max is spent,
+ * but for the first of a sync that has sent nothing. Where the ledger was lost the newest OVERWRITE
+ * is looked for before, 200 snapshots a sync.
  *
  * A PUT of a process that was killed may come when the next one has asked for that name and gone
  * on; no store can be told to refuse it. What the source still has is sent again, with the same
@@ -54,7 +56,7 @@
  * Which are the source's is in a file beside the table (tag_record.h). Tags that stand cost
  * nothing; when some don't: GET and two PUT of the record; for each tag GET, PUT, or DELETE, and
  * where its snapshot isn't the newest two GET before and behind. One that may not be removed is
- * asked for again once an hour, with two GET and DELETE. A file that only a removed tag reached
+ * asked for again once an hour, with three GET and DELETE. A file that only a removed tag reached
  * goes with it, if the target may be listed; one that only a replaced tag reached stays until the
  * mirror is cleaned. Official expiry at the target that runs while a tag is brought there may not
  * see it.

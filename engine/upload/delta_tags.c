@@ -122,9 +122,10 @@ bool tn_delta_tags_stand(const struct tn_delta *d)
 
 struct tagging {
     struct tn_delta *d;
-    struct tn_tag_record old;  /* what the target's record said */
+    struct tn_tag_record old;  /* what the target's record said, of what is ours there */
     struct tn_tag_record next; /* what it shall say; `due` ones are to be done */
     int64_t beyond;            /* the smallest snapshot of those that wait for theirs; 0: none */
+    bool shorter;              /* lines of the record are of nothing of ours */
     bool changed;              /* `next` isn't what the record says now */
     bool unsettled;            /* a tag went while it was brought */
 };
@@ -227,9 +228,71 @@ static tn_rc bring_or_leave(struct tagging *t, struct tn_tag_line *tag, bool our
         err->code = rc = TN_CORRUPT;
     }
     tag->due = rc != TN_OK;
+    tag->unsure = tag->unsure && tag->due;
     d->result->tags += rc == TN_OK && !*anothers;
     d->result->tags_left += *anothers;
     return rc == TN_OK ? rc : tn_err_in(err, "tag %s", tag->name);
+}
+
+/* ---- whose it is ---- */
+
+enum there { NONE, SOME, SOME_LARGE };
+
+/* The target's tag of that name; `hash` is of SOME. */
+static tn_rc look_there(struct tn_delta *d, const char *name, enum there *there,
+                        struct tn_hash_128 *hash, struct tn_err *err)
+{
+    struct tn_bytes text;
+    const char *path = path_of_tag(d, name);
+    tn_rc rc = path ? d->target->vtable->read(d->target, path, TN_SNAPSHOT_SIZE_MAX,
+                                              &d->worker->arena, &text, err)
+                    : tn_delta_no_room(err);
+    *there = rc == TN_OK ? SOME : rc == TN_INVALID ? SOME_LARGE : NONE;
+    if (rc == TN_OK) {
+        *hash = tn_hash_128(text);
+    }
+    return rc == TN_ABSENT || rc == TN_INVALID ? TN_OK : rc;
+}
+
+/* What a sync that was cut has left in the record. While ours is replaced its name is never free,
+ * so what is there is ours; which of the two it is must be known before it may go. */
+static tn_rc settle_line(struct tagging *t, struct tn_tag_line *line, bool *ours,
+                         struct tn_err *err)
+{
+    struct tn_hash_128 hash;
+    enum there there;
+    bool goes = !tn_tag_record_find(&t->d->tags, line->name);
+    *ours = true;
+    if (!line->due || (!line->unsure && !goes)) {
+        return TN_OK;
+    }
+    tn_rc rc = look_there(t->d, line->name, &there, &hash, err);
+    if (rc == TN_OK) {
+        *ours = there == SOME && (!line->unsure || tn_hash_128_equal(hash, line->hash));
+        line->hash = *ours ? hash : line->hash;
+        line->unsure = line->unsure && goes;
+    }
+    return rc;
+}
+
+/* Lines of what isn't ours there go. */
+static tn_rc settle_record(struct tagging *t, struct tn_err *err)
+{
+    struct tn_arena *arena = &t->d->worker->arena;
+    uint32_t kept = 0;
+    tn_rc rc = TN_OK;
+    for (uint32_t i = 0; rc == TN_OK && i < t->old.count; i++) {
+        struct tn_tag_line line = t->old.lines[i];
+        bool ours;
+        size_t mark = tn_arena_mark(arena);
+        rc = settle_line(t, &line, &ours, err);
+        tn_arena_reset(arena, mark);
+        t->old.lines[kept] = line;
+        kept += ours;
+    }
+    t->shorter = kept < t->old.count;
+    t->old.count = kept;
+    return rc;
 }
 
 /* ---- all of them ---- */
@@ -238,18 +301,14 @@ static tn_rc bring_or_leave(struct tagging *t, struct tn_tag_line *tag, bool our
 static tn_rc is_anothers(struct tagging *t, const struct tn_tag_line *tag, bool *others,
                          struct tn_err *err)
 {
-    struct tn_delta *d = t->d;
-    struct tn_bytes text;
-    const char *path = path_of_tag(d, tag->name);
-    *others = false;
-    if (!d->target || tn_tag_record_find(&t->old, tag->name)) {
-        return TN_OK;
+    struct tn_hash_128 hash;
+    enum there there = NONE;
+    tn_rc rc = TN_OK;
+    if (t->d->target && !tn_tag_record_find(&t->old, tag->name)) {
+        rc = look_there(t->d, tag->name, &there, &hash, err);
     }
-    tn_rc rc = path ? d->target->vtable->read(d->target, path, TN_SNAPSHOT_SIZE_MAX,
-                                              &d->worker->arena, &text, err)
-                    : tn_delta_no_room(err);
-    *others = rc == TN_OK || rc == TN_INVALID;
-    return rc == TN_ABSENT || rc == TN_INVALID ? TN_OK : rc;
+    *others = there != NONE;
+    return rc;
 }
 
 /* Whether its snapshot is there by now. */
@@ -283,6 +342,7 @@ static tn_rc plan_tag(struct tagging *t, const struct tn_tag_line *tag, struct t
     bool others = false;
     tn_rc rc = TN_OK;
     line.due = !old || old->due || !tn_hash_128_equal(old->hash, tag->hash);
+    line.unsure = !old;
     if (line.due) {
         rc = is_in_time(t, tag, &in_time, err);
     }
@@ -316,8 +376,9 @@ static tn_rc plan(struct tagging *t, struct tn_err *err)
     }
     for (uint32_t i = 0; rc == TN_OK && i < t->old.count; i++) {
         if (!tn_tag_record_find(&d->tags, t->old.lines[i].name)) {
-            t->next.lines[t->next.count] = t->old.lines[i];
-            t->next.lines[t->next.count++].due = true;
+            struct tn_tag_line line = t->old.lines[i];
+            line.due = line.unsure = true;
+            t->next.lines[t->next.count++] = line;
         }
     }
     return rc;
@@ -387,8 +448,8 @@ static bool is_new(const struct tagging *t)
     for (uint32_t i = 0; same && i < t->next.count; i++) {
         const struct tn_tag_line *a = &t->old.lines[i];
         const struct tn_tag_line *b = &t->next.lines[i];
-        same =
-            a->due == b->due && tn_hash_128_equal(a->hash, b->hash) && same_text(a->name, b->name);
+        same = a->due == b->due && a->unsure == b->unsure && tn_hash_128_equal(a->hash, b->hash) &&
+               same_text(a->name, b->name);
     }
     return !same;
 }
@@ -410,7 +471,7 @@ static tn_rc bring_due(struct tagging *t, struct tn_err *err)
         return do_due(t, err);
     }
     d->ledger.tags_known = false;
-    t->changed = is_new(t);
+    t->changed = t->shorter || is_new(t);
     tn_rc rc = settle_source(d, err);
     rc = rc == TN_OK ? tn_delta_write_ledger(d, err) : rc;
     rc = rc == TN_OK ? tn_delta_still_ours(d, err) : rc;
@@ -443,10 +504,9 @@ tn_rc tn_delta_bring_tags(struct tn_delta *d, struct tn_err *err)
     tn_rc rc = d->target ? tn_tag_record_read(d->target, d->table, !d->spec->dry_run,
                                               &d->worker->arena, &t.old, err)
                          : TN_OK;
-    if (rc == TN_OK) {
-        rc = plan(&t, err);
-    }
-    if (rc == TN_OK && any_due(&t.next)) {
+    rc = rc == TN_OK ? settle_record(&t, err) : rc;
+    rc = rc == TN_OK ? plan(&t, err) : rc;
+    if (rc == TN_OK && (t.shorter || any_due(&t.next))) {
         rc = bring_due(&t, err);
     }
     return rc == TN_OK && !d->spec->dry_run ? note_tags(&t, err) : rc;

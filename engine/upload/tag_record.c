@@ -11,6 +11,7 @@ enum {
 
 static const char HAS[] = "has ";
 static const char DUE[] = "due ";
+static const char MAY[] = "may ";
 
 static tn_rc path_of(const char *table, struct tn_arena *arena, const char **path,
                      struct tn_err *err)
@@ -21,7 +22,8 @@ static tn_rc path_of(const char *table, struct tn_arena *arena, const char **pat
 
 static bool parse_line(const char *text, struct tn_tag_line *line)
 {
-    line->due = strncmp(text, DUE, WORD_SIZE) == 0;
+    line->unsure = strncmp(text, MAY, WORD_SIZE) == 0;
+    line->due = line->unsure || strncmp(text, DUE, WORD_SIZE) == 0;
     if ((!line->due && strncmp(text, HAS, WORD_SIZE) != 0) || strlen(text) <= NAME_AT ||
         !tn_hash_128_parse(text + WORD_SIZE, &line->hash) || text[NAME_AT - 1] != ' ') {
         return false;
@@ -86,6 +88,11 @@ tn_rc tn_tag_record_read(struct tn_target *target, const char *table, bool write
     return rc == TN_OK ? rc : tn_err_in(err, "%s: %s", target->name, path);
 }
 
+static const char *word_of(const struct tn_tag_line *line)
+{
+    return !line->due ? HAS : line->unsure ? MAY : DUE;
+}
+
 static tn_rc format(const struct tn_tag_record *record, struct tn_arena *arena, struct tn_buf *text,
                     struct tn_err *err)
 {
@@ -105,8 +112,7 @@ static tn_rc format(const struct tn_tag_record *record, struct tn_arena *arena, 
     for (uint32_t i = 0; i < record->count; i++) {
         char hash[TN_HASH_128_DIGITS + 1];
         tn_hash_128_format(record->lines[i].hash, hash);
-        tn_buf_format(text, "%s%s %s\n", record->lines[i].due ? DUE : HAS, hash,
-                      record->lines[i].name);
+        tn_buf_format(text, "%s%s %s\n", word_of(&record->lines[i]), hash, record->lines[i].name);
     }
     return TN_OK;
 }

@@ -3,10 +3,12 @@
  *
  *     has 5f0c...e1 daily-2026-11-29
  *     due 07ab...93 release
+ *     may 91c4...0d trial
  *
  * Others may tag a mirror, so what goes when its tag goes at the source must be known there. A tag
- * is due before it is made, replaced or removed: after a cut a tag that isn't in the record is
- * somebody else's, and one that is due is looked at again. The hash is of the tag's bytes.
+ * is written down before it is replaced (due), and before it is made or removed (may be there):
+ * after a cut one that isn't in the record is somebody else's, and so is one that may be there and
+ * has other bytes than these; what isn't done is done again. The hash is of the tag's bytes.
  */
 #pragma once
 
@@ -16,7 +18,8 @@
 struct tn_tag_line {
     const char *name; /* without "tag-" */
     struct tn_hash_128 hash;
-    bool due;
+    bool due;    /* not done */
+    bool unsure; /* and ours only with these bytes */
 };
 
 struct tn_tag_record {

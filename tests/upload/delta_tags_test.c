@@ -422,13 +422,13 @@ static void denied_tag_is_removed_an_hour_later(void)
         pass_an_hour(&w);
         must_sync(&w);
         CHECK(w.result.tags_denied == 1);
-        check_asked(&w, 3, 0, 0);
+        check_asked(&w, 4, 0, 0);
     }
     pass_an_hour(&w);
     w.counting.keeps = false;
     must_sync(&w);
     CHECK(w.result.tags_removed == 1 && w.result.tags_denied == 0);
-    check_asked(&w, 3, 1, 1);
+    check_asked(&w, 4, 1, 1);
     check_tags(&w, true);
     pass_an_hour(&w);
     must_sync(&w);
@@ -576,6 +576,101 @@ static void tag_that_goes_after_a_cut_goes_there_too(void)
     world_deinit(&w);
 }
 
+/* One is to be made there and one to go, by bytes of ours. */
+static void prepare_for_others(struct world *w)
+{
+    world_init(w, given_number("SEED", 3));
+    world_append(w);
+    world_append(w);
+    make_tag(w, names[1], 2);
+    make_tag(w, names[2], 1);
+    must_sync(w);
+    make_tag(w, names[0], 2);
+    remove_tag(w, names[1]);
+    remove_tag(w, names[2]);
+    make_tag(w, names[2], 2);
+}
+
+/* Where the name is free after the cut; or `bytes` is NULL. */
+static void tag_as_another(struct world *w, const char *name, struct tn_bytes *bytes)
+{
+    struct tn_worker there = w->source.worker;
+    there.io = &w->target.io;
+    *bytes = (struct tn_bytes){NULL, 0};
+    if (!has_tag(w, &w->target.io, name)) {
+        make_tag_by(w, &there, name, 1);
+        *bytes = bytes_of(w, &w->target.io, path_of(w, name));
+    }
+}
+
+static void check_after_others(struct world *w, const char *name, struct tn_bytes bytes)
+{
+    bool here = has_tag(w, &w->source.disk.io, name);
+    if (bytes.data) {
+        CHECK(tn_bytes_equal(bytes, bytes_of(w, &w->target.io, path_of(w, name))));
+    } else {
+        CHECK(has_tag(w, &w->target.io, name) == here);
+    }
+}
+
+static bool cut_and_let_others(struct world *w, const struct world_pair *fresh, int way,
+                               uint64_t call, uint32_t *made)
+{
+    struct tn_bytes others[2];
+    world_go_back(w, fresh);
+    size_t mark = tn_arena_mark(&w->source.own);
+    struct sim_disk *disk = way == 0 ? &w->source.disk : &w->target;
+    uint64_t before = disk->calls;
+    if (way < 2) {
+        sim_disk_cut_at(disk, before + call);
+    } else {
+        sim_disk_fail_call_late(disk, before + call, TN_IO);
+    }
+    tn_rc rc = world_sync(w);
+    bool done = rc == TN_OK && disk->calls - before < call;
+    disk->fail_call = 0;
+    if (way < 2) {
+        sim_disk_reboot(disk, call);
+    }
+    for (int i = 0; !done && i < 2; i++) {
+        tag_as_another(w, names[i], &others[i]);
+        *made += others[i].data != NULL;
+    }
+    if (call % 3 == 0) {
+        remove_tag(w, names[0]);
+        remove_tag(w, names[2]);
+    } else if (call % 3 == 1) {
+        make_tag(w, names[1], 2);
+    }
+    must_sync(w);
+    must_sync(w);
+    for (int i = 0; !done && i < 2; i++) {
+        check_after_others(w, names[i], others[i]);
+    }
+    check_after_others(w, names[2], (struct tn_bytes){NULL, 0});
+    tn_arena_reset(&w->source.own, mark);
+    return done;
+}
+
+/* What a cut sync was about to make, or has removed, others make before the next one. */
+static void tag_that_others_make_after_a_cut_stays(void)
+{
+    static struct world w;
+    static struct world_pair fresh;
+    prepare_for_others(&w);
+    world_save(&w, &fresh);
+    for (int way = 0; way < 3; way++) {
+        uint32_t made = 0;
+        uint64_t call = 1;
+        while (!cut_and_let_others(&w, &fresh, way, call, &made)) {
+            call++;
+        }
+        CHECK(call > 10 && made > 5);
+    }
+    world_forget(&fresh);
+    world_deinit(&w);
+}
+
 static const struct test tests[] = {
     TEST(mirror_has_the_tags_of_its_source),
     TEST(tag_of_an_expired_snapshot_brings_its_files),
@@ -590,6 +685,7 @@ static const struct test tests[] = {
     TEST(damaged_tag_is_named),
     TEST(tags_are_whole_after_a_cut_at_any_call),
     TEST(tag_that_goes_after_a_cut_goes_there_too),
+    TEST(tag_that_others_make_after_a_cut_stays),
 };
 
 int main(int argc, char **argv)
