@@ -20,6 +20,7 @@ enum {
     SMALL_SIZE = 64 * 1024,        /* of a snapshot whose changelog outlives it */
     CACHE_SIZE = 16 * 1024 * 1024, /* of manifests that are read twice, on disk */
     SLACK = 10,                    /* that part more is let stand, since each run asks a lot */
+    LOOKS = 200,                   /* a sync, for an OVERWRITE: each may be a GET */
 };
 
 /* Nobody's: whether something may be removed there is asked before something is. */
@@ -257,6 +258,12 @@ static bool is_due(const struct keep *k)
                            (count > k->options.snapshot_retained_min && is_too_old(k, now))));
 }
 
+/* A limit lets one thing be done where nothing was sent, or none ever were. */
+static bool may_go_on(const struct keep *k, bool any)
+{
+    return !tn_delta_is_over(k->d) || (k->d->result->files == 0 && !any);
+}
+
 /* Of those that the source still has nothing is asked there; expiry may be taking them here. */
 static tn_rc read_either(struct keep *k, int64_t id, struct tn_snapshot *snapshot,
                          struct tn_err *err)
@@ -270,22 +277,28 @@ static tn_rc read_either(struct keep *k, int64_t id, struct tn_snapshot *snapsho
     return rc == TN_ABSENT ? tn_snapshot_read(&k->lake.io, d->root, id, arena, snapshot, err) : rc;
 }
 
+/* From the newest one down, or on from where the last sync came to: those that were sent since
+ * aren't one, or it would be known. */
 static tn_rc find_overwrite(struct keep *k, struct tn_err *err)
 {
     struct tn_delta *d = k->d;
+    struct tn_ledger *ledger = &d->ledger;
     struct tn_arena *arena = &d->worker->arena;
     tn_rc rc = TN_OK;
-    bool found = d->ledger.overwrite_known;
-    for (int64_t id = d->ledger.have; rc == TN_OK && !found && id > 0; id--) {
+    bool found = false;
+    int64_t id = ledger->overwrite_next > 0 ? ledger->overwrite_next : ledger->have;
+    for (int left = LOOKS; rc == TN_OK && !found && id > 0 && may_go_on(k, left < LOOKS); left--) {
         struct tn_snapshot snapshot;
         size_t mark = tn_arena_mark(arena);
-        rc = read_either(k, id, &snapshot, err);
+        rc = left > 0 ? read_either(k, id, &snapshot, err) : TN_CANCELED;
         found = rc == TN_OK && strcmp(snapshot.commit_kind, "OVERWRITE") == 0;
-        d->ledger.overwrite = found ? id : 0;
+        id -= rc == TN_OK && !found;
         tn_arena_reset(arena, mark);
     }
-    d->ledger.overwrite_known = rc == TN_OK || rc == TN_ABSENT;
-    return rc == TN_ABSENT ? TN_OK : rc;
+    ledger->overwrite_known = found || id == 0 || rc == TN_ABSENT;
+    ledger->overwrite = found ? id : 0;
+    ledger->overwrite_next = ledger->overwrite_known ? 0 : id;
+    return rc == TN_ABSENT || rc == TN_CANCELED ? TN_OK : rc;
 }
 
 static tn_rc expire_once(struct keep *k, struct tn_expire_result *result, struct tn_err *err)
@@ -323,14 +336,15 @@ static tn_rc expire(struct keep *k, void *user, struct tn_err *err)
     struct tn_delta *d = k->d;
     struct tn_expire_result result = {.snapshots = 1};
     (void)user;
-    tn_rc rc = find_overwrite(k, err);
-    bool any = false;
-    while (rc == TN_OK && result.snapshots > 0 && !tn_delta_is_spent(d)) {
+    bool any = !d->ledger.overwrite_known;
+    tn_rc rc = any ? find_overwrite(k, err) : TN_OK;
+    bool known = d->ledger.overwrite_known;
+    while (rc == TN_OK && known && result.snapshots > 0 && may_go_on(k, any)) {
         rc = expire_once(k, &result, err);
         any = any || result.snapshots > 0;
     }
     if (rc == TN_OK && result.snapshots > 0) { /* the next sync goes on */
-        d->result->limited = true;
+        d->result->limited = known || tn_delta_is_over(d);
         return d->target->vtable->settle(d->target, err);
     }
     rc = rc == TN_OK ? note_first(k, result.earliest_id, err) : rc;

@@ -287,6 +287,7 @@ static tn_rc discover(struct tn_delta *d, struct tn_err *err)
     d->ledger.first = 0;
     d->ledger.wait_ms = 0;
     d->ledger.overwrite_known = false;
+    d->ledger.overwrite_next = 0;
     d->marked = false;
     d->dirty = true;
     tn_rc rc = discover_snapshots(d, sending, err);
@@ -320,6 +321,7 @@ static tn_rc catch_up(struct tn_delta *d, struct tn_err *err)
     }
     if (d->ledger.have != had) { /* what they are isn't known here */
         d->ledger.overwrite_known = false;
+        d->ledger.overwrite_next = 0;
     }
     if (d->ledger.have >= sending && (had == 0 || had != sending - 1)) {
         tn_delta_note_first(d, sending, had);
@@ -469,6 +471,7 @@ static tn_rc make_owner(struct tn_delta *d, struct tn_err *err)
     d->ledger.denied_ms = 0;
     d->ledger.overwrite_known = d->ledger.have == 0;
     d->ledger.overwrite = 0;
+    d->ledger.overwrite_next = 0;
     d->owner_asked = rc == TN_OK;
     d->owner_ns = now_ns(d);
     d->ledger.checked_ms = owner->since_ms;

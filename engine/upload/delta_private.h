@@ -97,6 +97,8 @@ TN_MUST_USE tn_rc tn_delta_still_ours(struct tn_delta *d, struct tn_err *err);
 tn_rc tn_delta_diverged(const struct tn_delta *d, const char *path, struct tn_err *err);
 
 /* Of what the spec allows nothing is left. */
+bool tn_delta_is_over(const struct tn_delta *d);
+/* ... and something was sent for it. */
 bool tn_delta_is_spent(const struct tn_delta *d);
 /* An id that isn't there (any more) is passed over: what comes behind it is a first one. ABSENT: a
  * file of the source is gone. */

@@ -18,12 +18,17 @@ static bool counted_before(struct tn_delta *d, const char *path)
     return false;
 }
 
-bool tn_delta_is_spent(const struct tn_delta *d)
+bool tn_delta_is_over(const struct tn_delta *d)
 {
     const struct tn_delta_spec *spec = d->spec;
     uint64_t asked = d->target ? tn_target_asked(&d->target->counts) : 0;
-    return d->result->files > 0 && ((spec->bytes_max > 0 && d->result->bytes >= spec->bytes_max) ||
-                                    (spec->requests_max > 0 && asked >= spec->requests_max));
+    return (spec->bytes_max > 0 && d->result->bytes >= spec->bytes_max) ||
+           (spec->requests_max > 0 && asked >= spec->requests_max);
+}
+
+bool tn_delta_is_spent(const struct tn_delta *d)
+{
+    return d->result->files > 0 && tn_delta_is_over(d);
 }
 
 static tn_rc count_or_send(struct tn_delta *d, const char *path, uint64_t size, struct tn_err *err)
@@ -344,6 +349,7 @@ static tn_rc send_parts(struct tn_delta *d, int64_t id, const char *path, struct
     }
     if (rc == TN_OK && is_overwrite(&snapshot)) {
         d->ledger.overwrite = id;
+        d->ledger.overwrite_known = true;
     }
     return rc == TN_OK ? rc : tn_err_in(err, "snapshot %" PRId64, id);
 }

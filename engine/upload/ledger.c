@@ -26,6 +26,7 @@ struct record {
     struct tn_json_i64 below;
     struct tn_json_i64 wait_ms;
     struct tn_json_i64 overwrite;
+    struct tn_json_i64 overwrite_next;
 };
 
 #define MEMBER(key, kind, name)                                              \
@@ -58,6 +59,7 @@ static const struct tn_json_field fields[] = {
     OPTIONAL("below", I64, below),
     OPTIONAL("waitMs", I64, wait_ms),
     OPTIONAL("overwrite", I64, overwrite),
+    OPTIONAL("overwriteNext", I64, overwrite_next),
 };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
@@ -95,6 +97,7 @@ static bool take(const struct record *record, struct tn_ledger *ledger)
     ledger->wait_ms = or_zero(record->wait_ms);
     ledger->overwrite_known = record->overwrite.present;
     ledger->overwrite = or_zero(record->overwrite);
+    ledger->overwrite_next = or_zero(record->overwrite_next);
     return record->version == 1 && record->have >= 0 && record->schema >= -1 &&
            record->generation > 0 && strlen(record->writer) < sizeof ledger->owner.writer &&
            strlen(record->mirror) < sizeof ledger->owner.mirror &&
@@ -153,7 +156,8 @@ static void encode(const struct tn_ledger *ledger, struct tn_buf *text)
                             .first_ms = {ledger->first_ms, ledger->first_ms > 0},
                             .below = {1, ledger->below},
                             .wait_ms = {ledger->wait_ms, ledger->wait_ms > 0},
-                            .overwrite = {ledger->overwrite, ledger->overwrite_known}};
+                            .overwrite = {ledger->overwrite, ledger->overwrite_known},
+                            .overwrite_next = {ledger->overwrite_next, ledger->overwrite_next > 0}};
     tn_hash_128_format(ledger->hash, hash);
     tn_hash_128_format(ledger->tags, tags);
     tn_json_write(&record, fields, FIELDS, text);

@@ -4,7 +4,7 @@
  *     {"version": 1, "have": 17, "hash": "<of snapshot-17>", "schema": 2, "sending": 18,
  *      "sinceMs": ..., "checkedMs": ..., "generation": 1, "writer": "...",
  *      "mirror": "...", "ownerSinceMs": ..., "tags": "<hash of all>", "deniedMs": ..., "first": 3,
- *      "firstMs": ..., "overwrite": 0}
+ *      "firstMs": ..., "overwrite": 0, "overwriteNext": 4}
  *
  * It is written before a sync sends its first file (`sending` is set) and at its end (it is 0). One
  * that says `sending` belongs to a sync that was cut: what it published since is asked for, also
@@ -34,7 +34,8 @@ struct tn_ledger {
     bool below;              /* older ones are to go */
     int64_t wait_ms;         /* until then nothing can go; 0: who knows */
     bool overwrite_known;
-    int64_t overwrite; /* newest OVERWRITE there; 0: there is none */
+    int64_t overwrite;      /* newest OVERWRITE there; 0: there is none */
+    int64_t overwrite_next; /* not known: it is this one or an older one; 0: who knows */
 };
 
 /* ABSENT: there is none, or nothing of use is in it. */

@@ -6,6 +6,7 @@
 #include "commit/revert.h"
 #include "commit/tag.h"
 #include "given.h"
+#include "upload/ledger.h"
 #include "upload/owner.h"
 #include "upload/world.h"
 
@@ -32,11 +33,11 @@ struct kept {
     bool tags_stay;   /* of the source: a cut in a removal leaves files for cleaning */
 };
 
-/* A newer schema, with what mirrors keep. */
-static void set_rules(struct kept *k, int64_t id)
+/* A newer schema, with what mirrors keep; a run takes `limit` snapshots, NULL: as many as ever. */
+static void set_rules_of(struct kept *k, int64_t id, const char *limit)
 {
     static char texts[3][32];
-    static struct tn_option options[5] = {{"bucket", "2"}, {"file.format", "avro"}};
+    static struct tn_option options[6] = {{"bucket", "2"}, {"file.format", "avro"}};
     struct tn_schema schema = k->w.source.schema;
     static unsigned char text[4096];
     struct tn_buf buf;
@@ -50,6 +51,9 @@ static void set_rules(struct kept *k, int64_t id)
     if (k->max > 0) {
         options[count++] = (struct tn_option){"lake.snapshot.num-retained.max", texts[1]};
     }
+    if (limit) {
+        options[count++] = (struct tn_option){"snapshot.expire.limit", limit};
+    }
     schema.id = id;
     schema.options = options;
     schema.option_count = count;
@@ -58,6 +62,11 @@ static void set_rules(struct kept *k, int64_t id)
     CHECK(!buf.overflow);
     (void)snprintf(path, sizeof path, ROOT "/schema/schema-%d", (int)id);
     world_write(&k->w.source.disk.io, path, tn_buf_bytes(&buf));
+}
+
+static void set_rules(struct kept *k, int64_t id)
+{
+    set_rules_of(k, id, NULL);
 }
 
 static void begin(struct kept *k, uint64_t seed)
@@ -584,6 +593,192 @@ static void without_the_right_all_stays(void)
     world_deinit(&k.w);
 }
 
+/* A reader's file that says nothing: what it holds can't be known, so nothing goes; rows do. */
+static void what_can_not_be_read_there_ends_no_sync(void)
+{
+    static struct kept k;
+    make_full(&k, 6);
+    world_write(&k.w.target.io, ROOT "/consumer/consumer-c", tn_bytes_of("{"));
+    must_sync(&k);
+    CHECK(k.w.result.keep_err.code != TN_OK && strstr(k.w.result.keep_err.text, "consumer-c"));
+    CHECK(!k.w.result.keep_denied && k.w.result.expired == 0);
+    CHECK(first_of(&k) == 1 && world_hint(&k.w, "LATEST") == k.w.newest);
+    CHECK(world_has(&k.w, 1));
+    world_append(&k.w);
+    must_sync(&k); /* not asked again at once */
+    CHECK(k.w.result.keep_err.code == TN_OK && world_asked(&k.w, TN_TARGET_LIST) == 0);
+    CHECK(world_hint(&k.w, "LATEST") == k.w.newest);
+    sim_clock_advance_ms(&k.w.source.clock, 61 * MINUTE_MS);
+    must_sync(&k);
+    CHECK(k.w.result.keep_err.code != TN_OK && first_of(&k) == 1);
+    tn_rc rc = k.w.target.io.vtable->unlink(&k.w.target.io, ROOT "/consumer/consumer-c", &k.w.err);
+    CHECK_OK(rc, k.w.err);
+    sim_clock_advance_ms(&k.w.source.clock, 61 * MINUTE_MS);
+    must_sync(&k);
+    CHECK(k.w.result.keep_err.code == TN_OK && k.w.result.expired > 0);
+    check_done(&k);
+    world_deinit(&k.w);
+}
+
+/* A limit is next to nothing, so one that has sent removes nothing, and one that hasn't is a run of
+ * it: two snapshots. */
+static void limits_end_it_and_the_next_sync_goes_on(void)
+{
+    static const struct tn_delta_spec limits[] = {{.bytes_max = 1}, {.requests_max = 1}};
+    for (size_t i = 0; i < COUNT(limits); i++) {
+        static struct kept k;
+        struct tn_delta_spec spec = limits[i];
+        uint32_t syncs = 0;
+        make_full(&k, 8);
+        set_rules_of(&k, 2, "2");
+        spec.consumer = spec.lake = "tarn-lake-test";
+        do {
+            int64_t first = first_of(&k);
+            bool all = world_hint(&k.w, "LATEST") == k.w.newest;
+            note_new(&k);
+            tn_rc rc = world_sync_with(&k.w, spec);
+            CHECK_OK(rc, k.w.err);
+            CHECK(all ? !k.w.result.limited || first_of(&k) > first
+                      : k.w.result.limited && k.w.result.expired == 0);
+            CHECK(spec.requests_max == 0 || k.w.result.expired <= 2);
+            check_whole(&k);
+            check_rules(&k);
+            CHECK(++syncs < 50);
+        } while (k.w.result.limited);
+        CHECK(syncs > 2);
+        check_done(&k);
+        world_deinit(&k.w);
+    }
+}
+
+struct taker {
+    struct kept *k;
+    bool came;
+};
+
+/* Behind the snapshots, before anything is asked for them. */
+static void expire_before(void *user, enum tn_target_verb verb, const char *path)
+{
+    struct taker *taker = user;
+    struct world *w = &taker->k->w;
+    if (verb == TN_TARGET_PUT && !taker->came && strcmp(path, ROOT "/snapshot/LATEST") == 0) {
+        struct tn_worker here = w->source.worker;
+        here.io = &w->source.disk.io;
+        taker->came = true;
+        world_expire(w, 1, &here);
+    }
+}
+
+/* What is known here of the newest OVERWRITE there. */
+static void check_overwrite(struct kept *k, int64_t id)
+{
+    struct world *w = &k->w;
+    struct tn_ledger ledger;
+    tn_rc rc = tn_ledger_read(&w->source.disk.io, "db.t", "tarn-lake-test", &w->source.own, &ledger,
+                              &w->err);
+    CHECK_OK(rc, w->err);
+    CHECK(ledger.overwrite_known && ledger.overwrite == id);
+}
+
+/* Its id. */
+static int64_t must_revert(struct kept *k)
+{
+    int64_t newest;
+    do {
+        world_append(&k->w);
+        newest = k->w.newest;
+        revert(k);
+    } while (k->w.newest == newest);
+    return k->w.newest;
+}
+
+/* All is at the mirror, that keeps four from now on; returns the newest OVERWRITE. */
+static int64_t make_reverted(struct kept *k, uint64_t seed)
+{
+    int64_t overwrite = 0;
+    memset(k, 0, sizeof *k);
+    world_init(&k->w, seed);
+    k->min = k->max = 4;
+    k->minutes = 1;
+    k->gaps = true;
+    for (int i = 0; i < 4; i++) {
+        overwrite = must_revert(k);
+    }
+    world_append(&k->w);
+    must_sync(k);
+    CHECK(first_of(k) == 1);
+    set_rules(k, 1);
+    world_append(&k->w);
+    note_new(k);
+    return overwrite;
+}
+
+/* What was found here at the start is gone when it is asked for, and with the ledger all that was
+ * known of an OVERWRITE. */
+static void overwrite_that_expires_here_is_seen_there(void)
+{
+    double until = given_until(1, 1);
+    uint64_t seed_first = given_number("SEED", 1);
+    for (uint64_t seed = seed_first; seed < seed_first + 3 || seconds_now() < until; seed++) {
+        static struct kept k;
+        int64_t overwrite = make_reverted(&k, seed);
+        struct taker taker = {.k = &k};
+        world_lose_ledger(&k.w);
+        k.w.counting.before = expire_before;
+        k.w.counting.user = &taker;
+        must_sync(&k);
+        CHECK(taker.came && k.w.result.expired > 0);
+        check_done(&k);
+        check_overwrite(&k, overwrite);
+        world_deinit(&k.w);
+    }
+}
+
+/* A history of which nothing is known here any more; returns its only OVERWRITE. */
+static int64_t make_long(struct kept *k)
+{
+    memset(k, 0, sizeof *k);
+    world_init(&k->w, 8);
+    k->min = k->max = 2;
+    k->minutes = 1;
+    k->gaps = true;
+    world_append(&k->w);
+    int64_t overwrite = must_revert(k);
+    while (k->w.newest < 230) {
+        world_append(&k->w);
+    }
+    tn_rc rc = sync_it(k);
+    CHECK_OK(rc, k->w.err);
+    set_rules(k, 1);
+    world_append(&k->w);
+    k->noted = k->w.newest - 3;
+    note_new(k);
+    for (int i = 0; i < 6; i++) { /* each run takes some */
+        world_expire(&k->w, 1, &k->w.source.worker);
+    }
+    world_lose_ledger(&k->w);
+    return overwrite;
+}
+
+/* It is not read in one go; and what is sent meanwhile is newer than all that may be found. */
+static void overwrite_is_looked_for_in_several_syncs(void)
+{
+    for (int meanwhile = 0; meanwhile < 2; meanwhile++) {
+        static struct kept k;
+        int64_t overwrite = make_long(&k);
+        must_sync(&k);
+        CHECK(k.w.result.expired == 0 && !k.w.result.limited && first_of(&k) == 1);
+        uint64_t asked = world_asked(&k.w, TN_TARGET_GET);
+        CHECK(asked > 150 && asked < 250);
+        overwrite = meanwhile ? must_revert(&k) : overwrite;
+        must_sync(&k);
+        CHECK(k.w.result.expired > 200);
+        check_done(&k);
+        check_overwrite(&k, overwrite);
+        world_deinit(&k.w);
+    }
+}
+
 struct usurper {
     struct kept *k;
     int left; /* removals before it comes */
@@ -691,6 +886,10 @@ static const struct test tests[] = {
     TEST(mirror_keeps_what_it_is_told),
     TEST(nothing_is_lost_or_left_whatever_fails),
     TEST(without_the_right_all_stays),
+    TEST(what_can_not_be_read_there_ends_no_sync),
+    TEST(limits_end_it_and_the_next_sync_goes_on),
+    TEST(overwrite_that_expires_here_is_seen_there),
+    TEST(overwrite_is_looked_for_in_several_syncs),
     TEST(mirror_of_another_loses_nothing),
     TEST(without_rules_nothing_goes_and_nothing_is_asked),
     TEST(what_can_not_go_is_not_asked_for_at_each_sync),
