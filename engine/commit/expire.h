@@ -49,7 +49,7 @@ struct tn_expire_result {
     uint32_t tags;
     uint32_t changelogs; /* long-lived ones */
     uint32_t data_files;
-    uint32_t metadata_files;
+    uint32_t metadata_files; /* of a dry run perhaps too many, where memory is short */
     int64_t earliest_id;
 };
 

@@ -2,6 +2,8 @@
 
 #include "file/names.h"
 
+enum { GONE = 512 };
+
 static struct tn_hash_128 name_hash(const char *name)
 {
     return tn_hash_128(tn_bytes_of(name));
@@ -115,12 +117,21 @@ static tn_rc each_keeper(struct tn_expire_run *e, tn_expire_more_fn *more,
     return rc == TN_OK && more ? more(e, each, err) : rc;
 }
 
+/* What goes joins the names, so that it is asked for once: where there is memory, there is room for
+ * as many again. */
+static tn_rc make_room(struct tn_expire_run *e, struct tn_err *err)
+{
+    uint64_t wanted = 2 * e->name_count + GONE;
+    bool fits = tn_set_size(wanted) <= tn_expire_room(e) / 2;
+    return tn_set_init(&e->names, fits ? wanted : e->name_count, &e->worker->arena, err);
+}
+
 tn_rc tn_expire_collect_names(struct tn_expire_run *e, tn_expire_more_fn *more, struct tn_err *err)
 {
     e->name_count = 0;
     tn_rc rc = each_keeper(e, more, count_names, err);
     if (rc == TN_OK) {
-        rc = tn_set_init(&e->names, e->name_count, &e->worker->arena, err);
+        rc = make_room(e, err);
     }
     if (rc == TN_OK) {
         rc = each_keeper(e, more, keep_names, err);
