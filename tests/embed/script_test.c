@@ -277,6 +277,21 @@ static void no_table_with_a_script_is_made_while_a_scan_is_open(void)
 }
 
 /* What both of its states hold is found again in the block that the caller gave. */
+/* What a heap has given back is poisoned, and may be looked at here. */
+__attribute__((no_sanitize("address"))) static size_t count_needles(const unsigned char *block,
+                                                                    size_t size)
+{
+    static const char needle[] = "needle";
+    size_t found = 0;
+    size_t same = 0;
+    for (size_t i = 0; i < size; i++) {
+        same = block[i] == (unsigned char)needle[same] ? same + 1 : block[i] == 'n';
+        found += needle[same] == 0;
+        same = needle[same] == 0 ? 0 : same;
+    }
+    return found;
+}
+
 static void a_script_s_states_lie_in_the_caller_s_block(void)
 {
     enum { BLOCK_SIZE = 16 << 20, HELD = 500, STATES = 2 };
@@ -289,13 +304,7 @@ static void a_script_s_states_lie_in_the_caller_s_block(void)
     tarn_rc rc = create(engine, "sums.lua");
     CHECK_OK((int)rc, error);
     tarn_table *table = open_table(engine, true);
-    size_t found = 0;
-    for (const unsigned char *at = block; at;
-         at = memmem(at, (size_t)(block + sizeof block - at), "needle", 6)) {
-        found += at != block;
-        at += 6;
-    }
-    CHECK(found >= STATES * HELD * 100);
+    CHECK(count_needles(block, sizeof block) >= STATES * HELD * 100);
     rc = put(table, "{\"k\":\"a\"}");
     CHECK_OK((int)rc, error);
     commit(table);
