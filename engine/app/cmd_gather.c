@@ -385,7 +385,7 @@ static int run(const struct tn_text_list *words)
     static struct tn_app app;
     struct tn_err err = {0};
     if (words->count < 1 || words->count > 2 || (o.once && o.pause) ||
-        (o.quiet_after && !o.pause)) {
+        (o.quiet_after && !o.pause) || (o.sure_after && o.pause)) {
         return tn_say_usage(&tn_cmd_gather);
     }
     tn_rc rc = tn_boot(&app, true, &err);

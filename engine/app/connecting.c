@@ -127,7 +127,8 @@ static void say_store(const struct tn_target *target, bool reads, char *text, si
     bool apart = ahead_ms > SKEW_MS || ahead_ms < -SKEW_MS;
     int used =
         snprintf(text, size, "it answers, and %s (nothing was written)",
-                 reads ? "lets us read" : "whether we may read shows where something is (403)");
+                 reads ? "lets us read"
+                       : "403 of what isn't there: whether we may read shows where something is");
     if (apart && used > 0) {
         (void)snprintf(
             text + used, size - (size_t)used,

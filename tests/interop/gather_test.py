@@ -244,7 +244,7 @@ def test_a_pause_holds_everybody(args):
 
 
 def test_wrong_words_are_said(_args):
-    for words, what in ((["s3://b/p"], "which table?"), (["db.t", "s3://b/p", "--sure-after", "soon"], "a time"), (["db.t", "s3://b/p", "--once", "--pause"], "usage"), ([], "usage")):
+    for words, what in ((["s3://b/p"], "which table?"), (["db.t", "s3://b/p", "--sure-after", "soon"], "a time"), (["db.t", "s3://b/p", "--once", "--pause"], "usage"), (["db.t", "s3://b/p", "--pause", "--sure-after", "5s"], "usage"), ([], "usage")):
         done = subprocess.run([str(peer.TARN), "gather", *words], capture_output=True, text=True, timeout=60, check=False, cwd=tempfile.gettempdir())
         need(done.returncode == 2 and what in done.stderr, "%s: %s" % (words, done.stderr))
 

@@ -118,7 +118,7 @@ def test_check_connect_says_where_a_403_leaves_open_whether_we_may_read(_args):
             same(far["works"], True, far)
             said.append(far["text"])
             daemon.once("".join(map(line_of, range(5))).encode())
-        need("whether we may read shows where something is (403)" in said[0], said[0])
+        need("403 of what isn't there: whether we may read shows where something is" in said[0], said[0])
         need("lets us read" in said[1], said[1])
 
 
