@@ -344,14 +344,14 @@ static tn_rc expire(struct keep *k, void *user, struct tn_err *err)
         any = any || result.snapshots > 0;
     }
     if (rc == TN_OK && result.snapshots > 0) { /* the next sync goes on */
-        d->result->limited = known || tn_delta_is_over(d);
+        d->result->limited = tn_delta_is_over(d);
         return d->target->vtable->settle(d->target, err);
     }
     rc = rc == TN_OK ? note_first(k, result.earliest_id, err) : rc;
     rc = rc == TN_OK ? d->target->vtable->settle(d->target, err) : rc;
     if (rc == TN_OK) {
         d->ledger.below = false;
-        d->ledger.wait_ms = 0;
+        d->ledger.wait_ms = 0;                                           /* is_due looks at it */
         d->ledger.wait_ms = !any && is_due(k) ? now_ms(d) + HOUR_MS : 0; /* a consumer holds it */
     }
     return rc;
