@@ -217,15 +217,18 @@ static tn_rc write_marks(struct tn_gather_run *run, struct tn_err *err)
 
 /* ---- the snapshot ---- */
 
+/* What was looked for and not found up to S may be in what was made of a snapshot that somebody has
+ * written over since: the next round looks there, too. */
 static tn_rc note_foreign(void *user, const struct tn_foreign *foreign, struct tn_worker *worker,
                           struct tn_err *err)
 {
-    (void)user;
+    const struct tn_gather_run *run = user;
     (void)worker;
-    if (foreign->snapshot && !tn_name_begins(foreign->snapshot->commit_user, TN_GATHER_USER)) {
+    if (foreign->snapshot && !run->searched &&
+        !tn_name_begins(foreign->snapshot->commit_user, TN_GATHER_USER)) {
         return TN_OK;
     }
-    return tn_err_set(err, TN_CONFLICT, 0, "another gather made snapshot %" PRId64, foreign->id);
+    return tn_err_set(err, TN_CONFLICT, 0, "somebody else made snapshot %" PRId64, foreign->id);
 }
 
 struct batch {
@@ -299,7 +302,8 @@ static tn_rc commit(struct tn_gather_run *run, struct tn_err *err)
                                   .changelog_count = batch.changelog_count,
                                   .append_even_if_empty = true,
                                   .last_seen = run->newest,
-                                  .foreign = note_foreign};
+                                  .foreign = note_foreign,
+                                  .user_data = run};
     rc = tn_commit(&spec, g->spec.worker, &made, err);
     run->result->snapshot_id = made.append_id;
     return rc;

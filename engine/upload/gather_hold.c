@@ -209,7 +209,7 @@ tn_rc tn_gather_look_back(struct tn_gather_run *run, struct tn_err *err)
     if (rc == TN_OK && !same) {
         note_lost(g);
     }
-    bool sure = run->newest > hold->id || now_ns(run) - hold->since_ns >= g->spec.sure_ms * MS_NS;
+    bool sure = run->newest > hold->id || (now_ns(run) - hold->since_ns) / MS_NS >= g->spec.sure_ms;
     if (rc != TN_OK || !same || !sure) {
         return rc;
     }
@@ -275,15 +275,15 @@ static tn_rc hold_on_ours(struct tn_gather_run *run, struct tn_err *err)
     if (rc != TN_OK) {
         return rc;
     }
+    if (!same && hold->id == run->newest) {
+        note_lost(g);
+    }
     hold_entries(run);
     for (uint32_t i = 0; i < hold->count; i++) {
         struct tn_gather_held *held = &hold->entries[i];
         held->sure = held->sure || (same && (i < old || held->found));
     }
     if (!same) { /* nobody knows of what ours was made */
-        if (hold->id == run->newest) {
-            note_lost(g);
-        }
         hold->count = 0;
     }
     move_to(run, run->result->snapshot_id, tn_gather_trace(g->user, g->rounds, "APPEND"), true);

@@ -31,6 +31,7 @@ struct tn_gather_run {
     struct tn_snapshot snapshot;
     struct tn_inbox inbox;
     bool listed;
+    bool searched; /* entries were looked for, in snapshots up to S, and not found */
     struct tn_gather_entry *entries;
     uint32_t count;
     struct tn_set names; /* of files */

@@ -102,6 +102,7 @@ tn_rc tn_gather_settle(struct tn_gather_run *run, struct tn_err *err)
             say_unknown(run, entry);
         } else if (is_open(entry)) {
             entry->verdict = TN_GATHER_NEW;
+            run->searched = true;
         }
     }
     return rc;

@@ -371,6 +371,87 @@ static void copies_below_the_next_snapshot_are_seen(void)
     CHECK(heals > 20);
 }
 
+/* Its entries had left the inbox: that they are gathered again is not said. */
+static void what_is_lost_for_good_is_said_to_be(void)
+{
+    uint32_t heals = 0;
+    uint32_t said = 0;
+    bool copied = true;
+    for (uint32_t call = 1; copied; call++) {
+        check_seed = call;
+        begin(1);
+        world_put(&w, 0);
+        look();
+        CHECK_OK(round_of(0, &heals), w.err);
+        sim_clock_advance_ms(&w.bed.clock, TN_GATHER_SURE_MS); /* its writer stands still */
+        CHECK_OK(round_of(0, &heals), w.err);
+        CHECK(waiting() == 0);
+        world_put(&w, 1);
+        w.others = copy_of;
+        w.others_at = call;
+        for (int i = 0; i < 2; i++) {
+            tn_rc rc = round_of(0, &heals);
+            CHECK(rc == TN_OK || rc == TN_CONFLICT);
+            said += w.gathers[0].result.written_over == 1;
+        }
+        copied = !theirs.waits;
+        world_deinit(&w);
+    }
+    CHECK(heals == 0 && said > 10);
+}
+
+/* Another writer, who gives a name once, and has looked at what the first one copies over. */
+static char late_draft[PATH_SIZE];
+static char late_final[PATH_SIZE];
+
+static void look_late(void)
+{
+    char draft[PATH_SIZE];
+    char final[PATH_SIZE];
+    memcpy(draft, theirs.draft, sizeof draft);
+    memcpy(final, theirs.final, sizeof final);
+    theirs.waits = false;
+    look();
+    memcpy(late_draft, theirs.draft, sizeof late_draft);
+    memcpy(late_final, theirs.final, sizeof late_final);
+    memcpy(theirs.draft, draft, sizeof draft);
+    memcpy(theirs.final, final, sizeof final);
+    theirs.waits = true;
+}
+
+static void publish_late(struct world *world)
+{
+    struct tn_io *disk = &world->bed.disk.io;
+    tn_rc rc = disk->vtable->rename_new(disk, late_draft, late_final, &w.err);
+    CHECK(rc == TN_OK || rc == TN_EXISTS);
+    late_draft[0] = '\0';
+}
+
+/* At any call of the round that looks for what was copied over. */
+static void what_stands_on_what_was_written_over_is_looked_at(void)
+{
+    uint32_t heals = 0;
+    bool published = true;
+    for (uint32_t call = 1; published; call++) {
+        check_seed = call;
+        begin(1);
+        world_put(&w, 0);
+        look();
+        CHECK_OK(round_of(0, &heals), w.err);
+        CHECK(theirs.id == 1 && w.gathers[0].result.snapshot_id == 1);
+        look_late();
+        copy();
+        w.others = publish_late;
+        w.others_at = call;
+        tn_rc rc = round_of(0, &heals);
+        CHECK(rc == TN_OK || rc == TN_CONFLICT);
+        published = late_draft[0] == '\0';
+        w.others_at = 0;
+        end(&heals);
+    }
+    CHECK(heals > 10);
+}
+
 /* What only a file's end tells: the manifests were merged, and what brought it was written over. */
 static void what_was_taken_out_again_was_in(void)
 {
@@ -463,6 +544,8 @@ static void an_entry_costs_a_read_a_removal_and_a_look_a_file(void)
 
 static const struct test tests[] = {
     TEST(copies_below_the_next_snapshot_are_seen),
+    TEST(what_is_lost_for_good_is_said_to_be),
+    TEST(what_stands_on_what_was_written_over_is_looked_at),
     TEST(what_was_taken_out_again_was_in),
     TEST(an_entry_costs_a_read_a_removal_and_a_look_a_file),
     TEST(what_is_written_over_is_gathered_again),
