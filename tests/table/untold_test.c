@@ -9,6 +9,13 @@ enum { WRITES, LOOKS };
 static struct bed_engine engines[2];
 static struct bed_scenario scenario;
 
+/* Between how many calls a life is looked at once. */
+#ifdef TN_DEBUG
+enum { OFTEN = 12 };
+#else
+enum { OFTEN = 3 };
+#endif
+
 struct run {
     struct bed_writer writer;
     struct sim_disk disk;
@@ -41,10 +48,10 @@ static void look(struct run *run, const struct sim_disk *disk, bool killed, uint
 static void before_call(void *user, struct sim_disk *disk)
 {
     struct run *run = user;
-    if (!run->problem && random_below(&run->random, 3) == 0) {
+    if (!run->problem && random_below(&run->random, OFTEN) == 0) {
         look(run, disk, true, 0);
     }
-    if (!run->problem && random_below(&run->random, 6) == 0) {
+    if (!run->problem && random_below(&run->random, 2 * OFTEN) == 0) {
         look(run, disk, false, SIM_SEED_ALL);
     }
 }

@@ -11,9 +11,9 @@
 #include "upload/world.h"
 
 #ifdef TN_DEBUG
-enum { STRIDE = 17, HISTORIES = 6 };
+enum { STRIDE = 29, HISTORIES = 6 };
 #else
-enum { STRIDE = 3, HISTORIES = 40 };
+enum { STRIDE = 9, HISTORIES = 40 };
 #endif
 
 #define MINUTE_MS INT64_C(60000)
