@@ -23,10 +23,11 @@ struct links {
 };
 _Static_assert(sizeof(struct links) <= ALIGN, "the smallest piece has room for the links");
 
-/* Free pieces from this size on have a list of their own, where small ones are looked for last:
- * else a hole that a large block left would soon be full of small ones, and no large one fits
- * again. */
-enum { PIECE_SIZE_MIN = 2 * ALIGN, PIECE_SIZE_LARGE = 1024 };
+/* Free pieces below PIECE_SIZE_LARGE have a list for each size, larger ones share the first list.
+ * Small ones are cut out of large ones last: else a hole that a large block left would soon be full
+ * of small ones, and no large one fits again. */
+enum { PIECE_SIZE_MIN = 2 * ALIGN, PIECE_SIZE_LARGE = TN_HEAP_LISTS * ALIGN, LARGE = 0 };
+_Static_assert(TN_HEAP_LISTS <= 64, "a bit a list");
 
 static size_t size_of(const struct tn_heap_tag *tag)
 {
@@ -64,28 +65,32 @@ static void set_size(struct tn_heap_tag *tag, size_t size, size_t taken)
     behind(tag)->size_before = size;
 }
 
-static struct tn_heap_tag **list_of(struct tn_heap *heap, size_t size)
+static uint32_t list_of(size_t size)
 {
-    return &heap->free[size >= PIECE_SIZE_LARGE];
+    return size < PIECE_SIZE_LARGE ? (uint32_t)(size / ALIGN) : LARGE;
 }
 
 static void link_free(struct tn_heap *heap, struct tn_heap_tag *tag)
 {
-    struct tn_heap_tag **list = list_of(heap, size_of(tag));
-    *links_of(tag) = (struct links){.next = *list};
-    if (*list) {
-        links_of(*list)->previous = tag;
+    uint32_t list = list_of(size_of(tag));
+    struct tn_heap_tag *first = heap->free[list];
+    *links_of(tag) = (struct links){.next = first};
+    if (first) {
+        links_of(first)->previous = tag;
     }
-    *list = tag;
+    heap->free[list] = tag;
+    heap->lists |= UINT64_C(1) << list;
 }
 
 static void unlink_free(struct tn_heap *heap, struct tn_heap_tag *tag)
 {
     struct links links = *links_of(tag);
+    uint32_t list = list_of(size_of(tag));
     if (links.previous) {
         links_of(links.previous)->next = links.next;
     } else {
-        *list_of(heap, size_of(tag)) = links.next;
+        heap->free[list] = links.next;
+        heap->lists &= links.next ? UINT64_MAX : ~(UINT64_C(1) << list);
     }
     if (links.next) {
         links_of(links.next)->previous = links.previous;
@@ -145,6 +150,7 @@ static void become_empty(struct tn_heap *heap)
     tn_unpoison(heap->base, heap->size);
     heap->used = 0;
     memset(heap->free, 0, sizeof heap->free);
+    heap->lists = 0;
     struct tn_heap_tag *first = tag_at(heap->base + skip);
     first->size_before = 0;
     size -= sizeof *first; /* the tag of the end: taken, so that nothing joins with it */
@@ -162,18 +168,22 @@ static size_t piece_size(const struct tn_heap *heap, size_t size)
     return whole < PIECE_SIZE_MIN ? PIECE_SIZE_MIN : whole;
 }
 
-/* The first small piece that will do, else the smallest of the large ones. */
+/* The smallest piece that will do; of large ones all may be looked at. */
 static struct tn_heap_tag *find(const struct tn_heap *heap, size_t need)
 {
-    struct tn_heap_tag *tag = need < PIECE_SIZE_LARGE ? heap->free[false] : NULL;
-    while (tag && size_of(tag) < need) {
-        tag = links_of(tag)->next;
+    uint64_t fitting = need < PIECE_SIZE_LARGE ? heap->lists >> list_of(need) : 0;
+    if (fitting) {
+        return heap->free[list_of(need) + (uint32_t)__builtin_ctzll(fitting)];
     }
-    struct tn_heap_tag *large = tag ? NULL : heap->free[true];
-    for (; large; large = links_of(large)->next) {
-        tag = size_of(large) >= need && (!tag || size_of(large) < size_of(tag)) ? large : tag;
+    struct tn_heap_tag *best = NULL;
+    for (struct tn_heap_tag *tag = heap->free[LARGE]; tag; tag = links_of(tag)->next) {
+        size_t size = size_of(tag);
+        if (size == need) {
+            return tag;
+        }
+        best = size > need && (!best || size < size_of(best)) ? tag : best;
     }
-    return tag;
+    return best;
 }
 
 static void *take(struct tn_heap *heap, size_t size)
@@ -346,9 +356,10 @@ void tn_heap_check(struct tn_heap *heap)
     }
     TN_CHECK((unsigned char *)tag == end);
     TN_CHECK(used == heap->used);
-    for (int large = 0; large < TN_HEAP_LISTS; large++) {
-        for (tag = heap->free[large]; tag && free_count > 0; tag = links_of(tag)->next) {
-            TN_CHECK(!is_taken(tag) && (size_of(tag) >= PIECE_SIZE_LARGE) == large);
+    for (uint32_t list = 0; list < TN_HEAP_LISTS; list++) {
+        TN_CHECK((heap->free[list] != NULL) == (heap->lists >> list & 1));
+        for (tag = heap->free[list]; tag && free_count > 0; tag = links_of(tag)->next) {
+            TN_CHECK(!is_taken(tag) && list_of(size_of(tag)) == list);
             free_count--;
         }
         TN_CHECK(!tag);

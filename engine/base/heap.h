@@ -1,9 +1,10 @@
 /* heap: a bounded, coalescing allocator for libraries that want malloc.
  *
- * Over boundary tags in one block; neighbours that are free become one. Small blocks take the first
- * small piece that fits, others the smallest large one: they stay apart. `used` and `peak`
- * count what was handed out with its tags. With `lock` set the heap may be used by several threads
- * (cJSON's and avro-c's hooks are process-wide).
+ * Over boundary tags in one block; neighbours that are free become one. A block takes the smallest
+ * piece that fits: one below 1 KiB is found at once, of larger ones all are looked at, so that
+ * small blocks leave the holes of large ones. `used` and `peak` count what was handed out with its
+ * tags. With `lock` set the heap may be used by several threads (cJSON's and avro-c's hooks are
+ * process-wide).
  *
  *     base -> | tag | taken ... | tag | free: list links ... | tag | taken ... | tag of the end |
  */
@@ -12,10 +13,11 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct tn_heap_tag;
 
-enum { TN_HEAP_LISTS = 2 };
+enum { TN_HEAP_LISTS = 64 };
 
 struct tn_heap {
     unsigned char *base;
@@ -25,7 +27,8 @@ struct tn_heap {
     size_t failed; /* requests that found no room */
     bool lock;
     pthread_mutex_t mutex;
-    struct tn_heap_tag *free[TN_HEAP_LISTS]; /* small pieces, large ones; last freed first */
+    uint64_t lists;                          /* those that have pieces, a bit each */
+    struct tn_heap_tag *free[TN_HEAP_LISTS]; /* large pieces, then by size; last freed first */
 };
 
 /* The memory is the heap's until tn_heap_deinit. At least 64 bytes; not on a stack (ASan). */
